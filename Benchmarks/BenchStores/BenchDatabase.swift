@@ -63,7 +63,8 @@ package struct BenchDatabase: Sendable {
 
     package func end() {
         try? database.close()
-        server?.stop()
+        if isKept { server?.stop() }
+        server?.remove()
         if !isKept { try? FileManager.default.removeItem(at: folder) }
     }
 }

@@ -92,7 +92,7 @@ final class SoakHosts {
         for host in hosts.reversed() { host.fixture.stop() }
         sink.end()
         receiver.end()
-        server.stop()
+        server.remove()
         try? FileManager.default.removeItem(atPath: folder)
     }
 

@@ -41,7 +41,7 @@ struct Tail {
 
     func end() {
         world.stop()
-        server?.stop()
+        server?.remove()
     }
 
     /// A key that may ask.

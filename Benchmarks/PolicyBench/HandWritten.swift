@@ -8,6 +8,8 @@ import RiskPolicy
 struct HandWrittenSignals {
     var event: PolicyEvent
     var tokenAge: Int64?
+    var amr: [String]?
+    var sessionAge: Int64?
     var realUserStatus: Int64?
     var rejoins: Int64?
     var ageHours: Int64?
@@ -22,12 +24,15 @@ struct HandWrittenSignals {
     var signups: Int64?
     var deletions: Int64?
     var inboxBounces: Int64?
+    var domainClass: String?
     var failed: Int64?
     var passed: Int64?
     var sinceEmailCode: Int64?
     var sinceReauthenticate: Int64?
     var appSignups: Int64?
     var baseline: Double?
+    var domainSignUps: Int64?
+    var networkSignUps: Int64?
 
     init(_ policy: Policy, _ input: PolicyInput) {
         func value(_ name: String) -> CELValue { policy.slot(named: name).map { policy.value(slot: $0, of: input) } ?? .missing }
@@ -35,6 +40,10 @@ struct HandWrittenSignals {
         func bool(_ name: String) -> Bool? { if case .bool(let bool) = value(name) { bool } else { nil } }
         event = input.event
         tokenAge = int("token.age_s")
+        if case .list(let list) = value("session.amr") {
+            amr = list.compactMap { if case .string(let text) = $0 { text } else { nil } }
+        }
+        sessionAge = int("session.age_s")
         realUserStatus = int("account.real_user_status")
         rejoins = int("account.rejoins_30d")
         ageHours = int("account.age_hours")
@@ -49,12 +58,15 @@ struct HandWrittenSignals {
         signups = int("inbox.signups_24h")
         deletions = int("inbox.deletions_30d")
         inboxBounces = int("inbox.bounces_7d")
+        if case .string(let text) = value("inbox.domain_class") { domainClass = text }
         failed = int("checks.failed_24h")
         passed = int("checks.passed_90d")
         sinceEmailCode = int("checks.hours_since_email_code")
         sinceReauthenticate = int("checks.hours_since_reauthenticate")
         appSignups = int("app.signups_1h")
         if case .double(let double) = value("app.signups_1h_baseline") { baseline = double }
+        domainSignUps = int("velocity.domain_sign_ups")
+        networkSignUps = int("velocity.network_sign_ups")
     }
 }
 
@@ -73,6 +85,7 @@ struct HandWrittenVerdict {
         "CONSENT_REVOKED", "SIGNUP_UNVERIFIED", "REPEATED_FAILED_CHECKS", "RECENT_TRANSFER", "INBOX_SIGNUP_BURST", "LIKELY_REAL",
         "RECENTLY_VERIFIED", "ESTABLISHED_ACCOUNT", "ENGAGED_INBOX", "REAL_USER_UNKNOWN", "INBOX_SIGNUP_VELOCITY",
         "INBOX_RECYCLED", "APP_SIGNUP_SPIKE", "DORMANT_ACCOUNT", "YOUNG_UNPROVEN_ACCOUNT", "INBOX_UNRELIABLE", "STALE_TOKEN",
+        "INBOX_DISPOSABLE", "INBOX_DOMAIN_VELOCITY", "NETWORK_VELOCITY",
     ]
     var isAsked = false
     /// Bits: human_check, email_code, reauthenticate.
@@ -143,12 +156,17 @@ func decideByHand(_ signals: HandWrittenSignals) -> HandWrittenVerdict {
     if event == .signUp {
         rules.always(both(isLikelyReal, signals.signups.map { $0 >= 10 }), 4, 1, 4)
         rules.skip(isLikelyReal, 5, 2, 5)
-        rules.require(signals.realUserStatus.map { $0 == 1 }, 10, 1, 9)
-        rules.require(signals.signups.map { $0 >= 3 }, 11, 1, 10)
-        rules.require(either(signals.deletions.map { $0 >= 2 }, signals.rejoins.map { $0 >= 2 }), 12, 1, 11)
+        rules.require(signals.realUserStatus.map { $0 == 1 }, 11, 1, 9)
+        rules.require(signals.signups.map { $0 >= 3 }, 12, 1, 10)
+        rules.require(signals.domainClass.map { $0 == "disposable" }, 13, 1, 17)
+        rules.require(signals.domainSignUps.map { $0 >= 8 }, 14, 1, 18)
+        rules.require(signals.networkSignUps.map { $0 >= 5 }, 15, 0, 19)
+        rules.require(
+            both(signals.networkSignUps.map { $0 >= 3 }, signals.domainClass.map { $0 == "relay" }), 16, 0, 19)
+        rules.require(either(signals.deletions.map { $0 >= 3 }, signals.rejoins.map { $0 >= 3 }), 17, 1, 11)
         var isSpike: Bool?
         if let signups = signals.appSignups, let baseline = signals.baseline { isSpike = Double(signups) > 5 * baseline }
-        rules.require(both(signals.appSignups.map { $0 >= 20 }, isSpike), 13, 0, 12)
+        rules.require(both(signals.appSignups.map { $0 >= 20 }, isSpike), 18, 0, 12)
     } else {
         rules.always(signals.state.map { $0 == .consentRevoked }, 0, 2, 0)
         rules.always(signals.state.map { $0 == .pending }, 1, 1, 1)
@@ -172,13 +190,19 @@ func decideByHand(_ signals: HandWrittenSignals) -> HandWrittenVerdict {
             rules.skip(both(signals.userReplies.map { $0 >= 2 }, signals.toggles.map { $0 <= 2 }), 9, 1, 8)
         }
         if event == .signIn {
-            rules.require(signals.hoursSinceSeen.map { $0 >= 4320 }, 14, 1, 13)
+            rules.skip(
+                both(
+                    signals.sessionAge.map { $0 < 900 },
+                    either(signals.amr.map { $0.contains("otp") }, signals.amr.map { $0.contains("mfa") })),
+                10, 1, 6)
+            rules.require(signals.hoursSinceSeen.map { $0 >= 4320 }, 19, 1, 13)
         } else {
-            rules.require(both(isLikelyReal.map { !$0 }, signals.ageHours.map { $0 < 72 }), 15, 1, 14, whenMissing: true)
+            rules.require(signals.hoursSinceSeen.map { $0 >= 2160 }, 20, 2, 13)
+            rules.require(both(isLikelyReal.map { !$0 }, signals.ageHours.map { $0 < 72 }), 21, 1, 14, whenMissing: true)
             rules.require(
-                either(signals.inboxBounces.map { $0 >= 2 }, signals.toggles.map { $0 >= 5 }), 16, 2, 15)
+                either(signals.inboxBounces.map { $0 >= 2 }, signals.toggles.map { $0 >= 5 }), 22, 2, 15)
         }
-        if event == .sensitiveAction { rules.require(signals.tokenAge.map { $0 > 900 }, 17, 2, 16, whenMissing: true) }
+        if event == .sensitiveAction { rules.require(signals.tokenAge.map { $0 > 900 }, 23, 2, 16, whenMissing: true) }
     }
     var answer = HandWrittenVerdict()
     answer.missing = rules.missing

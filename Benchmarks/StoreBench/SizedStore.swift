@@ -176,6 +176,7 @@ final class SizedStore {
     func end() {
         try? store.database.close()
         server?.stop()
+        server?.remove()
         if let temporary { try? FileManager.default.removeItem(atPath: temporary) }
     }
 }

@@ -1,4 +1,4 @@
-// The schema of this program: the files of `Schema`, in order. A released one is never edited: its checksum is in every database.
+// The schema of this program: the files of `Schema` in order. A released file never changes: every database has its checksum.
 
 import Database
 
@@ -8,7 +8,7 @@ extension Migrator {
 }
 
 extension Migration {
-    /// A file of `Schema`. Its first paragraph says what the migration is for; only what follows is the migration.
+    /// A file of `Schema`. Its first paragraph describes the migration; the rest is its SQL.
     private init(_ version: Int64, _ name: String, _ file: [UInt8]) {
         let start = file.firstRange(of: Array("\n\n".utf8))?.upperBound ?? 0
         self.init(version: version, name: name, sql: String(decoding: file[start...].dropLast(), as: UTF8.self))

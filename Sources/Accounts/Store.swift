@@ -1,13 +1,12 @@
-// The store: one database, the keys for what is private in it, and a repository for each subject. Events, sign-in, decisions and
-// others have rooms of their own, and add their repositories there (`extension Store`).
+// The store: one database, the keys for its private data, and a repository for each subject. Other modules, such as events,
+// sign-in and decisions, add their own repositories (`extension Store`).
 
 import Database
 import InternetMessage
 
-/// Everything that Postern remembers. All calls block; share one value between threads.
+/// All data that Postern stores. All calls block; share one value between threads.
 ///
-/// Changes take effect with their line in the audit, in one transaction. Only those that name something, or change something at
-/// someone's wish, are refused.
+/// A change and its audit entry are one transaction. Only changes that name something, or that someone asks for, are refused.
 package struct Store: Sendable {
     package let database: any Database
     package let teams: TeamRepository
@@ -24,9 +23,9 @@ package struct Store: Sendable {
     package let transfers: TransferRepository
     package let externalEvents: ExternalEventRepository
     package let tombstones: TombstoneRepository
-    /// Raised at once when a change of this process put an event into the outbox.
+    /// Raised as soon as a change of this process puts an event into the outbox.
     package let outboxSignal = OutboxSignal()
-    /// Changes that endpoints are told of.
+    /// Changes that endpoints are notified of.
     package let events: AccountEvents
     package let relay: RelayRepository
     package let counters: CounterRepository
@@ -42,23 +41,23 @@ package struct Store: Sendable {
     package let aggregateReports: AggregateReportRepository
     package let retention: RetentionRepository
     package let accountList: AccountListRepository
-    /// The keys in force. Another key file takes effect through it.
+    /// The keys in use. Another key file takes effect through this holder.
     package let keys: KeyHolder
 
-    // MARK: For the repositories of other rooms
+    // MARK: For the repositories of other modules
 
     package let sealer: Sealer
     package let index: BlindIndex
     package let secrets: SecretHash
     package let marks: TombstoneMarks
-    /// The first one is that of new addresses.
+    /// The first one is for new addresses.
     package let relayDomains: [HostName]
     private let providers: ProviderRules
     private let addressLength: Int
 
     /// A store over a migrated database.
     /// - Parameters:
-    ///   - relayDomains: in lower case, the first being the one of new addresses; none of them may be an inbox's or a source's.
+    ///   - relayDomains: in lower case; the first one is for new addresses. No inbox and no source may be in them.
     ///   - providers: which spellings reach one mailbox.
     ///   - addressLength: characters of a new relay address, 10 … 16.
     package init(
@@ -70,7 +69,7 @@ package struct Store: Sendable {
             addressLength: addressLength)
     }
 
-    /// The same with keys that may change, and that others share.
+    /// The same with keys that may change and that are shared with others.
     package init(
         database: any Database, keys holder: KeyHolder, relayDomains: [String], providers: ProviderRules = .standard,
         addressLength: Int = 10
@@ -117,8 +116,8 @@ package struct Store: Sendable {
         accountList = AccountListRepository(database: database)
     }
 
-    /// Runs `body` on a store whose changes are all one transaction: committed when it returns, and nothing of it remains when it
-    /// throws. It may run again.
+    /// Runs `body` on a store whose changes are all one transaction: committed when `body` returns, rolled back when it throws.
+    /// `body` may run again.
     package func changeAsOne<T>(_ body: (Store) throws(StoreFailure) -> T) throws(StoreFailure) -> T {
         let result = try database.writeAsOne(.durable) { joined throws(StoreFailure) in try body(over(joined)) }
         outboxSignal.raise()
@@ -130,9 +129,9 @@ package struct Store: Sendable {
         try database.readAsOne { joined throws(StoreFailure) in try body(over(joined)) }
     }
 
-    /// Runs `body` on a store with the contents of this one, of which nothing remains afterwards.
+    /// Runs `body` on a store with the contents of this one; none of its changes remain.
     package func rehearse<T>(_ body: (Store) throws(StoreFailure) -> T) throws(StoreFailure) -> T {
-        // In a transaction, as it is short: a copy of the database would cost more.
+        // In a transaction, because a rehearsal is short: a copy of the database would cost more.
         try database.rehearsedInTransaction { rehearsal throws(StoreFailure) in try body(over(rehearsal)) }
     }
 

@@ -1,19 +1,19 @@
-// A key file that was changed while the service runs: read again, and compared with what the database was sealed with.
+// A key file that was changed while the service runs: read again, and compared with the keys of the database.
 
 import Accounts
 import Database
 import PosternConfiguration
 
 extension Installation {
-    /// What a key file holds that is not in force.
+    /// The keys of a key file that are not in use.
     package enum ChangedKeys: Sendable {
-        /// Keys that may be put in force.
+        /// Keys that may be used.
         case usable(KeyRing)
         /// Keys that the database is not sealed with, and why.
         case refused(KeyRing, reason: StoreFailure)
     }
 
-    /// Reads the key file again; nil where it holds the keys in force, or those that were refused before.
+    /// Reads the key file again; nil if it holds the keys in use, or those that were refused before.
     package func changedKeys(refused: KeyRing?) throws -> ChangedKeys? {
         let ring = try KeyFile.read(path: configuration.keyFilePath)
         guard ring != keys, ring != refused else { return nil }

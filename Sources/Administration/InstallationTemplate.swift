@@ -1,4 +1,4 @@
-// Making a new installation: the folder, postern.yaml with every key explained, the keys, the database.
+// Creates a new installation: the folder, postern.yaml with every key explained, the keys, the database.
 
 import Database
 import Accounts
@@ -14,9 +14,9 @@ extension Installation {
     private static let keyName = "postern.keys"
     private static let databaseName = "postern.db"
 
-    /// Makes a data folder (mode 0700) with configuration, keys (0600) and an empty database. Nothing is overwritten, and
-    /// what was made is removed again where a later step fails. Each relay domain gets an RSA key that signs at once.
-    /// - Parameter set: `key=value` texts, as from `--set`, that the file is made with.
+    /// Creates a data folder (mode 0700) with configuration, keys (0600) and an empty database. Nothing is overwritten, and
+    /// what was created is removed again if a later step fails. Each relay domain gets an RSA key that signs at once.
+    /// - Parameter set: `key=value` texts, as from `--set`, for the new file.
     /// - Returns: the path of the configuration.
     package static func create(
         directory: String, relayDomains: [String], operatorAddress: String? = nil, database url: String? = nil,
@@ -31,7 +31,7 @@ extension Installation {
                 .invalidValue, at: "--set", "\(key) cannot be set while an installation is created: see postern help init")
         }
         let text = configurationText(relayDomains: relayDomains, operatorAddress: operatorAddress, database: url, set: values)
-        // Checks what was given before anything is made.
+        // Checks the input before anything is created.
         let configuration = try Configuration(
             ResolvedConfiguration(
                 file: ConfigurationFile(text: text, name: configurationName), path: path(configurationName), environment: [:],
@@ -41,7 +41,7 @@ extension Installation {
                 .exists, at: path(name), "the folder contains an installation: choose another folder; nothing was changed")
         }
         let isServer = configuration.database.path == nil
-        // Asked before anything is made: an installation that is there has keys already, and needs them.
+        // Checked before anything is created: an existing installation has keys already, and needs them.
         if isServer { try refuseInstallation(on: configuration.database) }
         let isNewFolder = !FileManager.default.fileExists(atPath: folder)
         var made: [String] = []
@@ -63,7 +63,7 @@ extension Installation {
             try Store.checkKeys(keys, of: database)
             let store = Store(database: database, keys: keys, relayDomains: configuration.relayDomains)
             for domain in configuration.relayDomains {
-                // Active before it is published: an unknown key harms no more than no signature (RFC 6376 section 6.1).
+                // Active before it is published: an unknown key is no worse than no signature (RFC 6376 section 6.1).
                 _ = try DKIMKeyMaker.generate(store, domain: domain, algorithm: .rsa, isActive: true, change)
             }
             try ActivePolicies.installBuiltIn(store.policies, change)
@@ -77,7 +77,7 @@ extension Installation {
         }
     }
 
-    /// Throws `ConfigurationError` (`exists`) where a database belongs to an installation.
+    /// Throws `ConfigurationError` (`exists`) if a database belongs to an installation.
     private static func refuseInstallation(on location: DatabaseLocation) throws {
         let database = try location.open()
         defer { try? database.close() }
@@ -87,7 +87,7 @@ extension Installation {
             "this database contains an installation: for a further host, copy postern.yaml and postern.keys from the first")
     }
 
-    /// postern.yaml with every key: what was given is set, the rest stands as a comment with its default and reason.
+    /// postern.yaml with every key: given values are set, the rest are comments with default and reason.
     package static func configurationText(
         relayDomains: [String], operatorAddress: String?, database: String? = nil, set: [String: String] = [:]
     ) -> String {

@@ -1,4 +1,4 @@
-// Replacing keys while mail flows: known to all, then used by all, then everything made again, then the old one is gone.
+// Replaces keys while mail flows: all hosts know the new key, all use it, all values are remade, the old key is removed.
 
 import Database
 import Accounts
@@ -7,8 +7,8 @@ import MailCrypto
 import Monitoring
 import PosternConfiguration
 
-/// The steps of `postern key-file rotate`. Each leaves the key file and the database in a state that mail flows in, and from
-/// which the next run goes on.
+/// The steps of `postern key-file rotate`. Each leaves the key file and the database in a state in which mail flows, and from
+/// which the next run continues.
 package struct KeyRotation: Sendable {
     private let installation: Installation
     private let now: @Sendable () -> Int64
@@ -22,15 +22,15 @@ package struct KeyRotation: Sendable {
         self.now = now
     }
 
-    /// A service whose key file is not what the next step needs.
+    /// A service that does not have the keys that the next step needs.
     package struct Laggard: Sendable, Hashable {
         package let host: String
         package let pid: Int64
-        /// When it said so, in seconds since 1970 by its own clock.
+        /// When it reported its keys, in seconds since 1970 by its own clock.
         let updatedAt: Int64
     }
 
-    /// Adds a next key for each purpose that has neither one nor an unfinished rotation. The purposes that got one.
+    /// Adds a next key for each purpose that has neither one nor an unfinished rotation. Returns the purposes that got one.
     package func add(_ purposes: [KeyPurpose]) throws -> [KeyPurpose] {
         var ring = keys.current
         var added: [KeyPurpose] = []
@@ -44,7 +44,7 @@ package struct KeyRotation: Sendable {
         return added
     }
 
-    /// Makes the next keys the active ones. Every running service has to know them before: see `laggards`.
+    /// Makes the next keys the active ones. Every running service must know them before: see `laggards`.
     package func activate() throws {
         let ring = KeyPurpose.allCases.reduce(keys.current) { $0.activating($1) }
         if ring != keys.current { try put(ring) }
@@ -61,13 +61,13 @@ package struct KeyRotation: Sendable {
         }
     }
 
-    /// New values are made with the active keys from now on, or refused for the time being.
+    /// From now on new values are made with the active keys, or refused until the host has them.
     package func demand(_ change: Change) throws(StoreFailure) { try repository.demandActiveKeys(change) }
 
-    /// Brings all values to the active keys, in passes until one finds nothing left to change. How many were changed.
+    /// Remakes all values with the active keys, in passes until one finds nothing to change. Returns how many were changed.
     /// - Parameters:
     ///   - pause: seconds between two batches.
-    ///   - progress: rows seen in this pass, and of how many; false breaks it off.
+    ///   - progress: rows seen in this pass, and of how many; false stops it.
     package func reencrypt(pause: Double, progress: (_ seen: Int, _ total: Int) -> Bool) throws(StoreFailure) -> Int {
         var changed = 0
         while true {
@@ -87,7 +87,7 @@ package struct KeyRotation: Sendable {
         }
     }
 
-    /// Takes old seal and index keys that nothing uses any more out of the key file. Those taken out.
+    /// Removes old seal and index keys that nothing uses any more from the key file. Returns those removed.
     package func removeUnused(_ change: Change) throws -> [(KeyPurpose, String)] {
         let used = Set(try repository.usage().map { "\($0.purpose.rawValue) \($0.key)" })
         var ring = keys.current
@@ -105,7 +105,7 @@ package struct KeyRotation: Sendable {
         return removed
     }
 
-    /// Takes an old key out, whatever it made. Refused where it is not an old one, or is in use by what can be made again.
+    /// Removes an old key, whatever it made. Refused if it is not an old one, or if values that can be remade still use it.
     package func retire(_ purpose: KeyPurpose, id: String, _ change: Change) throws {
         guard let set = keys.current[purpose], let version = set[id] else {
             throw StoreFailure.refused(.notFound, "there is no \(purpose.rawValue) key \(id): see postern key-file show")

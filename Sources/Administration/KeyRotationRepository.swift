@@ -1,4 +1,4 @@
-// Seals and indexes again what older keys made, a few rows at a time.
+// Seals and indexes again the values that older keys made, a few rows at a time.
 
 import Database
 import Accounts
@@ -10,10 +10,10 @@ extension Store {
     }
 }
 
-/// Finds what is sealed or indexed with which key, and brings it to the keys in use. Nothing is remembered between two steps: the
-/// rows themselves say what is left, so it can be broken off and taken up anywhere.
+/// Finds what is sealed or indexed with which key, and remakes it with the keys in use. Nothing is stored between two steps:
+/// the rows themselves show what is left, so it can be stopped and continued anywhere.
 package struct KeyRotationRepository: Sendable {
-    /// Rows looked at in one transaction: a few milliseconds, for which other writers wait at most.
+    /// Rows read in one transaction: a few milliseconds, the longest that other writers wait.
     package static let batch = 200
 
     let database: any Database
@@ -39,17 +39,17 @@ package struct KeyRotationRepository: Sendable {
     package struct Step: Sendable {
         /// Nil at the end of the pass.
         package let next: Position?
-        /// Rows looked at, and how many of them were changed.
+        /// Rows read, and how many of them were changed.
         package let seen: Int
         package let changed: Int
     }
 
-    /// Rows that a pass looks at. Walks through the tables.
+    /// Rows that a pass reads. Reads whole tables.
     package func rows() throws(StoreFailure) -> Int {
         try usage().filter { $0.purpose == .seal }.map(\.count).reduce(0, +)
     }
 
-    /// How many values each key of the purposes seal and index made. Walks through the tables.
+    /// How many values each key of the purposes seal and index made. Reads whole tables.
     package func usage() throws(StoreFailure) -> [Usage] {
         try database.readAtLength { connection throws(StoreFailure) in
             var counts: [KeyPurpose: [String: Int]] = [:]
@@ -68,12 +68,12 @@ package struct KeyRotationRepository: Sendable {
         }
     }
 
-    /// Brings the next rows to the keys in use.
+    /// Remakes the next rows with the keys in use.
     package func step(_ position: Position, limit: Int = batch) throws(StoreFailure) -> Step {
         guard Table.all.indices.contains(position.table) else { return Step(next: nil, seen: 0, changed: 0) }
         let table = Table.all[position.table]
         let ring = keys.current
-        // Looked at without a writer's lock first: a pass that finds nothing to do is in no one's way.
+        // First read without a writer's lock: a pass that finds nothing to do blocks no one.
         let found = try database.read { connection throws(StoreFailure) in
             try table.rows(connection, after: position.after, limit: limit)
         }
@@ -118,7 +118,7 @@ package struct KeyRotationRepository: Sendable {
             """)
     }
 
-    /// From now on new values are made with the keys in use here, on whatever host, or not at all.
+    /// From now on new values are made with the keys in use here, on any host, or not at all.
     package func demandActiveKeys(_ change: Change) throws(StoreFailure) {
         let ring = keys.current
         try database.write(.durable) { connection throws(StoreFailure) in
@@ -129,7 +129,7 @@ package struct KeyRotationRepository: Sendable {
         }
     }
 
-    /// Notes that a key was taken out of the key file.
+    /// Records that a key was removed from the key file.
     package func noteRetired(_ purpose: KeyPurpose, _ id: String, _ change: Change) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             try connection.audit(change, "key-file.retire", "key-file", "\(purpose.rawValue) \(id)")
@@ -143,7 +143,7 @@ private struct Row {
     let key: String
     let sealed: [UInt8]
     let context: SealContext
-    /// Of the blind index; nil where there is none.
+    /// Of the blind index; nil if there is none.
     let indexKey: String?
 
     func isBehind(_ ring: KeyRing) -> Bool {
@@ -154,12 +154,12 @@ private struct Row {
 /// A table with sealed values.
 private struct Table: Sendable {
     package let name: String
-    /// The column that rows are distinguished and ordered by, and what is before the first.
+    /// The column that identifies and orders rows, and the value before the first.
     let identity: String
     let start: SQLValue
     let key: String
     let sealed: String
-    /// Columns that the context is made of, and how.
+    /// The columns of the context, and how it is made from them.
     let place: String
     let context: @Sendable (SQLRow) throws(StoreFailure) -> SealContext
     var hasIndex = false

@@ -1,4 +1,4 @@
-// Backups of a SQLite store, made while it runs, and the way back.
+// Backups of a SQLite store, made while it runs, and their restore.
 
 import Database
 import Accounts
@@ -15,9 +15,8 @@ package enum StoreBackup {
         package let relayAddresses: Int
     }
 
-    /// Copies one consistent state of the database into a new file, complete by itself, and looks through it.
-    /// Throws `ConfigurationError` (`exists`) rather than overwrite; `unmet` for a server, which has its own
-    /// way.
+    /// Copies one consistent state of the database into a new file, complete by itself, and checks it. Throws
+    /// `ConfigurationError` (`exists`) rather than overwrite; `unmet` for a server, which has its own way.
     package static func make(_ location: DatabaseLocation, to file: String) throws -> Contents {
         let path = try path(location, file, "pg_dump --format=custom --file=\(file) '\(location)'")
         guard !FileManager.default.fileExists(atPath: file) else {
@@ -29,9 +28,9 @@ package enum StoreBackup {
         return try examine(file, keys: nil)
     }
 
-    /// Puts a backup where the configuration says that the database is, and where there is none.
-    /// Throws `ConfigurationError` (`exists`) rather than overwrite, `unmet` while a service runs,
-    /// a permanent failure for what is damaged, was made by a newer program or with another key file.
+    /// Restores a backup to the configured place of the database, if there is none. Throws `ConfigurationError` (`exists`)
+    /// rather than overwrite, `unmet` while a service runs, a permanent failure for a backup that is damaged, or that a newer
+    /// program or another key file made.
     package static func restore(_ file: String, to location: DatabaseLocation, keys: KeyRing) throws -> Contents {
         let path = try path(location, file, "pg_restore --dbname='\(location)' \(file), into an empty database")
         guard let hold = try SQLiteDatabase.holdForRestore(path) else {
@@ -49,7 +48,7 @@ package enum StoreBackup {
         guard FileManager.default.fileExists(atPath: file) else {
             throw ConfigurationError(.inputOutput, at: file, "the file does not exist")
         }
-        // Looked through before it is in place, and under a name that nothing opens.
+        // Checked before it is in place, and under a name that nothing opens.
         let new = path + ".restoring"
         try? FileManager.default.removeItem(atPath: new)
         let source = try SQLiteDatabase(path: file)
@@ -60,7 +59,7 @@ package enum StoreBackup {
         do {
             try requireOwnProgram(new)
             let contents = try examine(new, keys: keys)
-            // Fails where something is there by now, and otherwise puts it there whole.
+            // Fails if a file is there by now; otherwise puts the whole file there at once.
             guard link(new, path) == 0 else {
                 throw ConfigurationError(.exists, at: path, "it cannot be created: \(String(cString: strerror(errno)))")
             }
@@ -88,8 +87,8 @@ package enum StoreBackup {
         }
     }
 
-    /// A backup may have been in other hands. What a database does by itself whenever it is read or written is to be what our
-    /// migrations made: triggers and views, compared in words. The failure names what is not ours.
+    /// A backup may have been in other hands. Triggers and views, which run whenever a database is read or written, must be
+    /// those of our migrations; their texts are compared. The failure names the one that is not ours.
     private static func requireOwnProgram(_ path: String) throws(StoreFailure) {
         let own = path + "-own"
         let cleanUp = { (path: String) in for suffix in ["", "-wal", "-shm"] { unlink(path + suffix) } }
@@ -118,8 +117,8 @@ package enum StoreBackup {
             "it has a \(name.withoutControls(limit: 80)) that Postern did not create: use another backup; nothing was restored")
     }
 
-    /// `trigger NAME` and `view NAME` with their text, white space and quotes apart, which SQLite writes as it likes where a
-    /// table is renamed.
+    /// `trigger NAME` and `view NAME` with their text, without white space and quotes, which SQLite may change when a table is
+    /// renamed.
     private static func program(_ connection: any DatabaseConnection) throws(StoreFailure) -> [String: String] {
         let rows = try connection.rows(
             "SELECT type || ' ' || name AS name, sql FROM sqlite_master WHERE type IN ('trigger', 'view')")

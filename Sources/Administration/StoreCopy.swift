@@ -1,14 +1,14 @@
-// From a SQLite file to PostgreSQL, row by row, with every number as it is.
+// Copies from a SQLite file to PostgreSQL, row by row, with every number unchanged.
 
 import Database
 import Accounts
 import PosternPostgres
 import PosternSQLite
 
-/// Copies a store to another engine: one consistent state of the source, in one transaction of the target, so that it is there as
-/// a whole or not at all.
+/// Copies a store to another engine: one consistent state of the source, in one transaction of the target, so that it is copied
+/// as a whole or not at all.
 package struct StoreCopy {
-    /// Rows in one statement. PostgreSQL takes 65,535 arguments.
+    /// Rows in one statement. PostgreSQL accepts 65,535 arguments.
     private static let batch = 200
 
     /// A table and how many rows were copied.
@@ -17,11 +17,11 @@ package struct StoreCopy {
         package let rows: Int
     }
 
-    /// What is wrong with the URL of a target; nil where nothing is.
+    /// What is wrong with the URL of a target; nil if nothing is.
     package static func complaint(about url: String) -> String? { PostgresDatabase.complaint(about: url) }
 
-    /// Copies a store on SQLite to the server of this URL, and closes that again. As `run`; refused where the store is
-    /// not on SQLite.
+    /// Copies a store on SQLite to the server of this URL, and closes the connection. As `run`; refused if the store is not on
+    /// SQLite.
     package static func copy(
         _ store: Store, to url: String, now: Int64, progress: (_ done: Int, _ total: Int) -> Void
     ) throws(StoreFailure) -> [Count] {
@@ -38,14 +38,14 @@ package struct StoreCopy {
     private let source: SQLiteDatabase
     private let target: PostgresDatabase
 
-    /// - Parameter target: a database that holds nothing, or an empty schema of Postern's.
+    /// - Parameter target: an empty database, or one with an empty schema of Postern.
     package init(from source: SQLiteDatabase, to target: PostgresDatabase) {
         self.source = source
         self.target = target
     }
 
-    /// Copies everything and counts both sides afterwards.
-    /// Throws `exists` where the target holds rows, `unexpectedData` where the counts differ.
+    /// Copies everything and counts both sides afterwards. Throws `exists` if the target holds rows, `unexpectedData` if the
+    /// counts differ.
     /// - Parameter progress: rows copied, and of how many.
     package func run(now: Int64, progress: (_ done: Int, _ total: Int) -> Void) throws(StoreFailure) -> [Count] {
         let pending = try Migrator().pending(source)
@@ -88,7 +88,7 @@ package struct StoreCopy {
         /// In the order of the primary key.
         let key: [Int]
         let refersTo: [String]
-        /// Whether the key is an identifier that is never used twice.
+        /// Whether the key is an identifier that is never reused.
         let hasIdentity: Bool
     }
 
@@ -132,7 +132,7 @@ package struct StoreCopy {
         let key = table.key.map { table.columns[$0] }.joined(separator: ", ")
         var last: [SQLValue]?
         while true {
-            // The place in the key where the last batch ended: linear time whatever the table's size.
+            // Continues after the key where the last batch ended: linear time for any table size.
             let after: SQL = last.map { " WHERE (\(raw: key)) > \(list: $0)" } ?? ""
             let rows = try source.rows(
                 "SELECT \(raw: columns) FROM \(raw: table.name)\(after) ORDER BY \(raw: key) LIMIT \(batch)"
@@ -156,7 +156,7 @@ package struct StoreCopy {
         try target.run("INSERT INTO \(raw: table.name) (\(raw: columns)) VALUES \(rows: rows)")
     }
 
-    /// The next identifier is one that the source never used, not even for a row that is gone.
+    /// The next identifier is one that the source never used, not even for a deleted row.
     private static func setIdentity(
         _ table: Table, from source: any DatabaseConnection, to target: any DatabaseConnection
     ) throws(StoreFailure) {

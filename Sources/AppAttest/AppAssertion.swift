@@ -1,14 +1,14 @@
-// An assertion: a device signs with a key that was attested ("Validating apps that connect to your server", assertions).
+// An assertion: a device signs with an attested key ("Validating apps that connect to your server", assertions).
 
 import CBOR
 import MailCrypto
 import WebAuthn
 
 package enum AppAssertion {
-    /// Verifies an assertion; gives its counter, to be kept.
+    /// Verifies an assertion; returns its counter, which must be stored.
     /// - Parameters:
     ///   - point: the attested key, uncompressed (X9.63), 65 octets.
-    ///   - counter: the one that is kept; the new one must be greater. 0 after the attestation.
+    ///   - counter: the stored one; the new one must be greater. 0 after the attestation.
     package static func verify(
         _ octets: [UInt8], _ expectation: AppAttestExpectation, point: [UInt8], counter: UInt32
     ) throws(AppAttestError) -> UInt32 {
@@ -21,7 +21,7 @@ package enum AppAssertion {
             let octets = value["authenticatorData"]?.bytes
         else { throw AppAttestError(.format, "its members are not signature and authenticatorData") }
         let data = try AppAttestData(assertion: octets)
-        // The nonce is a hash already, and ECDSA hashes it again.
+        // The nonce is already a hash, and ECDSA hashes it again.
         let nonce = SHA256.hash(octets + SHA256.hash(expectation.clientData))
         guard key.verify(.ecdsaSHA256, signature: signature, message: nonce) else {
             throw AppAttestError(.signature, "it was not made with the attested key")

@@ -1,4 +1,4 @@
-// Authenticator data as App Attest writes them, which differ from those of WebAuthn in two flags.
+// Authenticator data as App Attest writes it; it differs from that of WebAuthn in two flags.
 
 import WebAuthn
 
@@ -6,7 +6,7 @@ import WebAuthn
 struct AppAttestData {
     let value: AuthenticatorData
 
-    /// Of an attestation. A map of extensions follows the key since iOS 27: some devices set its flag, Apple's own sample does
+    /// For an attestation. Since iOS 27 a map of extensions follows the key: some devices set its flag, Apple's own sample does
     /// not.
     init(attestation octets: [UInt8]) throws(AppAttestError) {
         if let value = try? AuthenticatorData(octets) {
@@ -17,7 +17,7 @@ struct AppAttestData {
         guard value.credential != nil else { throw AppAttestError(.authenticatorData, "no credential in it") }
     }
 
-    /// Of an assertion. Its flags say that a credential follows, and none does: hash, flags and counter, and since iOS 27
+    /// For an assertion. Its flags say that a credential follows, but none does: hash, flags and counter, and since iOS 27
     /// extensions.
     init(assertion octets: [UInt8]) throws(AppAttestError) {
         let hasExtensions = octets.count > AuthenticatorData.headLength

@@ -1,10 +1,10 @@
-// What is expected of a device's attestation or assertion, and why one is refused.
+// The requirements for a device's attestation or assertion, and the reasons to refuse one.
 
 import MailCrypto
 
-/// What is expected of a device that attests an app.
+/// What is required of a device that attests an app.
 package struct AppAttestExpectation: Sendable {
-    /// Where the app runs; the AAGUID says which.
+    /// Where the app runs, as the AAGUID states.
     package enum Environment: String, Sendable, CaseIterable {
         case production, development
 
@@ -20,7 +20,7 @@ package struct AppAttestExpectation: Sendable {
     /// `TEAMID.bundle.id`.
     package let appID: String
     package let environment: Environment
-    /// What the app attests or signs: of an attestation, the challenge.
+    /// What the app attests or signs; for an attestation, the challenge.
     package let clientData: [UInt8]
 
     package init(appID: String, environment: Environment, clientData: [UInt8]) {
@@ -29,15 +29,15 @@ package struct AppAttestExpectation: Sendable {
         self.clientData = clientData
     }
 
-    /// What an attestation is made over: SHA-256 of the client data, or the client data, which Apple's own sample passes as the
-    /// hash. Either binds it to the challenge.
+    /// The values that an attestation may cover: SHA-256 of the client data, or the client data, which Apple's own sample
+    /// passes as the hash. Either binds it to the challenge.
     var attestedHashes: [[UInt8]] { [SHA256.hash(clientData), clientData] }
 
-    /// Whether authenticator data begin with SHA-256 of the app id.
+    /// Whether the authenticator data begins with SHA-256 of the app id.
     func isApp(_ data: AppAttestData) -> Bool { constantTimeEqual(data.value.rpIDHash, SHA256.hash(Array(appID.utf8))) }
 }
 
-/// An attestation or assertion that is refused. Names the check that failed, and repeats nothing of the device.
+/// Why an attestation or assertion is refused. Names the check that failed, and contains nothing from the device.
 package struct AppAttestError: Error, Sendable, Hashable, CustomStringConvertible {
     package enum Check: String, Sendable, CaseIterable {
         /// The request itself.

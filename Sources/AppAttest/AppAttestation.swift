@@ -22,9 +22,9 @@ package enum AppAttestation {
 
     /// Verifies an attestation object.
     /// - Parameters:
-    ///   - keyID: as the app names it, 32 octets.
-    ///   - roots: Apple's App Attest root; without any, everything is refused.
-    ///   - now: the time at which certificates have to be valid, in seconds since 1970. They are valid for three days.
+    ///   - keyID: as the app states it, 32 octets.
+    ///   - roots: Apple's App Attest root; if empty, everything is refused.
+    ///   - now: the time at which certificates must be valid, in seconds since 1970. They are valid for three days.
     package static func verify(
         _ octets: [UInt8], _ expectation: AppAttestExpectation, keyID: [UInt8], roots: [Certificate], now: Int64
     ) throws(AppAttestError) -> AttestedKey {
@@ -37,7 +37,7 @@ package enum AppAttestation {
         guard expectation.attestedHashes.contains(where: { constantTimeEqual(nonce, SHA256.hash(data + $0)) }) else {
             throw AppAttestError(.nonce, "the certificate was not issued for this challenge")
         }
-        // A SubjectPublicKeyInfo on P-256 ends in the point.
+        // A SubjectPublicKeyInfo on P-256 ends with the point.
         guard leaf.publicKey.kind == .p256, let point = try? Array(leaf.publicKey.publicKeyInfo().suffix(65)),
             point.count == 65, point[0] == 4
         else { throw AppAttestError(.certificate, "its key is not on P-256") }
@@ -81,7 +81,7 @@ package enum AppAttestation {
         throw AppAttestError(.nonce, "the certificate holds none")
     }
 
-    /// Steps 6 to 9, and that the key in the data is the certificate's.
+    /// Steps 6 to 9; also checks that the key in the data is the certificate's.
     private static func check(
         _ data: AppAttestData, _ expectation: AppAttestExpectation, key: AnyPublicKey, keyID: [UInt8]
     ) throws(AppAttestError) {

@@ -4,18 +4,18 @@ import JSON
 import MailCrypto
 import Support
 
-/// A request: `{id, app_id, environment, key_id, client_data, attestation | assertion, public_key, counter, now, roots}`. Octets
-/// are hexadecimal, or base64 as Apple's interfaces give them.
+/// A request: `{id, app_id, environment, key_id, client_data, attestation | assertion, public_key, counter, now, roots}`.
+/// Octets are hexadecimal, or base64 as Apple's interfaces return them.
 package struct AttestationLine {
     /// Longest line read, in octets.
     package static let maximumLength = 1_048_576
 
     private let members: JSONObject
 
-    /// `{id, valid, error?, key_id?, public_key?, counter?}` for a line, whatever it is.
+    /// Returns `{id, valid, error?, key_id?, public_key?, counter?}` for any line.
     /// - Parameters:
-    ///   - now: the time of certificates where the line names none, in seconds since 1970.
-    ///   - time: reads a time that is a text, as seconds since 1970; nil where it is not one.
+    ///   - now: the time for certificates if the line has none, in seconds since 1970.
+    ///   - time: parses a time given as text to seconds since 1970; nil if it is not a valid time.
     package static func answer(_ line: [UInt8], now: Int64, time: (String) -> Int64?) -> JSONObject {
         var id = JSONValue.null
         do throws(AppAttestError) {
@@ -63,7 +63,7 @@ package struct AttestationLine {
 
     // MARK: Members
 
-    /// Nil too where it is null.
+    /// Also nil if it is null.
     private subscript(name: String) -> JSONValue? { members[name] == .null ? nil : members[name] }
 
     private func text(_ name: String) throws(AppAttestError) -> String {

@@ -1,9 +1,9 @@
-// Certificates as they stand in files: DER, or PEM (RFC 7468).
+// Certificate files: DER, or PEM (RFC 7468).
 
 /// Reads files of certificates.
 package enum CertificateFile {
-    /// DER of each certificate, in the order of the file; nil where one cannot be read, or there is none. Text between them is
-    /// passed over.
+    /// DER of each certificate, in the order of the file; nil if one cannot be read, or there is none. Text between them is
+    /// skipped.
     package static func read(_ octets: [UInt8]) -> [[UInt8]]? {
         guard octets.first != 0x30 else { return [octets] }
         var found: [[UInt8]] = []

@@ -6,14 +6,14 @@ import Logging
 import MailCrypto
 import ServiceLifecycle
 
-/// Everything is in memory, and gone when it ends. Its keys are made at each start and are not valid anywhere else.
+/// All data is in memory, and lost at the end. The keys are made at each start and are valid nowhere else.
 package enum AppleSandbox {
-    /// How it is set up.
+    /// The sandbox's settings.
     package struct Settings: Sendable {
         /// 0: any free port.
         package let port: Int
         package let seed: AppleSeed
-        /// Whether the first user signs in without being asked.
+        /// Whether the first user signs in without the page.
         package let auto: Bool
 
         package init(port: Int, seed: AppleSeed, auto: Bool) {
@@ -23,7 +23,7 @@ package enum AppleSandbox {
         }
     }
 
-    /// Requests a second that it answers; a test suite makes fewer.
+    /// The most requests per second; a test suite makes fewer.
     private static let requestsPerSecond = 10_000
 
     /// Serves until SIGTERM, SIGINT or the end of the task.

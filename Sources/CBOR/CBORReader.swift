@@ -1,10 +1,10 @@
-// Reading CBOR (RFC 8949) where two readers must not disagree: nothing is forgiven, nothing is guessed.
+// Reads CBOR (RFC 8949) where two readers must not disagree: it tolerates nothing and guesses nothing.
 
-/// Octets that are not taken as CBOR. Says what is wrong and where, and repeats nothing of them.
+/// Octets that are not accepted as CBOR. States what is wrong and where, and quotes none of them.
 package struct CBORError: Error, Sendable, Hashable, CustomStringConvertible {
     /// What is wrong, as in "a key occurs twice".
     package let message: String
-    /// Offset of the octet at which it was found, from 0.
+    /// Offset of the octet at which the error was found, from 0.
     package let offset: Int
 
     package init(message: String, offset: Int) {
@@ -15,16 +15,16 @@ package struct CBORError: Error, Sendable, Hashable, CustomStringConvertible {
     package var description: String { "\(message) (at octet \(offset))" }
 }
 
-/// The reader. Refused in any case: what is not well-formed (RFC 8949 appendix C), a key that occurs twice, text that is not
-/// UTF-8 (section 5.3.1), nesting beyond `maximumDepth`. Linear in the input but for the keys of one map, which are compared by
-/// hash.
+/// The reader. Always refused: input that is not well-formed (RFC 8949 appendix C), a key that occurs twice, text that is not
+/// UTF-8 (section 5.3.1), nesting beyond `maximumDepth`. Linear in the input except for the keys of one map, which are compared
+/// by hash.
 package struct CBORReader {
-    /// How much is forgiven.
+    /// Which encodings are accepted.
     package enum Form: Sendable, Hashable {
-        /// All that is valid.
+        /// Everything that is valid.
         case any
-        /// No indefinite lengths, and every length and number in its shortest form: what CTAP2 demands of authenticators, but for
-        /// the order of keys, which several of them and of the programs between get wrong.
+        /// No indefinite lengths, and every length and number in its shortest form: what CTAP2 requires of authenticators,
+        /// except for the order of keys, which several of them and of the programs between get wrong.
         case definite
     }
 
@@ -35,14 +35,14 @@ package struct CBORReader {
     private let form: Form
     private var position: Int
 
-    /// - Parameter octets: offsets in errors count from its first one.
+    /// - Parameter octets: error offsets count from the first octet.
     private init(_ octets: ArraySlice<UInt8>, form: Form) {
         self.octets = octets
         self.form = form
         position = octets.startIndex
     }
 
-    /// The one data item that the octets hold; an error where more follows.
+    /// The one data item in the octets; an error if more follows.
     package static func value(of octets: ArraySlice<UInt8>, form: Form = .definite) throws(CBORError) -> CBORValue {
         let (value, rest) = try firstValue(of: octets, form: form)
         guard rest.isEmpty else { throw CBORError(message: "octets after the item", offset: octets.count - rest.count) }
@@ -54,7 +54,7 @@ package struct CBORReader {
         try value(of: octets[...], form: form)
     }
 
-    /// The first data item, and the octets behind it.
+    /// The first data item, and the octets after it.
     package static func firstValue(
         of octets: ArraySlice<UInt8>, form: Form = .definite
     ) throws(CBORError) -> (value: CBORValue, rest: ArraySlice<UInt8>) {
@@ -65,7 +65,7 @@ package struct CBORReader {
 
     // MARK: Heads
 
-    /// The first octet of an item and the number behind it (RFC 8949 section 3).
+    /// The first octet of an item and the number after it (RFC 8949 section 3).
     private struct Head {
         let major: UInt8
         let info: UInt8
@@ -93,7 +93,7 @@ package struct CBORReader {
         case 24...27:
             let count = 1 << Int(info - 24)
             let argument = try take(count).reduce(0) { $0 << 8 | UInt64($1) }
-            // Of numbers with a fraction the length says how precise they are.
+            // For numbers with a fraction, the length is the precision.
             if form == .definite, major != 7, info == 24 ? argument < 24 : argument >> UInt64(count * 4) == 0 {
                 throw error("a number or length is not in its shortest form", at: start)
             }
@@ -132,7 +132,7 @@ package struct CBORReader {
         case 22: return .null
         case 23: return .undefined
         case 24:
-            // Below 32 there would be two ways to write it.
+            // Below 32 there would be two encodings.
             guard number >= 32 else { throw error("a simple value in two octets that has one", at: head.offset) }
             return .simple(UInt8(number))
         case 25: return .float(Self.half(UInt16(number)))
@@ -142,7 +142,7 @@ package struct CBORReader {
         }
     }
 
-    /// A number of 16 bits (IEEE 754 binary16); Swift's Float16 is not on every machine.
+    /// A 16-bit number (IEEE 754 binary16); Swift's Float16 is not available on every machine.
     private static func half(_ bits: UInt16) -> Double {
         let (exponent, fraction) = (Int(bits >> 10 & 0x1F), Double(bits & 0x3FF))
         let magnitude: Double =
@@ -154,7 +154,7 @@ package struct CBORReader {
         return bits & 0x8000 == 0 ? magnitude : -magnitude
     }
 
-    /// The octets of a byte or text string; one without a length is made of others of its kind that have one.
+    /// The octets of a byte or text string; one of indefinite length consists of definite-length parts of the same kind.
     private mutating func string(_ head: Head) throws(CBORError) -> [UInt8] {
         if let argument = head.argument { return Array(try take(try length(argument, head))) }
         var whole: [UInt8] = []
@@ -207,13 +207,13 @@ package struct CBORReader {
         return pairs
     }
 
-    /// The head of the next part of what has no length; nil at its end.
+    /// The head of the next part of an indefinite-length item; nil at its end.
     private mutating func next() throws(CBORError) -> Head? {
         let head = try head()
         return head.major == 7 && head.argument == nil ? nil : head
     }
 
-    /// A length or a count. Each element takes an octet, so that what is claimed never reserves more than there is.
+    /// A length or a count. Each element takes at least an octet, so that a false count never reserves more than the input has.
     private func length(_ argument: UInt64, _ head: Head) throws(CBORError) -> Int {
         guard let length = Int(exactly: argument), length <= octets.endIndex - position else {
             throw error("it ends too early", at: octets.endIndex)

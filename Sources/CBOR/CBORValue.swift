@@ -1,4 +1,4 @@
-// A value of CBOR (RFC 8949 section 2): what authenticators write.
+// A value of CBOR (RFC 8949 section 2), as authenticators write it.
 
 /// A data item. Prints its kind only: it may hold a credential or a key.
 package indirect enum CBORValue: Sendable, Hashable {
@@ -14,7 +14,7 @@ package indirect enum CBORValue: Sendable, Hashable {
     case array([CBORValue])
     /// Major type 5, in the order in which it was written; no key occurs twice.
     case map([Pair])
-    /// Major type 6: the number of the tag, and what it stands before.
+    /// Major type 6: the number of the tag, and the tagged value.
     case tagged(UInt64, CBORValue)
     /// Major type 7 without a number: 0 to 19, or 32 to 255 (RFC 8949 section 3.3).
     case simple(UInt8)
@@ -44,7 +44,7 @@ package indirect enum CBORValue: Sendable, Hashable {
     /// Key and value of each member; nil for every other kind.
     package var pairs: [Pair]? { if case .map(let value) = self { value } else { nil } }
 
-    /// The whole number; nil for every other kind, and beyond 64 bits with a sign.
+    /// The integer; nil for every other kind, and if it does not fit a signed 64-bit number.
     package var integer: Int64? {
         switch self {
         case .unsigned(let value): Int64(exactly: value)
@@ -55,19 +55,19 @@ package indirect enum CBORValue: Sendable, Hashable {
 
     /// The value of a map's member with this key; nil where there is none, and for every other kind.
     package subscript(_ key: CBORValue) -> CBORValue? { pairs?.first { $0.key == key }?.value }
-    /// The same for a text as the key.
+    /// The same with a text key.
     package subscript(_ key: String) -> CBORValue? { self[.text(key)] }
-    /// The same for a whole number as the key.
+    /// The same with an integer key.
     package subscript(_ key: Int64) -> CBORValue? { self[.integer(key)] }
 
-    /// A whole number.
+    /// An integer.
     package static func integer(_ value: Int64) -> CBORValue {
         value < 0 ? .negative(UInt64(-1 - value)) : .unsigned(UInt64(value))
     }
 }
 
 extension CBORValue: CustomStringConvertible, CustomReflectable {
-    /// What it is, for people.
+    /// Its kind, for people.
     package var kind: String {
         switch self {
         case .unsigned, .negative: "a whole number"

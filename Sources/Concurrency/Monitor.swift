@@ -1,4 +1,4 @@
-// A value under a lock, with a condition: for threads that are not Swift's, and calls that must wait.
+// A value under a lock, with a condition: for threads outside Swift concurrency, and for calls that must block.
 
 /// A value that several threads share. Every change wakes those who wait for one.
 ///
@@ -7,7 +7,7 @@ package final class Monitor<State>: @unchecked Sendable {
     @usableFromInline var state: State
     @usableFromInline let condition = MonotonicCondition()
 
-    /// Longest wait in seconds that has an end: a day, far from overflow.
+    /// The longest limited wait: a day, far from overflow.
     @usableFromInline static var longest: Duration { .seconds(86_400) }
 
     package init(_ state: sending State) { self.state = state }
@@ -23,8 +23,8 @@ package final class Monitor<State>: @unchecked Sendable {
         return try body(&state)
     }
 
-    /// Waits until `find` gives something, for at most `duration` (nil: for ever; a day at most otherwise). Nil where it gave
-    /// nothing.
+    /// Waits until `find` returns a value, for at most `duration` (nil: forever; a day at most otherwise). Nil if it returned
+    /// none.
     @inlinable package func wait<Found>(atMost duration: Duration?, for find: (State) -> Found?) -> Found? {
         let deadline = duration.map { ContinuousClock.now + min($0, Self.longest) }
         condition.lock()
@@ -39,7 +39,7 @@ package final class Monitor<State>: @unchecked Sendable {
         }
     }
 
-    /// Waits until `holds`, for at most `duration` (nil: for ever; a day at most otherwise). Returns whether it came to hold.
+    /// Waits until `holds`, for at most `duration` (nil: forever; a day at most otherwise). Returns whether it holds.
     @inlinable package func wait(atMost duration: Duration?, until holds: (State) -> Bool) -> Bool {
         wait(atMost: duration, for: { holds($0) ? true : nil }) ?? false
     }

@@ -1,4 +1,4 @@
-// A lock with a condition whose timeouts follow a clock that no one sets: a jump of the time of day by an hour is not a timeout.
+// A lock with a condition whose timeouts follow a monotonic clock: a jump of the time of day by an hour is not a timeout.
 
 import Glibc
 
@@ -26,16 +26,16 @@ package final class MonotonicCondition: @unchecked Sendable {
     package func lock() { pthread_mutex_lock(mutex) }
     package func unlock() { pthread_mutex_unlock(mutex) }
 
-    /// Wakes all threads that wait. Under the lock.
+    /// Wakes all waiting threads. Call with the lock held.
     package func broadcast() { pthread_cond_broadcast(condition) }
 
-    /// Wakes one thread that waits: for where all wait for the same. Under the lock.
+    /// Wakes one waiting thread, if all wait for the same. Call with the lock held.
     package func signal() { pthread_cond_signal(condition) }
 
-    /// Waits for a broadcast, without the lock meanwhile. As with every condition, a return says nothing of what was waited for.
+    /// Waits for a wake-up, and releases the lock meanwhile. As with every condition, it may return too early.
     package func wait() { pthread_cond_wait(condition, mutex) }
 
-    /// The same until a moment; false where it has passed.
+    /// The same until a deadline; false if it has passed.
     package func wait(until deadline: ContinuousClock.Instant) -> Bool {
         let rest = (deadline - .now).components
         guard rest.seconds >= 0, rest.attoseconds >= 0 else { return false }

@@ -1,10 +1,10 @@
-// Long work in short steps, with room in between for those who wait for the same thing.
+// Long work in short steps, with pauses for others that wait for the same resource.
 
-/// Runs steps one after the other, each followed by a pause as long as it took: of those who wait for their turn, each would else
-/// have every second one at the most.
+/// Runs steps one after the other, each followed by a pause as long as the step. Otherwise each caller that waits would get
+/// every second turn at most.
 package enum PacedSteps {
     /// Runs `step` until there was nothing to do, or the task is cancelled.
-    /// - Parameter step: does a little, some ten milliseconds' worth; how much it did.
+    /// - Parameter step: works for some ten milliseconds, and returns how much it did.
     package static func run(_ step: () async throws -> Int) async throws {
         while true {
             let start = ContinuousClock.now
@@ -15,8 +15,8 @@ package enum PacedSteps {
 
     /// The same until `count` is done.
     /// - Parameters:
-    ///   - most: what a step may do.
-    ///   - step: does so much at most.
+    ///   - most: how much a step may do.
+    ///   - step: does at most the given amount.
     package static func run(_ count: Int, most: Int, _ step: (Int) async throws -> Int) async throws {
         var left = count
         try await run {

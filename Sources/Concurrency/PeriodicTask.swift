@@ -1,11 +1,11 @@
-// What is done again and again, until its task is cancelled.
+// Work that repeats until its task is cancelled.
 
 /// Work with pauses in between.
 package enum PeriodicTask {
-    /// Runs `body` at once, and again after each pause, until the task is cancelled; that ends a pause at once.
+    /// Runs `body` at once, and again after each pause, until the task is cancelled; cancelling ends a pause at once.
     /// - Parameters:
     ///   - state: what `body` keeps from one run to the next.
-    ///   - body: gives the pause until it runs again.
+    ///   - body: returns the pause until it runs again.
     /// - Returns: the state at the end.
     @discardableResult
     package static func run<State: Sendable>(

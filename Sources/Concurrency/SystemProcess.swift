@@ -1,19 +1,19 @@
-// A program started by the system's own posix_spawn.
+// A program started with posix_spawn.
 
 import Glibc
 
 /// A child of this process. Foundation's `Process` lists all open files of this one to close them in the child, and with some
-/// 1,360 of them reads past the end of its list; it shares its pipes with children that others start at the moment; and it gives
-/// each thread that starts one a run loop with three open files, which stay as long as the thread.
+/// 1,360 of them reads past the end of its list. It shares its pipes with children that are started at the same time. And it
+/// gives each thread that starts one a run loop with three open files, which stay as long as the thread.
 package struct SystemProcess: Sendable {
     package let identifier: Int32
 
     /// Why a program was not started.
     package struct Failure: Error, CustomStringConvertible { package let description: String }
 
-    /// Starts a program, which ignores and blocks no signal. Someone must `wait` for it.
+    /// Starts a program, which ignores and blocks no signal. The caller must `wait` for it.
     /// - Parameters:
-    ///   - environment: all of it.
+    ///   - environment: the child's whole environment.
     ///   - descriptors: standard input, output and error of the child, which gets no other open file.
     package init(
         _ executable: String, _ arguments: [String], environment: [String: String], directory: String? = nil,
@@ -32,7 +32,7 @@ package struct SystemProcess: Sendable {
         try check(posix_spawn_file_actions_adddup2(&actions, descriptors.2, 2))
         try check(posix_spawn_file_actions_addclosefrom_np(&actions, 3))
         if let directory { try check(posix_spawn_file_actions_addchdir_np(&actions, directory)) }
-        // Threads of Dispatch block signals, and this process ignores some: a child would inherit that.
+        // Dispatch threads block signals, and this process ignores some: a child would inherit that.
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
@@ -53,9 +53,9 @@ package struct SystemProcess: Sendable {
         identifier = child
     }
 
-    /// Waits until it has ended. Once: its number may be another's after that.
-    /// - Returns: the exit status as a shell says it: 128 + signal for a killed process. 127 where the system does not say how it
-    ///   ended, as it does not to one that was started with SIGCHLD ignored.
+    /// Waits until it has ended. Call it once: afterwards its number may belong to another process.
+    /// - Returns: the exit status as in a shell: 128 + signal for a killed process. 127 if the system does not report how it
+    ///   ended, for example if this process was started with SIGCHLD ignored.
     package func wait() -> Int32 {
         var status: Int32 = 0
         while waitpid(identifier, &status, 0) < 0 { guard errno == EINTR else { return 127 } }
@@ -63,7 +63,7 @@ package struct SystemProcess: Sendable {
         return signal == 0 ? (status >> 8) & 0xFF : 128 + signal
     }
 
-    /// A pipe whose ends no other child gets.
+    /// A pipe whose ends no other child inherits.
     package static func pipe() throws(Failure) -> (read: Int32, write: Int32) {
         var ends: [Int32] = [-1, -1]
         guard pipe2(&ends, O_CLOEXEC) == 0 else { throw Failure(description: "no pipe: \(String(cString: strerror(errno)))") }
@@ -79,7 +79,7 @@ package struct SystemProcess: Sendable {
     }
 }
 
-// Of glibc (2.34), which shows them to C with _GNU_SOURCE alone: Swift's module of it leaves them out.
+// From glibc (2.34), which declares them only with _GNU_SOURCE: Swift's Glibc module leaves them out.
 
 @_silgen_name("posix_spawn_file_actions_addclosefrom_np")
 private func posix_spawn_file_actions_addclosefrom_np(

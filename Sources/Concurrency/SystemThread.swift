@@ -2,7 +2,7 @@
 
 import Glibc
 
-/// A result on its way between threads: written on one, read on another after that. What orders the two is the caller's.
+/// A result passed between threads: written on one, then read on another. The caller must order the two.
 package final class ResultBox<Value>: @unchecked Sendable {
     package var value: Value?
 
@@ -27,20 +27,20 @@ package final class SystemSemaphore: @unchecked Sendable {
     package func wait() { while sem_wait(semaphore) != 0 && errno == EINTR {} }
 }
 
-/// Threads that may block for as long as they like.
+/// Threads that may block for any time.
 package enum SystemThread {
-    /// How far threads that no one waits for step back behind others: where processors are busy they get a tenth of their share,
-    /// so that what they hold is held for ten times as long.
+    /// The niceness of threads that no one waits for: on busy processors they get a tenth of their share, so they hold what
+    /// they hold ten times as long.
     private static let background: Int32 = 10
 
-    /// Runs `body` on a new thread of the system. Gives 0, or the error number where there is no thread to be had: nothing runs
+    /// Runs `body` on a new thread of the system. Returns 0, or the error number if no thread can be created: nothing runs
     /// then.
-    /// - Parameter isBackground: whether the thread goes after others where processors are busy.
+    /// - Parameter isBackground: whether the thread yields to others when processors are busy.
     @discardableResult
     package static func detach(isBackground: Bool = false, _ body: @escaping @Sendable () -> Void) -> Int32 {
         let box = Unmanaged.passRetained(
             Body {
-                // Linux has a niceness for each thread; 0 is the one that calls.
+                // Linux has a niceness for each thread; 0 is the calling thread.
                 if isBackground { setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, background) }
                 body()
             })

@@ -1,24 +1,23 @@
-// The thread that owns a c-ares channel: every ares_* call on the channel is made here, and nowhere else.
+// The thread that owns a c-ares channel: every ares_* call on the channel is made here only.
 
 import CAres
 import Glibc
 import Synchronization
 
-/// Sends questions and reports what comes back. Callers never wait here; they are recognized by a completion on the loop's
-/// thread.
+/// Sends questions and reports the results. Callers never wait here; they are notified by a completion on the loop's thread.
 final class AresEventLoop: @unchecked Sendable {
-    /// What became of one question.
+    /// The result of one question.
     enum Outcome: Sendable {
         /// A message that c-ares matched to the question by its id and question section.
         case message([UInt8])
-        /// No server gave a usable one.
+        /// No server gave a usable answer.
         case failure(String)
     }
 
     typealias Completion = @Sendable (Outcome) -> Void
 
     private struct Submission: Sendable {
-        /// A question with an OPT record; the id is put in here.
+        /// A question with an OPT record; `send` fills in the id.
         let packet: [UInt8]
         let completion: Completion
     }
@@ -28,7 +27,7 @@ final class AresEventLoop: @unchecked Sendable {
         var isClosing = false
     }
 
-    /// A question that c-ares holds a pointer to.
+    /// A question in flight; c-ares holds a pointer to it.
     private final class Pending {
         let loop: AresEventLoop
         let id: UInt16
@@ -47,7 +46,7 @@ final class AresEventLoop: @unchecked Sendable {
     private let maximumInFlight: Int
     private let thread = Mutex<pthread_t?>(nil)
 
-    // What follows belongs to the thread once it runs.
+    // The following belongs to the thread once it runs.
     private var channel: ares_channel?
     private var sockets: [ares_socket_t: Int16] = [:]
     private var ids: Set<UInt16> = []
@@ -55,7 +54,7 @@ final class AresEventLoop: @unchecked Sendable {
     /// Once for the process, before any thread asks.
     private static let library: Int32 = ares_library_init(ARES_LIB_INIT_ALL)
 
-    /// Opens a channel and starts its thread. Throws where the system or c-ares refuses.
+    /// Opens a channel and starts its thread. Throws if the system or c-ares refuses.
     init(settings: DNSClientSettings) throws(DNSClientError) {
         maximumInFlight = min(settings.maximumInFlight, 32_768)
         guard Self.library == 0 else { throw DNSClientError(description: "c-ares: \(Self.text(Self.library))") }
@@ -113,7 +112,7 @@ final class AresEventLoop: @unchecked Sendable {
         thread.withLock { $0 = created }
     }
 
-    /// Sends a question. The completion is called once, on the loop's thread, or at once where the loop is closed.
+    /// Sends a question. The completion is called once, on the loop's thread, or at once if the loop is closed.
     func submit(_ packet: [UInt8], completion: @escaping Completion) {
         let isOpen = inbox.withLock { inbox in
             guard !inbox.isClosing else { return false }
@@ -146,7 +145,7 @@ final class AresEventLoop: @unchecked Sendable {
     // MARK: On the thread
 
     private func run() {
-        // Signals are for other threads, and a TCP connection that the server closed must not end the process by SIGPIPE.
+        // Signals are for other threads, and SIGPIPE from a TCP connection that the server closed must not end the process.
         var signals = sigset_t()
         sigfillset(&signals)
         pthread_sigmask(SIG_SETMASK, &signals, nil)
@@ -158,7 +157,7 @@ final class AresEventLoop: @unchecked Sendable {
         inbox.withLock { $0.submissions = [] }
     }
 
-    /// Hands waiting submissions to c-ares; false where the loop has to end.
+    /// Hands waiting submissions to c-ares; false if the loop must end.
     private func take(_ channel: ares_channel) -> Bool {
         let (submissions, isClosing) = inbox.withLock { inbox in
             defer { if !inbox.isClosing { inbox.submissions = [] } }
@@ -192,7 +191,7 @@ final class AresEventLoop: @unchecked Sendable {
             }, pending.toOpaque())
     }
 
-    /// Sleeps until a socket is ready, a timeout is due, or someone wakes the loop; then lets c-ares work.
+    /// Sleeps until a socket is ready, a timeout is due, or another thread wakes the loop; then lets c-ares work.
     private func wait(_ channel: ares_channel) {
         var descriptors = [pollfd(fd: wakeup, events: Int16(POLLIN), revents: 0)]
         for (socket, events) in sockets { descriptors.append(pollfd(fd: socket, events: events, revents: 0)) }

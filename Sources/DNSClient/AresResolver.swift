@@ -1,4 +1,4 @@
-// The resolver of the running relay: cache, one question for many callers, and an answer or a temporary failure in bounded time.
+// The resolver of the running relay: a cache, one query for many callers, and an answer or a temporary failure in limited time.
 
 import Concurrency
 import Glibc
@@ -6,16 +6,16 @@ import MailAuth
 import Support
 import Synchronization
 
-/// A caching stub resolver on c-ares. Any thread may ask; each caller waits for its own answer, and callers that ask the same at
-/// the same time share one question. `close`, or the end of the last reference, ends its thread.
+/// A caching stub resolver on c-ares. Any thread may ask; each caller waits for its own answer, and callers that ask the same
+/// question at the same time share one query. `close`, or the release of the last reference, ends its thread.
 package final class AresResolver: TimedDNSResolver {
     /// What the resolver has done since it was made.
     package struct Counters: Sendable, Hashable {
         /// Questions from callers.
         package var asked = 0
-        /// Those answered from the cache.
+        /// Questions answered from the cache.
         package var cached = 0
-        /// Those that waited for the question of another caller.
+        /// Questions that waited for the query of another caller.
         package var joined = 0
         /// Questions handed to c-ares.
         package var sent = 0
@@ -23,7 +23,7 @@ package final class AresResolver: TimedDNSResolver {
         package var failed = 0
     }
 
-    /// Everything that a question in flight needs; it does not keep the resolver alive.
+    /// The data that a query in flight needs; it does not keep the resolver alive.
     private final class Shared: Sendable {
         struct State {
             var cache: DNSCache
@@ -56,7 +56,7 @@ package final class AresResolver: TimedDNSResolver {
     ///
     /// - Parameters:
     ///   - settings: servers, timeouts and bounds.
-    ///   - now: seconds for the cache, on a clock that does not go back; by default that of the system.
+    ///   - now: seconds for the cache, on a clock that does not go back; by default the system's.
     package init(
         settings: DNSClientSettings = DNSClientSettings(), now: @escaping @Sendable () -> Int64 = MonotonicClock.seconds
     ) throws(DNSClientError) {
@@ -67,15 +67,15 @@ package final class AresResolver: TimedDNSResolver {
 
     deinit { loop.close() }
 
-    /// Ends the client: callers that wait, and all who ask later, get a temporary failure.
+    /// Closes the client: waiting callers, and all later ones, get a temporary failure.
     package func close() { loop.close() }
 
     package var counters: Counters { shared.state.withLock { $0.counters } }
 
-    /// Answers and octets that the cache holds.
+    /// Number and octets of the cached answers.
     package var cached: (entries: Int, bytes: Int) { shared.state.withLock { ($0.cache.count, $0.cache.bytes) } }
 
-    /// Questions that callers wait for.
+    /// Queries that callers wait for.
     package var waiting: Int { shared.state.withLock { $0.inFlight.count } }
 
     package func query(_ name: String, _ type: DNSRecordType) -> DNSAnswer {
@@ -83,7 +83,7 @@ package final class AresResolver: TimedDNSResolver {
     }
 
     package func query(_ name: String, _ type: DNSRecordType, within milliseconds: Int64) -> DNSAnswer {
-        // A name that the DNS cannot hold does not exist.
+        // A name that is not valid in the DNS does not exist.
         guard let name = DomainName.queryable(name) else { return .nxDomain }
         let question = DNSQuestion(name: name, type: type)
         let (known, promise, isNew) = shared.state.withLock { state -> (DNSAnswer?, Monitor<DNSAnswer?>?, Bool) in
@@ -118,8 +118,8 @@ package final class AresResolver: TimedDNSResolver {
         Self.ask(packet, question, promise, shared, loop: loop, mayRetry: true)
     }
 
-    /// - Parameter mayRetry: whether to ask again without the OPT record where the server does not understand it; c-ares
-    ///   itself does so once in the life of a channel.
+    /// - Parameter mayRetry: whether to ask again without the OPT record if the server does not understand it; c-ares itself
+    ///   does so only once in the life of a channel.
     private static func ask(
         _ packet: [UInt8], _ question: DNSQuestion, _ promise: Monitor<DNSAnswer?>, _ shared: Shared, loop: AresEventLoop,
         mayRetry: Bool
@@ -144,7 +144,7 @@ package final class AresResolver: TimedDNSResolver {
     }
 }
 
-/// The system's clock since boot, which does not go back.
+/// The system's clock since boot, which does not go backwards.
 package enum MonotonicClock {
     /// Milliseconds.
     @Sendable package static func milliseconds() -> Int64 {

@@ -1,14 +1,14 @@
-// What one message may cost: so many questions, and so much time for all of them together.
+// The DNS budget of one message: a number of questions, and a total time for all of them.
 
 import MailAuth
 import Synchronization
 
 /// Wraps a resolver for one message. Past the budget every answer is a temporary failure, which the relay answers with 451.
 package final class BudgetedResolver: DNSResolver {
-    /// The most that one message may ask and wait.
+    /// The most questions and time that one message may use.
     package struct Limits: Sendable {
-        /// Questions, those answered from the cache included. SPF for two identities asks at most about 230 at its own limits and
-        /// rarely 20; a DMARC walk asks 8, a signature 1.
+        /// Questions, including those answered from the cache. SPF for two identities asks at most about 230 at its own limits
+        /// and rarely 20; a DMARC walk asks 8, a signature 1.
         package var questions: Int
         /// Milliseconds from the first question.
         package var milliseconds: Int64
@@ -25,7 +25,7 @@ package final class BudgetedResolver: DNSResolver {
     }
 
     private let base: any DNSResolver
-    /// The same, where it can be told how long it may take.
+    /// The same resolver, if it accepts a time limit.
     private let timed: (any TimedDNSResolver)?
     private let limits: Limits
     private let now: @Sendable () -> Int64
@@ -41,7 +41,7 @@ package final class BudgetedResolver: DNSResolver {
         self.now = now
     }
 
-    /// For a resolver that is known to be told how long it may take; made for each message.
+    /// For a resolver that accepts a time limit; made for each message.
     package init(
         _ base: any TimedDNSResolver, limits: Limits = Limits(),
         now: @escaping @Sendable () -> Int64 = MonotonicClock.milliseconds

@@ -1,4 +1,4 @@
-// Answers by question, until their time is over: bounded in entries and octets, least recently used first out.
+// Answers by question, until they expire: limited in entries and octets, the least recently used removed first.
 
 import MailAuth
 
@@ -13,11 +13,11 @@ package struct DNSQuestion: Sendable, Hashable {
         self.type = type
     }
 
-    /// By the name alone: few are asked for more than one type, and the type would be hashed as the text that it is.
+    /// By the name alone: few names are asked for more than one type, and the type would be hashed as its text.
     package func hash(into hasher: inout Hasher) { hasher.combine(name) }
 }
 
-/// The cache itself; a value, guarded by its owner. Times are seconds on any clock that does not go back.
+/// The cache itself: a value that its owner guards. Times are seconds on any clock that does not go back.
 package struct DNSCache: Sendable {
     private struct Entry {
         let question: DNSQuestion
@@ -29,7 +29,7 @@ package struct DNSCache: Sendable {
         var older: Int
     }
 
-    /// Octets that holding an entry is taken to cost besides its text.
+    /// Estimated cost of an entry in octets, besides its text.
     private static let overhead = 160
 
     private let limits: DNSCacheLimits
@@ -38,7 +38,7 @@ package struct DNSCache: Sendable {
     private var free: [Int] = []
     private var newest = -1
     private var oldest = -1
-    /// What all entries cost, in octets.
+    /// The cost of all entries, in octets.
     package private(set) var bytes = 0
 
     package init(limits: DNSCacheLimits) { self.limits = limits }
@@ -46,7 +46,7 @@ package struct DNSCache: Sendable {
     /// Answers held.
     package var count: Int { slots.count }
 
-    /// The answer to a question, unless there is none or its time is over.
+    /// The answer to a question, unless there is none or it has expired.
     package mutating func answer(_ question: DNSQuestion, now: Int64) -> DNSAnswer? {
         guard let slot = slots[question], let entry = entries[slot] else { return nil }
         guard entry.expires > now else {
@@ -61,7 +61,7 @@ package struct DNSCache: Sendable {
     }
 
     /// Keeps an answer for `ttl` seconds, within the limits. A temporary failure is never kept, nor is an answer that alone
-    /// passes the limit in octets.
+    /// exceeds the limit in octets.
     package mutating func store(_ answer: DNSAnswer, for question: DNSQuestion, ttl: Int64, now: Int64) {
         var longest = limits.maximumNegativeTTL
         switch answer {

@@ -1,13 +1,13 @@
-// What the DNS client is told: servers, timeouts, and bounds of its cache. Every default is here with its reason.
+// The settings of the DNS client: servers, timeouts, and cache limits. Every default is here with its reason.
 
 import MailAuth
 
 /// Settings of an `AresResolver`.
 package struct DNSClientSettings: Sendable {
-    /// Name servers in the order in which they are asked; empty takes those of the system (resolv.conf).
+    /// Name servers in the order of use; empty uses those of the system (resolv.conf).
     package var servers: [DNSServerAddress]
-    /// Milliseconds for the first try of each server; c-ares doubles them in every further round. A recursive server that has not
-    /// answered in two seconds is likely to be waiting for a dead one itself.
+    /// Milliseconds for the first try of each server; c-ares doubles them in every further round. A recursive server that has
+    /// not answered in two seconds is probably waiting for a dead one itself.
     package var tryMilliseconds: Int32
     /// Rounds through the servers. Two survive one lost packet.
     package var tries: Int32
@@ -15,8 +15,8 @@ package struct DNSClientSettings: Sendable {
     package var questionMilliseconds: Int64
     /// Questions in flight at once; beyond: a temporary failure. Well below the 65,536 message ids.
     package var maximumInFlight: Int
-    /// Octets of a UDP answer that are asked for (EDNS), 512 to 4,096; 1,232 pass every link unfragmented. Longer answers come by
-    /// TCP.
+    /// Octets of a UDP answer that are requested (EDNS), 512 to 4,096; 1,232 pass every link unfragmented. Longer answers come
+    /// by TCP.
     package var udpPayload: Int32
     package var cache: DNSCacheLimits
 
@@ -34,17 +34,17 @@ package struct DNSClientSettings: Sendable {
     }
 }
 
-/// Bounds of the cache; what was used longest ago goes first.
+/// Limits of the cache; the least recently used goes first.
 package struct DNSCacheLimits: Sendable {
     /// Answers held.
     package var entries: Int
-    /// Octets of answers and names held, with an estimate of what holding them costs.
+    /// Octets of the answers and names held, including an estimate of the overhead.
     package var bytes: Int
-    /// Seconds for which any cacheable answer is held at least, so that a TTL of zero cannot make one message ask twice.
+    /// Least seconds for which a cacheable answer is held, so that a TTL of zero cannot make one message ask twice.
     package var minimumTTL: Int64
-    /// Seconds for which an answer with records is held at most: a changed SPF record counts after a day at the latest.
+    /// Most seconds for which an answer with records is held: a changed SPF record is used after a day at the latest.
     package var maximumTTL: Int64
-    /// Seconds for which *no such name* or *no such record* is held at most (RFC 2308 section 5 advises one to three hours).
+    /// Most seconds for which *no such name* or *no such record* is held (RFC 2308 section 5 advises one to three hours).
     package var maximumNegativeTTL: Int64
 
     package init(
@@ -59,12 +59,12 @@ package struct DNSCacheLimits: Sendable {
     }
 }
 
-/// Why a client could not be made. Permanent: the settings have to change.
+/// Why a client could not be made. Permanent: the settings must be changed.
 package struct DNSClientError: Error, Sendable, CustomStringConvertible {
     package let description: String
 }
 
-/// A resolver that can be told how long it may take.
+/// A resolver that accepts a time limit.
 package protocol TimedDNSResolver: DNSResolver {
     /// The same as `query`, with a temporary failure after `milliseconds` at the latest.
     func query(_ name: String, _ type: DNSRecordType, within milliseconds: Int64) -> DNSAnswer

@@ -1,4 +1,5 @@
-// DNS messages (RFC 1035 section 4): questions written, answers read. Pure, bounded, and safe against compression loops.
+// DNS messages (RFC 1035 section 4): writes questions and reads answers. Pure, limited in size, and safe against compression
+// loops.
 
 import InternetMessage
 import MailAuth
@@ -39,13 +40,13 @@ package enum DNSMessage {
         return wire + [0]
     }
 
-    /// What one message answers.
+    /// What one message says.
     package enum Reply: Sendable, Hashable {
         /// An answer, and the seconds for which it may be kept; nil where the message gives none (RFC 2308 section 5).
         case answer(DNSAnswer, ttl: Int64?)
-        /// The server did not understand the question, which may be for its OPT record (RFC 6891 section 7).
+        /// The server did not understand the question, perhaps because of its OPT record (RFC 6891 section 7).
         case formatError
-        /// Anything that says nothing about the name.
+        /// Anything that gives no information about the name.
         case unusable(String)
     }
 
@@ -53,7 +54,7 @@ package enum DNSMessage {
     ///
     /// - Parameters:
     ///   - bytes: the whole message.
-    ///   - name: the name that was asked for.
+    ///   - name: the requested name.
     ///   - type: its type.
     package static func reply(_ bytes: UnsafeBufferPointer<UInt8>, to name: String, _ type: DNSRecordType) -> Reply {
         var reader = DNSReader(bytes)
@@ -97,7 +98,7 @@ package enum DNSMessage {
         for _ in 0...maximumChain {
             if header.code == 0, let match = found[owner] {
                 ttl = min(ttl, match.ttl)
-                // All records may have been dropped for names that no text form has.
+                // All records may have been dropped because of names that have no text form.
                 return .answer(match.records.isEmpty ? .noData : .records(match.records), ttl: ttl)
             }
             guard let alias = aliases[owner] else {
@@ -112,7 +113,7 @@ package enum DNSMessage {
         return .unusable("CNAME chain too long")
     }
 
-    /// The lesser of the SOA record's TTL and its MINIMUM field (RFC 2308 section 5); nil where there is none.
+    /// The smaller of the SOA record's TTL and its MINIMUM field (RFC 2308 section 5); nil if there is none.
     private static func negativeTTL(_ reader: inout DNSReader, count: Int) -> Int64? {
         for _ in 0..<count {
             guard let record = reader.record() else { return nil }

@@ -20,14 +20,14 @@ struct DNSReader {
         let `class`: UInt16
         /// Seconds.
         let ttl: Int64
-        /// Where its data is in the message.
+        /// Position of its data in the message.
         let data: Range<Int>
     }
 
-    /// Octets of a name on the wire (RFC 1035 section 2.3.4).
+    /// Longest name on the wire, in octets (RFC 1035 section 2.3.4).
     static let maximumName = 255
 
-    /// Compression pointers within one name; a name has at most 127 labels, so an honest one needs no more. Beyond: garbage.
+    /// Compression pointers within one name; a name has at most 127 labels, so an honest one needs no more. Beyond: malformed.
     static let maximumPointers = 127
 
     private let bytes: UnsafeBufferPointer<UInt8>
@@ -70,8 +70,8 @@ struct DNSReader {
             counts: (Int(questions), Int(answers), Int(authorities)))
     }
 
-    /// A name in uncompressed wire form, in lower case. A pointer has to lead to an earlier place than all before it, so that
-    /// every chain of them ends.
+    /// A name in uncompressed wire form, in lower case. A pointer must lead to an earlier position than all before it, so that
+    /// every chain ends.
     mutating func name() -> [UInt8]? {
         var name: [UInt8] = []
         var cursor = position
@@ -113,7 +113,7 @@ struct DNSReader {
         return Record(owner: owner, type: type, class: `class`, ttl: ttl, data: data)
     }
 
-    /// The data of a record: one value, or none where it holds a name that has no text form.
+    /// The data of a record: one value, or none if it holds a name without a text form.
     func value(_ record: Record, _ type: DNSRecordType) -> [DNSRecord]? {
         var data = at(record.data)
         switch type {
@@ -141,7 +141,7 @@ struct DNSReader {
     }
 
     /// The text of a wire name without trailing dot; empty for the root. Nil where a label holds a dot or an octet outside
-    /// printable ASCII, which the text could not tell from another name.
+    /// printable ASCII, since two names could then have the same text.
     private static func text(_ wire: [UInt8]) -> String? {
         var labels: [String] = []
         var index = 0

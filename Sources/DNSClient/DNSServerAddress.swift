@@ -17,7 +17,7 @@ package struct DNSServerAddress: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// Reads an IP address, alone or with a port; an IPv6 address with a port is in brackets. Nil for anything else: a host
-    /// name cannot be looked up before there is a name server.
+    /// name cannot be resolved before there is a name server.
     package init?(_ text: String) {
         var host = Substring(text)
         var port: Substring?

@@ -1,8 +1,8 @@
-// Counts of what may be millions: no statement takes long, and no more is counted than whoever asks has to know.
+// Counts of what may be millions: no statement takes long, and counting stops when the caller knows enough.
 
-/// How far a count goes where a person is asked or told, and how it reads.
+/// How far a count for people goes, and how it is shown.
 package enum BoundedCount {
-    /// Beyond it there are "more": to whoever decides about so many, each further one is the same.
+    /// Above it there are "more": for a decision about so many, the exact number does not matter.
     package static let bound = 100_000
     /// Rows that one statement looks at.
     package static let rows = 10_000
@@ -12,10 +12,11 @@ package enum BoundedCount {
 }
 
 extension SQLQuerying {
-    /// Counts piece by piece, to the end or until there are more than `bound`, for which `bound + 1` stands.
+    /// Counts piece by piece, to the end or until there are more than `bound`; then the result is `bound + 1`.
     /// - Parameters:
-    ///   - after: the key behind which to begin.
-    ///   - piece: a query of rows behind a key in its order, ending as it is given: their `count`, and the `last` key or NULL.
+    ///   - after: the key after which to start.
+    ///   - piece: a query of the rows after a key, in key order, with the given limit: their `count`, and the `last` key or
+    ///     NULL.
     package func count(
         upTo bound: Int, after: Int64 = 0, rows: Int = BoundedCount.rows, _ piece: (_ after: Int64, _ limit: SQL) -> SQL
     ) throws(StoreFailure) -> Int {
@@ -31,7 +32,7 @@ extension SQLQuerying {
 }
 
 extension SQL {
-    /// `LIMIT` of rows that an index has in their order. A number that PostgreSQL knows it takes as a reason to read and sort
-    /// everything, where it believes that there are no more rows than that; what a query gives it does not know before.
+    /// `LIMIT` of rows that an index has in order. If PostgreSQL knows the number and expects no more rows, it reads and sorts
+    /// everything; it does not know a subquery's result in advance.
     package static func limit(_ rows: Int) -> SQL { "LIMIT (SELECT \(raw: "\(rows)"))" }
 }

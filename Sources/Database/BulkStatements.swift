@@ -2,12 +2,12 @@
 
 /// How many rows and keys statements have.
 package enum BulkStatements {
-    /// Rows of one statement, the largest first. Few sizes, since every connection keeps each text that it prepared.
+    /// Rows of one statement, the largest first. Few sizes, because every connection keeps each text that it prepared.
     private static let sizes = [largest, 32, 8, 1]
-    /// Of so many rows, or a multiple, each statement is one of the largest.
+    /// With this many rows, or a multiple, every statement has the largest size.
     package static let largest = 128
 
-    /// Divides so many rows into statements.
+    /// Divides `count` rows into statements.
     static func ranges(_ count: Int) -> [Range<Int>] {
         var ranges: [Range<Int>] = []
         var start = 0
@@ -20,7 +20,7 @@ package enum BulkStatements {
         return ranges
     }
 
-    /// Divides keys into lists of those sizes, the last of which repeats its last key: a list is the same with a key twice.
+    /// Divides keys into lists of those sizes. The last list repeats its last key: a repeated key does not change the result.
     static func lists<Key>(_ keys: [Key]) -> [[Key]] {
         stride(from: 0, to: keys.count, by: largest).map { start in
             let part = keys[start..<min(start + largest, keys.count)]
@@ -32,14 +32,14 @@ package enum BulkStatements {
 
 extension SQLQuerying {
     /// Runs a query for many keys.
-    /// - Parameter sql: the query, given the list in parentheses that is behind `IN`.
+    /// - Parameter sql: makes the query from the list in parentheses that follows `IN`.
     package func rows<Key: SQLBindable>(for keys: [Key], _ sql: (_ list: SQL) -> SQL) throws(StoreFailure) -> [SQLRow] {
         var all: [SQLRow] = []
         for list in BulkStatements.lists(keys) { all += try rows(sql("\(list: list)")) }
         return all
     }
 
-    /// The same of queries with one column.
+    /// The same for queries with one column.
     package func values<Key: SQLBindable, Value: SQLReadable>(
         for keys: [Key], _ sql: (_ list: SQL) -> SQL
     ) throws(StoreFailure) -> [Value] {
@@ -50,7 +50,7 @@ extension SQLQuerying {
 extension DatabaseConnection {
     /// Adds rows.
     /// - Parameters:
-    ///   - table: with its columns, as behind `INSERT INTO`.
+    ///   - table: with its columns, as after `INSERT INTO`.
     ///   - ending: `ON CONFLICT`, `RETURNING`.
     /// - Returns: what `ending` returns, in any order.
     @discardableResult
@@ -64,8 +64,8 @@ extension DatabaseConnection {
         return returned
     }
 
-    /// Changes rows by a table of values, whose columns are `v.column1`, `v.column2`…
-    /// - Parameter assignments: what is behind `SET`; `key` is the column that `v.column1` tells rows by.
+    /// Changes rows with a table of values, whose columns are `v.column1`, `v.column2`…
+    /// - Parameter assignments: what follows `SET`; `key` is the column that `v.column1` is compared with.
     package func update(_ rows: [[any SQLBindable]], of table: String, key: String, _ assignments: SQL) throws(StoreFailure) {
         let rows = rows.map { $0.map(\.sqlValue) }
         for range in BulkStatements.ranges(rows.count) {
@@ -77,8 +77,8 @@ extension DatabaseConnection {
         }
     }
 
-    /// Runs a change for many keys; how many rows it touched.
-    /// - Parameter sql: the change, given the list in parentheses that is behind `IN`.
+    /// Runs a change for many keys. Returns how many rows it touched.
+    /// - Parameter sql: makes the change from the list in parentheses that follows `IN`.
     @discardableResult
     package func run<Key: SQLBindable>(for keys: [Key], _ sql: (_ list: SQL) -> SQL) throws(StoreFailure) -> Int {
         var count = 0

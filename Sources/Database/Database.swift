@@ -1,17 +1,17 @@
-// The border to the database engine: the little that SQLite and PostgreSQL both have, and nothing else.
+// The interface to the database engine: only what SQLite and PostgreSQL have in common.
 
 /// What a committed write survives.
 package enum Durability: Sendable, Hashable {
-    /// Everything, power failure included: for whatever someone was told, and for tokens that mail already carries.
+    /// Everything, including a power failure: for everything that a caller was told, and for tokens that mail already contains.
     case durable
-    /// The death of this process, but perhaps not that of the machine: for counters, where the last few may be lost.
+    /// A crash of this process, but perhaps not of the machine: for counters, where the last few may be lost.
     case relaxed
 }
 
-/// What differs in table definitions.
+/// What differs between engines in table definitions.
 package struct Dialect: Sendable, Hashable {
-    /// Replacements for `{id}`, `{int}`, `{bytes}`, `{strict}` and `{clustered}` in migrations, for `{clock}` in queries, and for
-    /// `{sqlite}` and `{postgresql}`, before a line that is for one engine: nothing, or the beginning of a comment.
+    /// Replacements for `{id}`, `{int}`, `{bytes}`, `{strict}` and `{clustered}` in migrations, for `{clock}` in queries, and
+    /// for `{sqlite}` and `{postgresql}`, before a line that is for one engine: nothing, or the start of a comment.
     package let types: [String: String]
 
     package init(types: [String: String]) { self.types = types }
@@ -30,14 +30,14 @@ package struct Dialect: Sendable, Hashable {
     }
 }
 
-/// What runs in a transaction. Where it throws, nothing of it remains.
+/// What runs in a transaction. If it throws, nothing of it remains.
 package typealias TransactionBody<T> = (any DatabaseConnection) throws(StoreFailure) -> T
 
-/// A connection inside a transaction. Valid only within the closure that it was handed to, and on its thread.
+/// A connection inside a transaction. Valid only within the closure that it is passed to, and on its thread.
 ///
-/// An engine prepares each text once per connection and keeps it, and with it the names of its columns.
+/// An engine prepares each text once per connection, and keeps it with the names of its columns.
 package protocol DatabaseConnection: SQLQuerying {
-    /// Runs a change and gives the number of rows it touched.
+    /// Runs a change and returns the number of rows it touched.
     @discardableResult
     func run(_ sql: String, _ arguments: [SQLValue]) throws(StoreFailure) -> Int
 
@@ -57,43 +57,43 @@ package protocol Database: SQLQuerying, Sendable {
     @discardableResult
     func write<T>(_ durability: Durability, _ body: TransactionBody<T>) throws(StoreFailure) -> T
 
-    /// The same, waiting for other writers no longer than `timeout` before it is `busy`; nil for the engine's
-    /// own time. An engine on which writers do not wait for each other may leave that aside.
+    /// The same, waiting for other writers no longer than `timeout` before it is `busy`; nil for the engine's own timeout. An
+    /// engine whose writers do not wait for each other may ignore it.
     @discardableResult
     func write<T>(_ durability: Durability, timeout: Duration?, _ body: TransactionBody<T>) throws(StoreFailure) -> T
 
-    /// The same for a change of many rows, which would lose against each small one beside it: those wait until it has ended.
+    /// The same for a change of many rows, which would fail against every small concurrent one: those wait until it has ended.
     /// It should take some ten milliseconds.
     @discardableResult
     func writeAlone<T>(_ durability: Durability, _ body: TransactionBody<T>) throws(StoreFailure) -> T
 
-    /// Makes sure that what is written is still where others look for it. Throws `unreachable` otherwise.
+    /// Ensures that what is written is still where others look for it. Throws `unreachable` otherwise.
     func requireInPlace() throws(StoreFailure)
 
-    /// Held by a service for as long as it serves, together with other services: no one puts another database in place meanwhile.
-    /// Nil where the engine sees to that. Throws `busy` where someone does so just now.
+    /// A lock that services share while they run: no one can replace the database meanwhile. Nil if the engine ensures that.
+    /// Throws `busy` if someone is replacing it.
     func holdForService() throws(StoreFailure) -> (any DatabaseLock)?
 
-    /// Runs `body` on a database with the contents of this one, of which nothing remains afterwards; others write meanwhile.
+    /// Runs `body` on a database with the contents of this one; none of its changes remain. Others can write meanwhile.
     func rehearse<T>(_ body: (any Database) throws(StoreFailure) -> T) throws(StoreFailure) -> T
 
-    /// Takes a lock that one holder has, of all processes and hosts on this database; nil where someone has it.
-    /// It ends with the process that holds it, however that ends. Names are lower-case words with hyphens.
+    /// Takes a lock that only one of all processes and hosts on this database can hold; nil if it is held. It ends with the
+    /// process that holds it, however that ends. Names are lower-case words with hyphens.
     func lock(_ name: String) throws(StoreFailure) -> (any DatabaseLock)?
 
-    /// The same database for whom no one can wait long: where connections are few, some are set apart for it.
+    /// The same database for callers that cannot wait long: if connections are few, some are reserved for them.
     var first: any Database { get }
 
     /// Ends all connections; later calls fail. Waits for running ones.
     func close() throws(StoreFailure)
 }
 
-/// A lock that is held until it is released, or lost with the connection that it hangs on.
+/// A lock that is held until it is released, or lost with its connection.
 package protocol DatabaseLock: Sendable {
-    /// Whether it is ours still. Blocks for a round trip to the server.
+    /// Whether this process still holds it. Blocks for a round trip to the server.
     var isHeld: Bool { get }
 
-    /// Gives it back; the second time without effect.
+    /// Releases it; a second call has no effect.
     func release()
 }
 
@@ -109,8 +109,8 @@ extension Database {
         try read { connection throws(StoreFailure) in try connection.rows(text, arguments) }
     }
 
-    /// Reads for as long as it takes: for commands that go through whole tables. PostgreSQL ends what takes longer than a request
-    /// may otherwise, and goes by an index where reading from end to end is best.
+    /// Reads for as long as it takes: for commands that read whole tables. Otherwise PostgreSQL cancels what takes longer than
+    /// a request may, and uses an index where a sequential scan is best.
     package func readAtLength<T>(_ body: TransactionBody<T>) throws(StoreFailure) -> T {
         try read { connection throws(StoreFailure) in
             try connection.runScript(
@@ -136,10 +136,10 @@ extension Database {
     package func holdForService() throws(StoreFailure) -> (any DatabaseLock)? { nil }
 }
 
-/// Threads that change something for one and read for others.
+/// Shared threads, which write for some callers and read for others.
 package enum WriteQueue {
-    /// How many of a pool's threads may wait for their turn to write as long as they have time; further changes wait a moment and
-    /// are refused then (`busy`), so that reads find a thread.
+    /// How many of a pool's threads may wait to write for their full timeout. Further changes wait a moment and are then
+    /// refused (`busy`), so that reads find a thread.
     package static let sharedThreads = 32
 
     /// Whether this thread is one of a pool that others wait for.

@@ -1,13 +1,13 @@
-// Group commit: what many ask to be written at the same time is written, and synced to disk, once.
+// Group commit: concurrent changes of many callers are written, and synced to disk, together.
 
 import Concurrency
 import Synchronization
 
-/// Runs changes of many callers in common transactions on its own thread. A caller is answered once its change is durable.
+/// Runs changes of many callers in common transactions on its own thread. A caller gets its result once its change is durable.
 ///
-/// While one transaction is synced the next gathers, so that the disk sets the pace of commits and not of callers.
+/// While one transaction is synced, the next one collects changes, so that the disk limits commits and not callers.
 package final class GroupCommit: Sendable {
-    /// A change, and who waits for it. `perform` runs the change and keeps its result; `finish` hands it over once it is durable.
+    /// A change and its waiting caller. `perform` runs it and keeps the result; `finish` delivers that once it is durable.
     private struct Job: Sendable {
         let perform: @Sendable (any DatabaseConnection) throws(StoreFailure) -> Void
         let finish: @Sendable (StoreFailure?) -> Void
@@ -16,18 +16,18 @@ package final class GroupCommit: Sendable {
     private struct State {
         var jobs: [Job] = []
         var isClosed = false
-        /// When the transaction under way began, on a clock that never goes back.
+        /// When the current transaction began, on a monotonic clock.
         var began: ContinuousClock.Instant?
     }
 
     /// How long to wait for other writers. A transaction that takes longer is stuck behind another process or a disk: it is not
     /// worth waiting for.
     package static let timeout: Duration = .milliseconds(500)
-    /// How long a caller that blocks asks again: who has nothing to go on with rather waits, below Postfix's timeout with a
-    /// filter (30 s).
+    /// How long a blocking caller retries: it has nothing else to do, so it waits, but less than Postfix's timeout for a filter
+    /// (30 s).
     private static let blockingPatience: Duration = .seconds(5)
 
-    /// Changes that may wait: beyond it callers get `resources`.
+    /// Changes that may wait; further callers get `resources`.
     package static let capacity = 10_000
     /// Changes in one transaction.
     private static let batch = 256
@@ -43,8 +43,8 @@ package final class GroupCommit: Sendable {
         SystemThread.detach { [self] in work() }
     }
 
-    /// Runs `change` in a durable transaction and gives its result. The change may be run again, alone, where another one in the
-    /// same transaction failed, so that it must have no effect outside the database.
+    /// Runs `change` in a durable transaction and returns its result. The change may run again, alone, if another one in the
+    /// same transaction failed, so it must have no effect outside the database.
     package func run<Value: Sendable>(
         _ change: @escaping @Sendable (any DatabaseConnection) throws(StoreFailure) -> Value
     ) async throws(StoreFailure) -> Value {
@@ -53,7 +53,7 @@ package final class GroupCommit: Sendable {
         }.get()
     }
 
-    /// The same for a thread that may block, which asks again for some seconds while others write.
+    /// The same for a thread that may block; it retries for some seconds while others write.
     package func runBlocking<Value: Sendable>(
         _ change: @escaping @Sendable (any DatabaseConnection) throws(StoreFailure) -> Value
     ) throws(StoreFailure) -> Value {
@@ -106,12 +106,12 @@ package final class GroupCommit: Sendable {
         }
     }
 
-    /// Whether the store does not get on with writing.
+    /// Whether writing to the store is stuck.
     package var isStalled: Bool {
         state.withLock { state in state.began.map { ContinuousClock.now - $0 > Self.timeout } ?? false }
     }
 
-    /// Ends the thread once everything that waits is written. Later changes are refused.
+    /// Ends the thread once all waiting changes are written. Later changes are refused.
     package func close() {
         state.withLock { $0.isClosed = true }
         wakeUp.signal()
@@ -143,12 +143,12 @@ package final class GroupCommit: Sendable {
             for job in jobs { job.finish(nil) }
         } catch {
             if jobs.count == 1, !error.isTemporary { return jobs[0].finish(error) }
-            // One failed and took the others along: each by itself, unless the store is away for all.
+            // One failed and rolled back the others: run each alone, unless the store is unavailable for all.
             for job in jobs {
                 if error.isTemporary { job.finish(error) } else { commit([job]) }
             }
             guard error.isTemporary else { return }
-            // Anyone who waits behind them would wait as long for nothing.
+            // The callers behind them would wait as long for nothing.
             let others = state.withLock { state in
                 defer { state.jobs = [] }
                 return state.jobs

@@ -1,14 +1,14 @@
-// Group read: what many ask to be read at the same time is read on one snapshot, by one thread.
+// Group read: concurrent reads of many callers run on one snapshot, on one thread.
 
 import Concurrency
 import Glibc
 import Synchronization
 
-/// Runs reads of many callers on common snapshots, on its own few threads. What a snapshot costs to begin and to end, and what
-/// it costs to wake a thread, is then shared by all who wait; anyone who asks alone waits for no one.
+/// Runs reads of many callers on common snapshots, on its own few threads. All waiting callers share the cost of beginning and
+/// ending a snapshot and of waking a thread; a single caller waits for no one.
 package final class GroupRead: Sendable {
-    /// A read, and who waits for it. `perform` keeps its result, or its own error, and says whether it went well; `finish` hands
-    /// it over.
+    /// A read and its waiting caller. `perform` keeps its result or its error, and returns whether it succeeded; `finish`
+    /// delivers it.
     private struct Job: Sendable {
         let perform: @Sendable (any DatabaseConnection) -> Bool
         let finish: @Sendable (StoreFailure?) -> Void
@@ -17,26 +17,26 @@ package final class GroupRead: Sendable {
     private struct State {
         var jobs: [Job] = []
         var isClosed = false
-        /// Threads that are at work, or were told to be.
+        /// Threads that are at work, or were woken.
         var awake = 0
-        /// Blocks of 512 octets that a read had to wait for lately.
+        /// Blocks of 512 octets that a recent read waited for, on average.
         var blocks = 0.0
 
-        /// Whether reads wait for a disk, which serves many side by side. They then go to many threads; those that find all in
-        /// memory to few, as waking a thread takes longer than such a read.
+        /// Whether reads wait for a disk, which serves many in parallel. Such reads go to many threads. Reads that find all in
+        /// memory go to few, because waking a thread takes longer than such a read.
         var isOfDisk: Bool { blocks > 4 }
         var mostThreads: Int { isOfDisk ? GroupRead.threads : GroupRead.threads / 2 }
-        /// How many one thread takes.
+        /// How many reads one thread takes.
         var share: Int { isOfDisk ? min(GroupRead.batch, jobs.count / GroupRead.threads + 1) : GroupRead.batch }
-        /// The thread that is at work takes what gathers meanwhile; a further one helps where that is more than it can.
+        /// The working thread takes reads that arrive meanwhile; another one helps if these are too many for it.
         var needsThread: Bool { awake < mostThreads && (isOfDisk || jobs.count > awake * GroupRead.batch / 2) }
     }
 
-    /// Reads that may wait: beyond it callers get `resources`.
+    /// Reads that may wait; further callers get `resources`.
     package static let capacity = 10_000
     /// Reads on one snapshot at most.
     private static let batch = 16
-    /// Threads; as many as read from a disk side by side. Half of them where reads are of memory.
+    /// Threads that read from a disk in parallel. Half of them if reads are from memory.
     private static let threads = 8
 
     private let database: any Database
@@ -45,14 +45,14 @@ package final class GroupRead: Sendable {
     private let wakeUp = SystemSemaphore()
 
     /// Starts the threads; end them with `close`.
-    /// - Parameter blocksRead: blocks that the thread that asks has read from a disk so far.
+    /// - Parameter blocksRead: blocks that the calling thread has read from a disk so far.
     package init(_ database: any Database, blocksRead: @escaping @Sendable () -> Int = blocksOfThread) {
         self.database = database
         self.blocksRead = blocksRead
         for _ in 0..<Self.threads { SystemThread.detach { [self] in work() } }
     }
 
-    /// Runs `read` and gives its result, or throws its error. It may be run again, alone, where it or another one on the same
+    /// Runs `read` and returns its result, or throws its error. It may run again, alone, if it or another one on the same
     /// snapshot failed.
     package func run<Value: Sendable>(
         _ read: @escaping @Sendable (any DatabaseConnection) throws(StoreFailure) -> Value
@@ -86,7 +86,7 @@ package final class GroupRead: Sendable {
         }.get()
     }
 
-    /// Ends the threads once everything that waits is read. Later reads are refused.
+    /// Ends the threads once all waiting reads are done. Later reads are refused.
     package func close() {
         state.withLock { $0.isClosed = true }
         for _ in 0..<Self.threads { wakeUp.signal() }
@@ -102,7 +102,7 @@ package final class GroupRead: Sendable {
                     if done > 0 { state.blocks += (Double(blocks - before) / Double(done) - state.blocks) / 16 }
                     let jobs = Array(state.jobs.prefix(state.share))
                     state.jobs.removeFirst(jobs.count)
-                    // In the same step as the look at what waits: nothing that comes later is left lying.
+                    // In the same locked step as the check of the queue, so that no later read is left waiting.
                     if jobs.isEmpty { state.awake = max(0, state.awake - 1) }
                     return (jobs, state.isClosed)
                 }
@@ -128,7 +128,7 @@ package final class GroupRead: Sendable {
 
     private func read(_ jobs: [Job]) {
         do {
-            // PostgreSQL lets no one read on where one statement failed: what comes after that must be asked again.
+            // After a failed statement PostgreSQL refuses further ones: the reads after it must run again.
             let good = try database.read { connection in jobs.prefix { $0.perform(connection) }.count }
             for job in jobs.prefix(good) { job.finish(nil) }
             if jobs.count == 1 {

@@ -1,7 +1,7 @@
-// Several changes as one: whatever is written through a joined database is part of one transaction.
+// Several changes as one: everything written through a joined database is part of one transaction.
 
 extension Database {
-    /// Runs `body` on this database in one transaction, which every transaction of `body` becomes part of: all of it is committed
+    /// Runs `body` on this database in one transaction; every transaction of `body` becomes part of it. All of it is committed
     /// when `body` returns, and nothing when it throws. As with `write`, it may run again.
     package func writeAsOne<T>(
         _ durability: Durability, _ body: (any Database) throws(StoreFailure) -> T
@@ -19,7 +19,7 @@ extension Database {
     }
 }
 
-/// No one else sees what a transaction has not committed.
+/// Always held: no one else sees what a transaction has not committed.
 private struct JoinedLock: DatabaseLock {
     var isHeld: Bool { true }
     func release() {}

@@ -5,7 +5,7 @@ import Support
 
 /// A numbered change of the schema. Once released its text never changes: its checksum is recorded in every database.
 package struct Migration: Sendable {
-    /// From 1 on, rising. A number that was never released is left out.
+    /// From 1 on, increasing. Numbers that were never released are skipped.
     package let version: Int64
     package let name: String
     /// Statements with `{…}` where engines differ (`Dialect`).

@@ -1,21 +1,21 @@
-// What migrations will do to a database that is in use, as their text tells: to which rows, and whether older programs stand it.
+// What migrations will do to a database in use, read from their text: to which rows, and whether older programs still work.
 
-/// What one migration does to what is there already.
+/// What one migration does to existing data.
 package struct MigrationStep: Sendable, Hashable {
-    /// What makes a migration take time: it goes through the rows of a table.
+    /// What makes a migration take time: it processes all rows of a table.
     package enum Work: String, Sendable, Hashable {
-        /// Rows are read, for an index or to see that they keep a new rule.
+        /// Rows are read, for an index or to check a new constraint.
         case read
-        /// Rows are written again.
+        /// Rows are rewritten.
         case rewrite
 
         /// Rows a second on a slow disk; a fast one takes a fifth of the time or less.
         var rate: Int64 { self == .read ? 500_000 : 50_000 }
-        /// Octets of disk that a row takes until the next checkpoint: an entry of an index, or the row again and its log.
+        /// Octets of disk that a row takes until the next checkpoint: an index entry, or the rewritten row and its log.
         var octets: Int64 { self == .read ? 40 : 600 }
     }
 
-    /// A table that a migration goes through.
+    /// A table whose rows a migration processes.
     package struct Pass: Sendable, Hashable {
         package let table: String
         package let work: Work
@@ -26,24 +26,23 @@ package struct MigrationStep: Sendable, Hashable {
         var octets: Int64 { rows * work.octets }
     }
 
-    /// As `0001-first`.
+    /// For example `0001-first`.
     package let title: String
     package internal(set) var passes: [Pass]
-    /// Tables, and columns as `table.column`, that were there before and are not there afterwards: a program of before asks for
-    /// them.
+    /// Tables, and columns as `table.column`, that no longer exist afterwards: an older program uses them.
     package let removed: [String]
 
-    /// An estimate, as for a slow disk.
+    /// An estimate for a slow disk.
     package var milliseconds: Int64 { passes.reduce(0) { $0 + $1.milliseconds } }
-    /// The same of what it takes of the disk.
+    /// The same for the disk space that it takes.
     package var octets: Int64 { passes.reduce(0) { $0 + $1.octets } }
 }
 
-/// Reads migrations one after the other, and remembers what the ones before have made: that has no rows yet.
+/// Reads migrations one after the other, and remembers the tables that earlier ones created: those have no rows yet.
 struct MigrationReader {
     private let dialect: Dialect
     private var made: Set<String> = []
-    /// Tables that were made and filled, by one that their rows come from.
+    /// Tables that were created and filled, each with a table that its rows come from.
     private var filled: [String: String] = [:]
 
     init(_ dialect: Dialect) { self.dialect = dialect }
@@ -52,12 +51,12 @@ struct MigrationReader {
         var passes: [MigrationStep.Pass] = []
         var (removed, added): ([String], Set<String>) = ([], [])
         func pass(_ table: String, _ work: MigrationStep.Work) {
-            // What was made and filled has as many rows as what it was filled from.
+            // A table that was created and filled has as many rows as the table that filled it.
             guard let table = made.contains(table) ? filled[table] : table else { return }
             passes.append(MigrationStep.Pass(table: table, work: work))
         }
         func remove(_ name: String) {
-            // What this very migration added was never there before.
+            // What this migration itself added did not exist before.
             if added.remove(name) == nil { removed.append(name) }
         }
         for statement in Self.statements(of: migration, dialect) {
@@ -93,7 +92,7 @@ struct MigrationReader {
         return MigrationStep(title: title, passes: passes, removed: removed.filter { !added.contains($0) })
     }
 
-    /// Statements without comments, and without what triggers and functions are made of: that runs later.
+    /// Statements without comments, and without the bodies of triggers and functions: these run later.
     static func statements(of migration: Migration, _ dialect: Dialect) -> [SchemaStatement] {
         let lines = dialect.translate(migration.sql).split(separator: "\n")
         let text = lines.filter { !$0.drop { $0 == " " }.hasPrefix("--") }.joined(separator: "\n")
@@ -121,14 +120,14 @@ struct SchemaStatement {
         case renameColumn(String, String, String)
         /// Rows of these tables are written.
         case change([String])
-        /// Rows of the others are written into the first.
+        /// Rows of the other tables are written into the first one.
         case fill(String, [String])
     }
 
-    /// Words and names, without signs between them.
+    /// Words and names, without punctuation.
     let words: [String]
-    /// The word that ends what follows as a part of it: `END` of a trigger, the quote of a function or a block. Nil where it is
-    /// whole.
+    /// The word that ends the body that follows: `END` of a trigger, the quote of a function or a block. Nil if the statement
+    /// is complete.
     let bodyEnd: String?
 
     init(_ text: Substring) {

@@ -1,4 +1,4 @@
-// Brings a database to the schema of this program, and refuses one that is ahead of it.
+// Brings a database to the schema of this program, and refuses a newer one.
 
 /// What a migration run found and did.
 package struct MigrationReport: Sendable, Hashable {
@@ -10,7 +10,7 @@ package struct MigrationReport: Sendable, Hashable {
     package let applied: [String]
 }
 
-/// Applies migrations in order, each in a transaction of its own, recorded with its checksum.
+/// Applies migrations in order, each in a separate transaction, recorded with its checksum.
 package struct Migrator: Sendable {
     private let migrations: [Migration]
 
@@ -19,9 +19,9 @@ package struct Migrator: Sendable {
     /// The version this program needs.
     package var currentVersion: Int64 { migrations.last?.version ?? 0 }
 
-    /// Applies what is missing. Several processes may try at once: each step takes the writer's lock and looks again.
-    /// Throws `newerSchema` where the database is newer than the program, `changedMigration` where its history is another one.
-    /// A database that lacks nothing is only read.
+    /// Applies what is missing. Several processes may try at once: each step takes the writer's lock and checks again. Throws
+    /// `newerSchema` if the database is newer than the program, `changedMigration` if its history differs. A database that
+    /// lacks nothing is only read.
     package func migrate(_ database: any Database, now: Int64) throws(StoreFailure) -> MigrationReport {
         if try pending(database).isEmpty {
             return MigrationReport(from: currentVersion, to: currentVersion, applied: [])
@@ -70,8 +70,8 @@ package struct Migrator: Sendable {
         }
     }
 
-    /// What the migrations that the database still lacks will do to it, without changing anything. Counts the rows of tables that
-    /// they go through, which may take a while.
+    /// What the migrations that the database still lacks will do to it, without changing anything. Counts the rows of the
+    /// tables that they process, which may take a while.
     package func plan(_ database: any Database) throws(StoreFailure) -> [MigrationStep] {
         let missing = Set(try pending(database))
         let isEmpty = missing.count == migrations.count
@@ -114,9 +114,9 @@ package struct Migrator: Sendable {
         return version
     }
 
-    /// SQLite has one writer, which waits for no one. On PostgreSQL a step sees what the locks that it takes have waited for (a
-    /// serializable one would see what was before the first of them), begins when no other process is migrating, and may take as
-    /// long as it takes. The lock is one that all who write do not hold already.
+    /// SQLite has one writer, which waits for no one. On PostgreSQL a step sees what was committed while it waited for its
+    /// locks (a serializable one would see the state before the first lock), begins when no other process is migrating, and has
+    /// no time limit. Other writers do not hold this lock.
     private static let prologue = """
         {postgresql}SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
         {postgresql}SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0;

@@ -1,15 +1,15 @@
-// Files that commands make, often as root in a folder of the service: no link of its user leads them elsewhere, and what they
-// make is that user's, so that the service can go on.
+// Files that commands create, often as root in a folder of the service: no link of the service's user redirects them, and new
+// files belong to that user, so that the service can use them.
 
 import Glibc
 
-/// Opens and makes files. Whoever is not root gets what the system allows them, as with open(2). Root follows no symbolic link in
-/// the last place of a path unless root made it, and gives what it makes to the owner and group of its folder.
+/// Opens and creates files. Users other than root get what the system allows, as with open(2). Root follows a symbolic link at
+/// the end of a path only if root created it, and gives new files to the owner and group of their folder.
 package enum OwnedFile {
-    /// Links that are followed one after the other; more are a circle, as for the kernel.
+    /// Links that are followed one after the other; more are a loop, as for the kernel.
     private static let maximumLinks = 40
 
-    /// `O_PATH` of open(2), which Swift does not import: the place itself, a link included, without what it holds.
+    /// `O_PATH` of open(2), which Swift does not import: the path itself, even a link, without its contents.
     private static let place: Int32 = 0o10_000_000
 
     /// Why a file cannot be opened. Names the path.
@@ -22,13 +22,13 @@ package enum OwnedFile {
         package var description: String { "\(path): \(reason)" }
     }
 
-    /// Opens a file, or makes it.
+    /// Opens a file, or creates it.
     /// - Parameters:
     ///   - flags: as for open(2); `O_CLOEXEC` is added.
-    ///   - mode: of a file that is made.
+    ///   - mode: of a new file.
     /// - Returns: the descriptor, which the caller closes.
     package static func open(_ path: String, _ flags: Int32, mode: mode_t = 0o600) throws(Failure) -> Int32 {
-        // What the kernel offers there are links to what is open, not to places.
+        // The kernel's links there point to open files, not to paths.
         let isSystems = path.hasPrefix("/dev/") || path.hasPrefix("/proc/")
         guard geteuid() == 0, !isSystems else {
             let file = Glibc.open(path, flags | O_CLOEXEC, mode)
@@ -59,13 +59,13 @@ package enum OwnedFile {
         return file
     }
 
-    /// Where a path leads in the end, for what opens it by name. Throws where root would follow someone else's link.
+    /// The final target of a path, for code that opens it by name. Throws if root would follow another user's link.
     package static func resolve(_ path: String) throws(Failure) -> String {
         guard geteuid() == 0 else { return path }
         var path = path
         for _ in 0..<maximumLinks {
             let link = Glibc.open(path, place | O_NOFOLLOW | O_CLOEXEC)
-            // What is not there yet is not a link.
+            // What does not exist yet is not a link.
             guard link >= 0 else { return path }
             defer { close(link) }
             var status = stat()
@@ -75,7 +75,7 @@ package enum OwnedFile {
                     path: path, code: ELOOP,
                     reason: "it is a symbolic link of another user, which root does not follow: name the file itself")
             }
-            // Of this very link, whatever is under its name by now.
+            // Reads this link itself, whatever has its name by now.
             let target = [UInt8](unsafeUninitializedCapacity: Int(PATH_MAX)) { buffer, length in
                 length = buffer.withMemoryRebound(to: CChar.self) { buffer in
                     buffer.baseAddress.map { max(0, readlinkat(link, "", $0, buffer.count)) } ?? 0
@@ -88,15 +88,15 @@ package enum OwnedFile {
         throw Failure(path: path, code: ELOOP, reason: String(cString: strerror(ELOOP)))
     }
 
-    /// Gives a folder that was just made, by root, to the owner and group of the one that it is in.
+    /// Gives a folder that root just created to the owner and group of its parent folder.
     package static func adopt(folder path: String) throws(Failure) {
         guard geteuid() == 0 else { return }
         var status = stat()
         guard stat(split(path).folder, &status) == 0, lchown(path, status.st_uid, status.st_gid) == 0 else { throw failure(path) }
     }
 
-    /// Makes a file or empties it, and writes it whole.
-    /// - Parameter isModeFixed: whether the mode is that, whatever the umask says and the file had before.
+    /// Creates a file or empties it, and writes all octets.
+    /// - Parameter isModeFixed: whether to set exactly this mode, whatever the umask and the previous mode.
     package static func write(
         _ octets: some Collection<UInt8>, to path: String, mode: mode_t = 0o666, isModeFixed: Bool = false
     ) throws(Failure) {

@@ -1,12 +1,12 @@
-// Statements as they are written: text with values interpolated, which become parameters.
+// Statements as written in code: text with interpolated values, which become parameters.
 
-/// What a statement can be given.
+/// What can be an argument of a statement.
 package protocol SQLBindable {
     /// The value as the store keeps it.
     var sqlValue: SQLValue { get }
 }
 
-/// A type whose values are columns: an enumeration declares it, and its raw values are in the store.
+/// A type whose values are columns: an enumeration conforms to it, and the store keeps its raw values.
 package typealias SQLCodable = SQLBindable & SQLReadable
 
 /// A statement, or a part of one, with its arguments.
@@ -21,10 +21,10 @@ package typealias SQLCodable = SQLBindable & SQLReadable
 package struct SQL: ExpressibleByStringInterpolation, Sendable {
     /// The text, with `?` in place of each argument.
     package let text: String
-    /// What the places hold.
+    /// The values of the `?`, in order.
     package let arguments: [SQLValue]
 
-    /// A text and what its places hold.
+    /// A text and the values of its `?`.
     package init(_ text: String, _ arguments: [SQLValue]) { (self.text, self.arguments) = (text, arguments) }
 
     package init(stringLiteral text: String) {
@@ -34,13 +34,13 @@ package struct SQL: ExpressibleByStringInterpolation, Sendable {
 
     package init(stringInterpolation parts: StringInterpolation) { self.init(parts.text, parts.arguments) }
 
-    /// All of these conditions: `AND` between them, and what always holds where there are none.
+    /// All of these conditions: joined by `AND`; always true if there are none.
     package static func all(_ conditions: [SQL]) -> SQL {
         guard let first = conditions.first else { return "1 = 1" }
         return conditions.dropFirst().reduce(first) { "\($0) AND \($1)" }
     }
 
-    /// Gathers text and arguments.
+    /// Collects text and arguments.
     package struct StringInterpolation: StringInterpolationProtocol {
         fileprivate var text = ""
         fileprivate var arguments: [SQLValue] = []
@@ -61,7 +61,7 @@ package struct SQL: ExpressibleByStringInterpolation, Sendable {
             arguments.append(value.sqlValue)
         }
 
-        /// Binds a value, or NULL. Apart from the other since the compiler warns of optionals that become text.
+        /// Binds a value, or NULL. A separate method, because the compiler warns about optionals that become text.
         package mutating func appendInterpolation(_ value: (some SQLBindable)?) {
             text += "?"
             arguments.append(value.sqlValue)
@@ -76,19 +76,19 @@ package struct SQL: ExpressibleByStringInterpolation, Sendable {
         /// Inserts text: the name of a table or column that is a constant.
         package mutating func appendInterpolation(raw: String) { text += raw }
 
-        /// Binds values in parentheses, as behind `IN` and `VALUES`. Each number of values is another text to prepare: for many
-        /// see `BulkStatements`.
+        /// Binds values in parentheses, as after `IN` and `VALUES`. Each number of values is another text to prepare: for many
+        /// values see `BulkStatements`.
         package mutating func appendInterpolation(list: [some SQLBindable]) {
             append(list: list.lazy.map(\.sqlValue))
         }
 
-        /// The same of values of several types.
+        /// The same for values of several types.
         package mutating func appendInterpolation(list: [any SQLBindable]) { append(list: list.lazy.map(\.sqlValue)) }
 
-        /// Binds values with commas between them, as behind `SELECT`.
+        /// Binds values with commas between them, as after `SELECT`.
         package mutating func appendInterpolation(each values: [any SQLBindable]) { append(values.lazy.map(\.sqlValue)) }
 
-        /// Binds rows of equal length, as behind `VALUES`: `(?, ?), (?, ?)`.
+        /// Binds rows of equal length, as after `VALUES`: `(?, ?), (?, ?)`.
         package mutating func appendInterpolation(rows: some Collection<[SQLValue]>) {
             let places = "(?" + String(repeating: ", ?", count: max(1, rows.first?.count ?? 1) - 1) + ")"
             text += repeatElement(places, count: rows.count).joined(separator: ", ")

@@ -1,8 +1,8 @@
-// Rows as they come out of a database engine, read by the names of their columns.
+// Rows from a database engine, read by the names of their columns.
 
 /// What a column can be read as.
 package protocol SQLReadable {
-    /// The value, or nil where it is of another type.
+    /// The value, or nil if it is of another type.
     static func read(_ value: SQLValue) -> Self?
 }
 
@@ -10,7 +10,7 @@ package protocol SQLReadable {
 package final class SQLColumns: Sendable {
     /// In the order of the result.
     package let names: [String]
-    /// Where each is; nil where several have the name.
+    /// The place of each name; nil if several columns have it.
     private let places: [String: Int?]
 
     /// As the statement names them.
@@ -29,7 +29,7 @@ package final class SQLColumns: Sendable {
 /// One result row.
 package struct SQLRow: Sendable {
     private let columns: SQLColumns
-    /// All columns in the order of the result, for whoever passes rows on as they are.
+    /// All columns in the order of the result, for callers that pass rows on unchanged.
     package let values: [SQLValue]
 
     /// As many values as columns.
@@ -37,8 +37,8 @@ package struct SQLRow: Sendable {
         (self.columns, self.values) = (columns, values)
     }
 
-    /// A column by the name that the statement gives it. Throws `unexpectedData` where there is none, or where it is of another
-    /// type; an optional is nil for NULL. Errors say which column, never its value: it may be private.
+    /// A column by the name that the statement gives it. Throws `unexpectedData` if there is none, or if it is of another type;
+    /// an optional is nil for NULL. Errors name the column, never its value, which may be private.
     package subscript<Value: SQLReadable>(_ name: String) -> Value {
         get throws(StoreFailure) {
             guard let value = Value.read(values[try columns.place(name)]) else {
@@ -48,7 +48,7 @@ package struct SQLRow: Sendable {
         }
     }
 
-    /// The only column. Throws `unexpectedData` where there are several, or where it is of another type.
+    /// The only column. Throws `unexpectedData` if there are several, or if it is of another type.
     package func only<Value: SQLReadable>(_ type: Value.Type = Value.self) throws(StoreFailure) -> Value {
         guard values.count == 1, let name = columns.names.first else {
             throw .permanent(.unexpectedData, "a result has \(values.count) columns in place of one")
@@ -57,9 +57,9 @@ package struct SQLRow: Sendable {
     }
 }
 
-/// What runs queries: a connection in a transaction, or a database, for which each is a snapshot by itself.
+/// Runs queries: a connection in a transaction, or a database, where each query is its own snapshot.
 package protocol SQLQuerying {
-    /// Runs a query, or a change with RETURNING, and gives all its rows.
+    /// Runs a query, or a change with RETURNING, and returns all its rows.
     /// - Parameter text: each `?` is one argument, in order.
     func rows(_ text: String, _ arguments: [SQLValue]) throws(StoreFailure) -> [SQLRow]
 }
@@ -71,7 +71,7 @@ extension SQLQuerying {
     /// The first row, or nil. The query itself should ensure that there is only one.
     package func row(_ sql: SQL) throws(StoreFailure) -> SQLRow? { try rows(sql).first }
 
-    /// The only column of the first row; nil where there is no row, or NULL in it.
+    /// The only column of the first row; nil if there is no row, or if it is NULL.
     package func value<Value: SQLReadable>(_ sql: SQL, _ type: Value.Type = Value.self) throws(StoreFailure) -> Value? {
         try row(sql)?.only(Value?.self)
     }
@@ -83,7 +83,7 @@ extension SQLQuerying {
 }
 
 extension DatabaseConnection {
-    /// Runs a change and gives the number of rows it touched.
+    /// Runs a change and returns the number of rows it touched.
     @discardableResult
     package func run(_ sql: SQL) throws(StoreFailure) -> Int { try run(sql.text, sql.arguments) }
 

@@ -1,4 +1,4 @@
-// Values as they cross the border between repositories and a database engine.
+// Values that pass between repositories and a database engine.
 
 /// A bound argument or a column: the four types that both engines have. Booleans are integers 0 and 1.
 package enum SQLValue: Sendable, Hashable {

@@ -1,14 +1,14 @@
-// What can go wrong in the store: trouble that passes, trouble that stays, and requests that cannot be met.
+// What can go wrong in the store: temporary failures, permanent failures, and requests that cannot be met.
 
-/// Why the store did not do what it was asked for. Nothing of the transaction remains, and no other error leaves the store.
-/// Two are equal where their codes are, whatever their messages say.
+/// Why the store did not do what it was asked for. Nothing of the transaction remains, and the store throws no other error. Two
+/// are equal if their codes are equal, whatever their messages.
 package struct StoreFailure: Error, Sendable, Hashable, CustomStringConvertible {
-    /// Whether it passes, and what it is.
+    /// The kind of failure, and its cause.
     package enum Code: Sendable, Hashable {
-        /// The store may answer later. On the path of mail this is `451 4.3.0`.
+        /// The store may answer later. In the mail path this is `451 4.3.0`.
         case temporary(Temporary)
-        /// The store cannot answer until someone fixes something. On the path of mail it is answered like the temporary one: mail
-        /// is never lost for it.
+        /// The store cannot answer until someone fixes something. In the mail path it gets the same reply as a temporary
+        /// failure: mail is never lost because of it.
         case permanent(Permanent)
         /// The store declines the request: the caller can do something about it.
         case refused(Refused)
@@ -19,7 +19,7 @@ package struct StoreFailure: Error, Sendable, Hashable, CustomStringConvertible 
         case busy
         /// Reading or writing failed.
         case inputOutput = "input/output"
-        /// No room left, or a quota is reached.
+        /// No space left, or a quota is reached.
         case diskFull = "disk full"
         /// The database cannot be opened or reached.
         case unreachable
@@ -32,7 +32,7 @@ package struct StoreFailure: Error, Sendable, Hashable, CustomStringConvertible 
     }
 
     package enum Permanent: String, Sendable {
-        /// The file is damaged or no database.
+        /// The file is damaged or not a database.
         case corrupted
         /// The database was migrated by a newer program.
         case newerSchema = "newer schema"
@@ -40,7 +40,7 @@ package struct StoreFailure: Error, Sendable, Hashable, CustomStringConvertible 
         case changedMigration = "changed migration"
         /// The database has not been migrated to the version this program needs.
         case olderSchema = "older schema"
-        /// A sealed value names a key that the key file lacks, or does not open with it.
+        /// A sealed value names a key that the key file lacks, or cannot be opened with it.
         case unsealing
         /// A row is not of the expected shape.
         case unexpectedData = "unexpected data"
@@ -48,11 +48,11 @@ package struct StoreFailure: Error, Sendable, Hashable, CustomStringConvertible 
         case constraint
         /// The statement was refused.
         case statement
-        /// The database's server does not let this user in, or has no such database.
+        /// The database's server does not admit this user, or has no such database.
         case refused
         /// The database may not be written by this user.
         case readOnly = "read only"
-        /// A rehearsal has ended: its transaction is rolled back with this, which no caller sees.
+        /// A rehearsal has ended: this rolls back its transaction, and no caller sees it.
         case rehearsed
     }
 
@@ -70,7 +70,7 @@ package struct StoreFailure: Error, Sendable, Hashable, CustomStringConvertible 
     }
 
     package let code: Code
-    /// What happened; of a refusal, what is wrong and what to do, in one line. Holds no inbox address; only that of a refusal may
+    /// What happened; for a refusal, what is wrong and what to do, in one line. Contains no inbox address; only a refusal may
     /// name anyone.
     package let message: String
 
@@ -80,7 +80,7 @@ package struct StoreFailure: Error, Sendable, Hashable, CustomStringConvertible 
 
     /// Whether the store may answer later.
     package var isTemporary: Bool { if case .temporary = code { true } else { false } }
-    /// Whether the store is well, and declines the request.
+    /// Whether the store works, and declines the request.
     package var isRefusal: Bool { if case .refused = code { true } else { false } }
 
     package static func == (first: Self, second: Self) -> Bool { first.code == second.code }

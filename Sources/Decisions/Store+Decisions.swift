@@ -1,29 +1,29 @@
-// What the store knows of decisions: their log and outcomes, the history they are made of, and the policies in force.
+// The store's data about decisions: log and outcomes, the history that decisions are based on, and the policies in force.
 
 import Accounts
 
 extension Store {
-    /// What was known of a user when a question was asked.
+    /// What was known about a user at the time of a question.
     package var history: HistoryRepository { HistoryRepository(database: database, sealer: sealer) }
     /// The log.
     package var decisions: DecisionRepository { DecisionRepository(database: database) }
-    /// What a decision writes, log and history together.
+    /// Writes of decisions: log and history together.
     package var decisionWrites: DecisionWriteRepository { DecisionWriteRepository(database: database) }
-    /// How checks ended that a decision asked for.
+    /// Outcomes of the checks that decisions asked for.
     package var checks: CheckRepository { CheckRepository(database: database) }
-    /// What people look at, and what they say of it.
+    /// Decisions for people to review, with their notes.
     package var reviews: ReviewRepository { ReviewRepository(database: database) }
-    /// Answers that are given again to who asks the same again.
+    /// Stored answers, repeated when a request is repeated.
     package var idempotency: IdempotencyRepository { IdempotencyRepository(database: database) }
-    /// What policies count.
+    /// Counts of policies.
     package var velocity: VelocityRepository { VelocityRepository(database: database) }
-    /// How many sign up with an app.
+    /// Sign-up rates of apps.
     package var appRates: AppRateRepository { AppRateRepository(database: database) }
     /// Devices that attested an app.
     package var devices: DeviceRepository {
         DeviceRepository(database: database, secrets: secrets, sealer: sealer, marks: decisionMarks)
     }
-    /// What devices may attest.
+    /// The app ids that devices may attest.
     package var attestedApps: AttestedAppRepository { AttestedAppRepository(database: database) }
     /// Lists that policies read while they change.
     package var liveLists: LiveListRepository { LiveListRepository(database: database, marks: decisionMarks) }

@@ -1,18 +1,18 @@
-// What an installation holds for its teams, as files say it and as the store has it: one form for both, so that they can be
-// compared. No secret, no key and no inbox is in it.
+// The configuration of teams, in one form for files and for the store, so that they can be compared. It contains no secret, key
+// or inbox.
 
-/// What a file says of something that there may be one of.
+/// What a file states about something that may exist once.
 package enum Declared<Value: Sendable & Hashable>: Sendable, Hashable {
-    /// Nothing: it stays as it is.
+    /// Not stated: it stays unchanged.
     case unsaid
-    /// That there is none.
+    /// It must not exist.
     case none
     case some(Value)
 
     package var value: Value? { if case .some(let value) = self { value } else { nil } }
 }
 
-/// Teams, lists and policies. What is nil is not said, and stays as it is.
+/// Teams, lists and policies. Nil means not stated: it stays unchanged.
 package struct Declaration: Sendable, Hashable {
     /// By identifier.
     package var teams: [String: DeclaredTeam]?
@@ -28,7 +28,7 @@ package struct Declaration: Sendable, Hashable {
     }
 }
 
-/// A team. What is nil is not said, and stays as it is.
+/// A team. Nil means not stated: it stays unchanged.
 package struct DeclaredTeam: Sendable, Hashable {
     /// For people; a new team needs one.
     package var name: String?
@@ -37,7 +37,7 @@ package struct DeclaredTeam: Sendable, Hashable {
     package var apps: [String: DeclaredApp]?
     /// By name.
     package var lists: [String: DeclaredList]?
-    /// Of the consents that no app was named for.
+    /// For the consents without a named app.
     package var endpoint: Declared<DeclaredEndpoint>
     /// The name of the policy that decides for its apps.
     package var policy: Declared<String>
@@ -63,11 +63,11 @@ package struct DeclaredSource: Sendable, Hashable, Comparable {
     }
 }
 
-/// An app. What is nil is not said, and stays as it is; a new one then has the value of `postern app add`.
+/// An app. Nil means not stated: it stays unchanged; a new app has the default of `postern app add`.
 package struct DeclaredApp: Sendable, Hashable {
     /// For people.
     package var name: Declared<String>
-    /// client_id of the primary app whose group it is in; nil for a primary app.
+    /// client_id of the primary app of its group; nil for a primary app.
     package var group: String?
     package var isPublic: Bool?
     /// `ES256` or `RS256`.
@@ -77,9 +77,9 @@ package struct DeclaredApp: Sendable, Hashable {
     package var isNonceRequired: Bool?
     package var redirectURIs: Set<String>?
     package var logoutURIs: Set<String>?
-    /// Of its group: at a primary app only.
+    /// That of its group; only at a primary app.
     package var endpoint: Declared<DeclaredEndpoint>
-    /// The name of the policy that decides for it, before its team's.
+    /// The name of the policy that decides for it; it takes precedence over its team's.
     package var policy: Declared<String>
 
     package init(
@@ -97,9 +97,9 @@ package struct DeclaredApp: Sendable, Hashable {
 /// Where events go.
 package struct DeclaredEndpoint: Sendable, Hashable {
     package var url: String
-    /// Whether http is taken too.
+    /// Whether http is accepted too.
     package var allowsHTTP: Bool
-    /// Whether addresses are taken that are not globally reachable.
+    /// Whether addresses that are not globally reachable are accepted.
     package var allowsPrivate: Bool
     /// The form of its notifications: `apple` or `apple-2025`.
     package var dialect: String
@@ -108,11 +108,11 @@ package struct DeclaredEndpoint: Sendable, Hashable {
         (self.url, self.allowsHTTP, self.allowsPrivate, self.dialect) = (url, allowsHTTP, allowsPrivate, dialect)
     }
 
-    /// The one that is meant where none is named comes first.
+    /// The first is the default.
     package static let dialects = ["apple", "apple-2025"]
 }
 
-/// A list that policies read. Its entries are data, which change between two runs: they are no part of a declaration.
+/// A list that policies read. Its entries are data and change between two runs, so they are not part of a declaration.
 package struct DeclaredList: Sendable, Hashable {
     /// `text`, `domain`, `range` or `personal`.
     package var kind: String
@@ -120,13 +120,13 @@ package struct DeclaredList: Sendable, Hashable {
     package init(kind: String) { self.kind = kind }
 }
 
-/// What a policy's name stands for.
+/// The policy that a name refers to.
 package struct DeclaredPolicy: Sendable, Hashable {
-    /// `sha256:` and 64 hexadecimal digits; empty for one of a folder that was not read yet.
+    /// `sha256:` and 64 hexadecimal digits; empty for the policy of a folder that was not read yet.
     package var hash: String
-    /// The folder with its files, as written; nil where the store has it.
+    /// The folder with its files, as written; nil if the policy comes from the store.
     package var folder: String?
-    /// Whether it decides for everyone who is bound to no other; false says nothing.
+    /// Whether it decides for every app or team without a policy; false means not stated.
     package var isDefault: Bool
 
     package init(hash: String, folder: String? = nil, isDefault: Bool = false) {
@@ -134,7 +134,7 @@ package struct DeclaredPolicy: Sendable, Hashable {
     }
 }
 
-/// One thing of a declaration: what a line of a plan is about, and what a place in a file belongs to.
+/// One item of a declaration: the subject of a line of a plan, and of a position in a file.
 package enum DeclaredItem: Sendable, Hashable, CustomStringConvertible {
     case list(team: String?, String)
     case policy(String)
@@ -143,7 +143,7 @@ package enum DeclaredItem: Sendable, Hashable, CustomStringConvertible {
     case app(team: String, String)
     case redirectURI(team: String, app: String, String)
     case logoutURI(team: String, app: String, String)
-    /// Of an app's group; of the team's mail alone where `app` is nil.
+    /// Of an app's group; of only the team's mail if `app` is nil.
     case endpoint(team: String, app: String?)
     case binding(team: String, app: String?)
 
@@ -170,7 +170,7 @@ package enum DeclaredItem: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension Declaration {
-    /// For people: sections of teams that hold nothing are left out.
+    /// For people: omits empty sections of teams.
     package var withoutEmptySections: Declaration {
         var result = self
         for (id, team) in teams ?? [:] {

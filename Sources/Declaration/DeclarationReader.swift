@@ -1,9 +1,9 @@
-// Files → a declaration: every fault with its file, line and nearest key, so that an author sees all of them at once.
+// Files → a declaration: reports every fault with its file, line and nearest key, so that an author sees all of them at once.
 
 import RiskPolicy
 import Yams
 
-/// The keys of a file, by where they are; `declaration.schema.json` has the same.
+/// The keys of a file, by position; `declaration.schema.json` has the same.
 package enum DeclarationKeys {
     package static let root = ["teams", "lists", "policies"]
     package static let team = ["name", "sources", "apps", "lists", "endpoint", "policy"]
@@ -18,17 +18,17 @@ package enum DeclarationKeys {
     package static let policy = ["folder", "hash", "default"]
 }
 
-/// Reads one file after the other; what one team says is in one of them.
+/// Reads files one after another; everything about one team is in one of them.
 package struct DeclarationReader {
-    /// What was read so far.
+    /// The declaration read so far.
     package private(set) var declaration = Declaration()
     private var places: [DeclaredItem: (file: YAMLFile, position: SourcePosition)] = [:]
     private let faults = DiagnosticCollector()
 
     package init() {}
 
-    /// Reads a file. What is wrong is kept until `finish`.
-    /// - Parameter name: as messages name it.
+    /// Reads a file. Faults are kept until `finish`.
+    /// - Parameter name: the file's name in messages.
     package mutating func read(_ text: String, name: String) {
         do throws(PolicyRefusal) {
             let file = try YAMLFile(name: name, text: text)
@@ -42,7 +42,7 @@ package struct DeclarationReader {
         }
     }
 
-    /// Notes a fault of something that was read; where it has no place of its own, at that of what it is in.
+    /// Reports a fault of an item; if the item has no position, at that of the item that contains it.
     package func report(_ item: DeclaredItem, _ message: String) {
         var place: DeclaredItem? = item
         while let item = place, places[item] == nil { place = item.parent }
@@ -53,15 +53,15 @@ package struct DeclarationReader {
         faults.add(file.diagnostic(at: position, "\(item): \(message)"))
     }
 
-    /// The file and line of something that was read, as in `teams.yaml:12`; nil where it is in no file.
+    /// The file and line of an item, as in `teams.yaml:12`; nil if it is in no file.
     package func place(of item: DeclaredItem) -> String? {
         places[item].map { "\($0.file.name):\($0.position.line)" }
     }
 
-    /// The file that something was read from, as it was named.
+    /// The file of an item, by the name that was given.
     package func file(of item: DeclaredItem) -> String? { places[item]?.file.name }
 
-    /// Throws what was wrong, if anything.
+    /// Throws the faults, if any.
     package func finish() throws(PolicyRefusal) { try faults.throwIfAny() }
 }
 
@@ -78,11 +78,11 @@ extension DeclaredItem {
     }
 }
 
-/// One file, added to what others said.
+/// One file, added to the earlier ones.
 private struct FileReading {
     let reader: YAMLReader
     var declaration: Declaration
-    /// Of other files: where each is, for messages.
+    /// Positions from other files, for messages.
     var places: [DeclaredItem: (String, SourcePosition)] = [:]
     var found: [DeclaredItem: SourcePosition] = [:]
 
@@ -223,7 +223,7 @@ private struct FileReading {
 
     // MARK: Parts
 
-    /// Text, or null for none.
+    /// A text, or null for no value.
     private mutating func name(_ node: Node?, _ what: String, _ item: DeclaredItem?) -> Declared<String> {
         guard let node else { return .unsaid }
         if let item { found[item] = reader.file.position(of: node) }
@@ -231,7 +231,7 @@ private struct FileReading {
         return reader.text(node, what).map { .some($0) } ?? .unsaid
     }
 
-    /// A section may be there and hold nothing.
+    /// A section may be present and empty.
     private func entries(_ node: Node, _ what: String) -> [(key: String, keyNode: Node, value: Node)] {
         YAMLReader.isNull(node) ? [] : reader.entries(node, "'\(what)'") ?? []
     }
@@ -240,7 +240,7 @@ private struct FileReading {
         YAMLReader.isNull(node) ? [] : reader.list(node, "'\(what)'")
     }
 
-    /// Notes where something is; a fault where another place says it too.
+    /// Records the position of an item; reports a fault if it was declared before.
     private mutating func isNew(_ item: DeclaredItem, _ node: Node) -> Bool {
         if let other = places[item]?.0 ?? found[item].map({ "line \($0.line)" }) {
             reader.report(node, "\(item) is declared twice; before at \(other)")

@@ -1,4 +1,4 @@
-// A declaration → YAML, so that reading it gives the same one. What is as a new thing has it is left out.
+// A declaration → YAML that reads back as the same declaration. Values that a new item has by default are left out.
 
 /// Writes a declaration.
 package struct DeclarationWriter {
@@ -35,7 +35,7 @@ package struct DeclarationWriter {
         endpoint(team.endpoint, 2)
         guard let apps = team.apps else { return }
         section("apps", 2, isEmpty: apps.isEmpty)
-        // A primary app before those under it.
+        // A primary app comes before the apps of its group.
         for (id, app) in apps.sorted(by: { ($0.value.group ?? "", $0.key) < ($1.value.group ?? "", $1.key) }) {
             self.app(id, app)
         }
@@ -117,7 +117,7 @@ package struct DeclarationWriter {
 
     private static func indent(_ depth: Int) -> String { String(repeating: "  ", count: depth) }
 
-    /// Plain where no reader of YAML, of whatever version, takes it for anything else; else in double quotes.
+    /// Plain if every reader of YAML, of any version, reads it as this text; otherwise in double quotes.
     static func scalar(_ text: String) -> String {
         let words = ["true", "false", "yes", "no", "on", "off", "y", "n", "null"]
         let isPlain =
@@ -141,7 +141,7 @@ package struct DeclarationWriter {
 }
 
 extension DeclaredApp {
-    /// What a new app has (migration 4).
+    /// The defaults of a new app (migration 4).
     package static let usualNonceForm = "raw"
     package static let usuallyRequiresNonce = true
 }

@@ -1,10 +1,10 @@
-// What has to change so that an installation is as declared.
+// The changes that bring an installation to its declared state.
 
 /// One change of a plan.
 package struct PlannedChange: Sendable, Hashable {
     package enum Kind: String, Sendable, Hashable { case add = "+", change = "~", remove = "-" }
 
-    /// What is different, for people.
+    /// The difference in a field, for people.
     package struct Field: Sendable, Hashable {
         package let name: String
         /// Nil for none.
@@ -17,7 +17,7 @@ package struct PlannedChange: Sendable, Hashable {
     package let fields: [Field]
 }
 
-/// What is wrong with a declaration beside what there is.
+/// A conflict between a declaration and the present state.
 package struct PlanFault: Sendable, Hashable {
     package let item: DeclaredItem
     /// One line, without the item.
@@ -26,19 +26,19 @@ package struct PlanFault: Sendable, Hashable {
     package init(item: DeclaredItem, message: String) { (self.item, self.message) = (item, message) }
 }
 
-/// The changes that make what there is what is declared. Always the same for the same two.
+/// The changes from the present to the declared state. Deterministic.
 package struct Plan: Sendable, Hashable {
-    /// In the order in which they are shown: lists, policies, teams, each by name.
+    /// In display order: lists, policies, teams, each by name.
     package let changes: [PlannedChange]
-    /// What is there and not in the files, and stays.
+    /// Items that exist but are not in the files, and are kept.
     package let kept: [DeclaredItem]
     package let faults: [PlanFault]
 
     /// Compares.
     /// - Parameters:
-    ///   - desired: normalized as the store has it.
-    ///   - present: all of it.
-    ///   - prunes: whether what is not in a section that the files have is removed.
+    ///   - desired: in the store's normal form.
+    ///   - present: the whole present state.
+    ///   - prunes: whether to remove items that are missing from a section in the files.
     package init(desired: Declaration, present: Declaration, prunes: Bool) {
         var planner = Planner(desired: desired, present: present)
         planner.plan()
@@ -51,7 +51,7 @@ package struct Plan: Sendable, Hashable {
 
     package func count(_ kind: PlannedChange.Kind) -> Int { changes.count { $0.kind == kind } }
 
-    /// The changes in an order in which each finds what it needs: away with what is not wanted, then what others name, then the
+    /// The changes in an order in which each finds what it needs: first removals, then items that others refer to, then the
     /// rest.
     package var steps: [PlannedChange] {
         changes.enumerated().sorted { ($0.element.phase, $0.offset) < ($1.element.phase, $1.offset) }.map(\.element)
@@ -59,7 +59,7 @@ package struct Plan: Sendable, Hashable {
 }
 
 extension PlannedChange {
-    /// An app under another goes before it and comes after it.
+    /// An app in a group is removed before its primary app and added after it.
     fileprivate var phase: Int {
         let isGrouped = fields.contains { $0.name == "group" }
         switch (kind, item) {
@@ -68,7 +68,7 @@ extension PlannedChange {
         case (.remove, .app): return isGrouped ? 2 : 3
         case (.remove, .team): return 5
         case (.remove, .policy): return 5
-        // A policy that is replaced may name it until then.
+        // A policy that is being replaced may refer to it until then.
         case (.remove, .list(let team, _)): return team == nil ? 10 : 4
         case (_, .list(nil, _)): return 6
         case (_, .team): return 7
@@ -82,7 +82,7 @@ extension PlannedChange {
     }
 }
 
-/// Walks both.
+/// Walks both states.
 private struct Planner {
     let desired: Declaration
     let present: Declaration
@@ -231,7 +231,7 @@ private struct Planner {
         changes.append(PlannedChange(kind: isNew ? .add : .change, item: item, fields: fields))
     }
 
-    /// What is not said is no difference.
+    /// A value that is not stated makes no difference.
     private func difference(
         _ name: String, _ before: String?, isSaid: Bool = false, _ after: String?
     ) -> (String, String?, String?)? {

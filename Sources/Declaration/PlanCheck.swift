@@ -1,4 +1,4 @@
-// What no single change shows: what a declaration names, and is not there.
+// Faults that no single change shows: a declaration refers to items that do not exist.
 
 import CEL
 import RiskPolicy
@@ -6,7 +6,7 @@ import RiskPolicy
 struct PlanCheck {
     let desired: Declaration
     let present: Declaration
-    /// What goes.
+    /// The items to be removed.
     let removed: Set<DeclaredItem>
 
     var faults: [PlanFault] {
@@ -71,7 +71,7 @@ struct PlanCheck {
         return faults
     }
 
-    /// Another team that has the app and keeps it, or that the files give it to.
+    /// Another team that has the app and keeps it, or to which the files assign it.
     private func owner(of clientID: String, besides team: String) -> String? {
         let has = (present.teams ?? [:]).filter { id, other in
             id != team && other.apps?[clientID] != nil && !removed.contains(.app(team: id, clientID))

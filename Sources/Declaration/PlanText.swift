@@ -1,8 +1,8 @@
 // A plan for people: what is added (+), changed (~) and removed (-).
 
 extension Plan {
-    /// Several lines without a final newline; the last one counts.
-    /// - Parameter isApplied: whether it was put in force.
+    /// Several lines without a final newline; the last one has the counts.
+    /// - Parameter isApplied: whether the plan was applied.
     package func text(isApplied: Bool) -> String {
         var lines: [String] = []
         for change in changes {

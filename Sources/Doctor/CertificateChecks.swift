@@ -1,4 +1,4 @@
-// The certificates that Postfix shows to those who send to the relay, and that the HTTP API shows to those who ask it.
+// The certificates that Postfix shows to servers sending to the relay, and that the HTTP API shows to its clients.
 
 /// A certificate as openssl(1) reads it.
 package struct CertificateFacts: Sendable, Hashable {
@@ -9,7 +9,7 @@ package struct CertificateFacts: Sendable, Hashable {
         case unreadable(String)
         /// Seconds since 1970 of its end, and whether it is for the host's name.
         case valid(until: Int64, matchesHost: Bool)
-        /// There is no tool to read it with.
+        /// No tool is available to read it.
         case unknown(String)
     }
 
@@ -21,10 +21,10 @@ package struct CertificateFacts: Sendable, Hashable {
         self.state = state
     }
 
-    /// Days before the end at which an automatic renewal should long have happened.
+    /// Days before the end; an automatic renewal should have happened long before.
     private static let warningDays: Int64 = 14
 
-    /// Who shows it.
+    /// The service that shows the certificate.
     package enum Service: Sendable { case postfix, http }
 
     package func judge(host: String, now: Int64, service: Service = .postfix) -> Check {

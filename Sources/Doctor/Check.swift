@@ -1,4 +1,4 @@
-// One thing that was looked at: how it is, in a sentence, and how to fix it.
+// One check: its result in a sentence, and how to fix a problem.
 
 /// The outcome of one check.
 package struct Check: Encodable, Sendable, Hashable {
@@ -14,9 +14,9 @@ package struct Check: Encodable, Sendable, Hashable {
     /// Short, stable: `mx relay.example`.
     package let name: String
     package let verdict: Verdict
-    /// How it is. Holds no inbox.
+    /// The result. Holds no inbox.
     package let sentence: String
-    /// What to do; nil where there is nothing to fix.
+    /// What to do; nil if there is nothing to fix.
     package let remedy: String?
 
     private init(_ name: String, _ verdict: Verdict, _ sentence: String, _ remedy: String?) {
@@ -36,6 +36,6 @@ package struct Check: Encodable, Sendable, Hashable {
 }
 
 extension [Check] {
-    /// The worst verdict; ok where there is none.
+    /// The worst verdict; ok if there is none.
     package var worst: Check.Verdict { map(\.verdict).max() ?? .ok }
 }

@@ -1,4 +1,4 @@
-// Host names and addresses as the DNS has them, for checks that look at the relay from outside.
+// Host names and addresses according to the DNS, for checks that view the relay from outside.
 
 import MailAuth
 
@@ -29,17 +29,17 @@ enum HostAddresses {
     var list: [IPAddress] { if case .found(let list) = self { list } else { [] } }
 }
 
-/// What the relay says of itself to others.
+/// The relay's host as others see it.
 package struct RelayHost: Sendable {
-    /// What it says in HELO.
+    /// Its name in HELO.
     package let heloName: String
-    /// Where it sends from, as others see it; empty where that is not known.
+    /// The addresses it sends from, as others see them; empty if not known.
     package let addresses: [IPAddress]
-    /// Where mail comes to it.
+    /// The addresses that receive its mail.
     let exchanges: [IPAddress]
-    /// Why its name has no address here: the DNS did not answer. Nil where it did.
+    /// Why its name has no address here: the DNS did not answer. Nil if it did.
     let trouble: String?
-    /// The host that sends its mail for it; nil where it sends by itself.
+    /// The host that sends its mail for it; nil if it sends directly.
     let relayhost: String?
 
     package init(heloName: String, addresses: [IPAddress]) {
@@ -54,10 +54,11 @@ package struct RelayHost: Sendable {
         self.relayhost = relayhost
     }
 
-    /// The host with the addresses given, or else those that the DNS has for its name.
+    /// The host with the given addresses, or else those that the DNS has for its name.
     /// - Parameters:
     ///   - given: addresses that it sends from, as text.
-    ///   - relayhost: what Postfix hands all mail to; nil where there is none. The addresses of the name send nothing then.
+    ///   - relayhost: the host that Postfix hands all mail to; nil if there is none. With one, the name's own addresses send
+    ///     nothing.
     /// - Throws: `CheckInputError` for a text that is not an IP address.
     package static func find(
         heloName: String, given: [String], relayhost: String? = nil, resolver: any DNSResolver
@@ -75,7 +76,7 @@ package struct RelayHost: Sendable {
             relayhost: relayhost)
     }
 
-    /// How the checks can be made at all.
+    /// Whether the checks are possible at all.
     package func presence() -> Check {
         if let trouble {
             return .warning(
@@ -94,9 +95,9 @@ package struct RelayHost: Sendable {
             : .ok("address", "\(relayhost ?? heloName) sends from \(addresses.map(\.description).joined(separator: ", "))")
     }
 
-    /// PTR = HELO, forward-confirmed: what large providers look at first.
+    /// PTR = HELO, forward-confirmed: large providers check this first.
     package func reverse(_ resolver: any DNSResolver) -> [Check] {
-        // What a relayhost is called is its operator's business.
+        // The name of a relayhost is up to its operator.
         guard relayhost == nil else { return [] }
         return addresses.map { address in
             let name = "ptr \(address)"

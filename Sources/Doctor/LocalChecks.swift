@@ -1,16 +1,16 @@
-// This machine's part: judged from facts that were gathered before, so that each case can be tested.
+// Checks of this machine, based on facts that were gathered before, so that each case can be tested.
 
 import Accounts
 import Monitoring
 
-/// What was found out about this machine.
+/// The facts about this machine.
 package struct LocalFacts: Sendable {
     package enum Outcome: Sendable, Hashable {
         case fine
         case trouble(String)
     }
 
-    /// Why configuration, key file or database cannot be used.
+    /// Whether configuration, key file and database can be used, and if not, why.
     package var configuration = Outcome.fine
     package var keyFile = Outcome.fine
     package var database = Outcome.fine
@@ -21,49 +21,49 @@ package struct LocalFacts: Sendable {
     /// The file, or the server's URL without its password.
     package var databasePath = ""
     package var isOnServer = false
-    /// Octets free where the database is, and of how many; nil where unknown.
+    /// Free and total octets on the database's disk; nil if unknown.
     package var freeOctets: UInt64?
     package var totalOctets: UInt64?
-    /// The milter's socket, and whether a filter answered there.
+    /// The milter's socket, and whether a milter answered there.
     package var socket = ""
     package var filter = Outcome.fine
     /// Seconds since 1970, by the machine's clock.
     package var now: Int64 = 0
-    /// The newest time in the audit; nil where there is none.
+    /// The newest time in the audit; nil if there is none.
     package var newestChange: Int64?
     package var hasOperatorAddress = true
-    /// Where the HTTP API listens, and whether it answers there; nil where there is none, or its port is any free one.
+    /// Where the HTTP API listens, and whether it answers there; nil if there is no API, or it listens on any free port.
     package var http: (address: String, outcome: Outcome)?
-    /// Where copies of messages are handed over, and whether that is Postfix; nil where that is not wanted, or no one listens.
+    /// Where copies of messages are submitted, and whether that is Postfix; nil if this is off, or no server listens there.
     package var copies: (address: String, outcome: Outcome)?
-    /// What is wrong with the policies in force, a line each; nil where they could not be read.
+    /// Problems of the policies in force, one line each; nil if the policies could not be read.
     package var policyProblems: [String]?
-    /// What the engine finds wrong with the file, a line each; nil where it could not be asked.
+    /// Damage that the database engine reports in the file, one line each; nil if it could not be asked.
     package var damage: [String]?
-    /// How many octets the file has, and how many were the most to be looked through; nil where that was done.
+    /// The size of the file, and the largest size that is examined, in octets; nil if the file was examined.
     package var unchecked: (size: Int64, limit: Int64)?
-    /// Whether this machine's clock is kept by another one; nil where nothing here can tell.
+    /// Whether this machine's clock is synchronized; nil if nothing on this machine knows.
     package var isClockKept: Bool?
-    /// Which hosts' clocks differ; nil where none do.
+    /// The hosts whose clocks differ; nil if none do.
     package var clockSkew: String?
-    /// What was removed long ago and is still there, a sentence each.
+    /// Items removed long ago that still have rows, one sentence each.
     package var removals: [String] = []
-    /// Streams that are not delivered to, since their receivers are private, a sentence each.
+    /// Streams without delivery because their receivers are private, one sentence each.
     package var receivers: [String] = []
-    /// Hosts that decide by another policy than is active, since that one does not load there, a line each.
+    /// Hosts that use another policy than the active one, because that one does not load there, one line each.
     package var policyRefusals: [String] = []
 
     package init() {}
 }
 
 package enum LocalChecks {
-    /// Octets below which a database cannot be expected to go on for long.
+    /// Octets of free space; with less, the database is expected to run out of space soon.
     package static let tightDisk: UInt64 = 500 << 20
-    /// Octets below which the next checkpoint may fail.
+    /// Octets of free space; with less, the next checkpoint may fail.
     package static let fullDisk: UInt64 = 50 << 20
     /// Seconds that the clocks of several hosts may differ.
     package static let clockLeeway: Int64 = 300
-    /// This program did not exist before: 2026-01-01.
+    /// The earliest plausible time, since this program did not exist before: 2026-01-01.
     package static let earliestTime: Int64 = 1_767_225_600
 
     package static func judge(_ facts: LocalFacts) -> [Check] {
@@ -74,7 +74,7 @@ package enum LocalChecks {
             + facts.receivers.map { .warning("receivers", $0, remedy: PrivateReceivers.remedy) }
     }
 
-    /// What the service needs before it starts.
+    /// What the service needs before it can start.
     static func ofStore(_ facts: LocalFacts) -> [Check] {
         [configuration(facts), keyFile(facts)].compactMap { $0 } + database(facts) + policy(facts)
             + [disk(facts)].compactMap { $0 }
@@ -171,7 +171,7 @@ package enum LocalChecks {
     }
 
     private static func http(_ facts: LocalFacts) -> Check? {
-        // Both silent are one trouble, said there.
+        // If the milter is silent too, its check reports the trouble for both.
         guard facts.configuration == .fine, let http = facts.http, facts.filter == .fine || http.outcome == .fine else {
             return nil
         }

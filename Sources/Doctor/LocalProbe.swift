@@ -13,11 +13,11 @@ import Relay
 import Support
 
 package enum LocalProbe {
-    /// The largest database, in octets, that is looked through: some ten seconds' worth. Before a start: a second's.
+    /// The largest database, in octets, that is examined: about ten seconds of work, or one second before a start.
     private static let (checkedOctets, checkedBeforeStart): (Int64, Int64) = (4 << 30, 256 << 20)
 
-    /// Looks at everything; nothing is migrated and nothing is changed.
-    /// - Parameter isBeforeStart: whether the service that runs is not asked, and only a small database is looked through.
+    /// Checks everything; nothing is migrated and nothing is changed.
+    /// - Parameter isBeforeStart: whether the running service is not asked, and only a small database is examined.
     package static func gather(
         flag: String?, environment: [String: String], set: [String], now: Int64, isBeforeStart: Bool = false
     ) -> LocalFacts {
@@ -74,12 +74,12 @@ package enum LocalProbe {
             let database = try configuration.database.open()
             defer { try? database.close() }
             facts.pendingMigrations = try Migrator().pending(database)
-            // A change of no row still needs the right to write.
+            // Even a change of no row needs the right to write.
             _ = try database.write(.relaxed) { connection throws(StoreFailure) in
                 try connection.run("DELETE FROM schema_migrations WHERE version < 0", [])
             }
             guard facts.pendingMigrations.isEmpty else { return }
-            // And a change of one, room on the disk.
+            // Changing a row needs space on the disk as well.
             try database.checkWritable(now: now)
             guard let keys else { return }
             try Store.checkKeys(keys, of: database)
@@ -89,7 +89,7 @@ package enum LocalProbe {
             facts.policyProblems = try policyProblems(store)
             facts.removals = try StatusReport.removals(store, now)
             facts.receivers = try StatusReport.receivers(store)
-            // PostgreSQL has no check of this kind that a client may ask for; its own pg_amcheck is the way.
+            // PostgreSQL has no such check for clients; its tool is pg_amcheck.
             if facts.unchecked == nil, configuration.database.path != nil {
                 facts.damage = try database.values("PRAGMA quick_check(5)", String.self).filter { $0 != "ok" }
             }
@@ -102,7 +102,7 @@ package enum LocalProbe {
 }
 
 extension LocalProbe {
-    /// This machine's clock, and those of all services that run.
+    /// Compares this machine's clock with those of all running services.
     private static func clockSkew(_ store: Store, here: String, now: Int64) throws -> String? {
         let others = try ServiceReport.all(store, now: now).filter { $0.isRunning && $0.entry.host != here }.compactMap {
             report in
@@ -111,7 +111,7 @@ extension LocalProbe {
         return ClockSkew.complaint([(here, try ClockSkew.measure(store.database))] + others)
     }
 
-    /// Policies that are missing or do not load with this program, and hosts that decide by another one than they should.
+    /// Policies that are missing or do not load with this program, and hosts that use another policy than they should.
     private static func policyProblems(_ store: Store) throws -> [String] {
         let arrangement = try store.policies.arrangement()
         var problems =
@@ -127,9 +127,9 @@ extension LocalProbe {
     }
 }
 
-/// Whether chrony, systemd-timesyncd or another keeps the clock.
+/// Whether chrony, systemd-timesyncd or another program synchronizes the clock.
 enum ClockKeeper {
-    /// Nil where none of them can be asked.
+    /// Nil if none of them can be asked.
     static func ask() -> Bool? {
         if let text = run("chronyc", ["-n", "tracking"]),
             let line = text.split(separator: "\n").first(where: { $0.hasPrefix("Leap status") })
@@ -145,7 +145,7 @@ enum ClockKeeper {
         }
     }
 
-    /// What a tool writes; nil where it is not there or fails.
+    /// The output of a tool; nil if it is missing or fails.
     private static func run(_ tool: String, _ arguments: [String]) -> String? {
         guard let path = ToolRun.find(tool, in: ["/usr/bin", "/usr/local/bin", "/bin"]), let run = try? ToolRun(path, arguments)
         else { return nil }
@@ -153,12 +153,12 @@ enum ClockKeeper {
     }
 }
 
-/// Asks whether a filter answers on a socket.
+/// Checks whether a milter answers on a socket.
 package enum MilterProbe {
-    /// Seconds to wait for connection and answer: a filter that takes longer would hold up mail too.
+    /// Seconds to wait for connection and answer: a slower milter would hold up mail too.
     private static let timeout = 5
 
-    /// Opens a session as Postfix does, with every action and protocol step offered, and ends it after the filter's answer.
+    /// Opens a session as Postfix does, offering every action and protocol step, and ends it after the milter's answer.
     package static func ask(_ socket: String) -> LocalFacts.Outcome {
         guard let parsed = MilterSocket(socket) else { return .trouble("the socket cannot be read") }
         let descriptor: Int32
@@ -193,7 +193,7 @@ package enum MilterProbe {
         return .fine
     }
 
-    /// Asks the HTTP API for /readyz; where it is encrypted, only whether someone listens.
+    /// Asks the HTTP API for /readyz; if it is encrypted, checks only whether a server listens.
     static func askHTTP(_ listen: ListenAddress, isEncrypted: Bool) -> LocalFacts.Outcome {
         let host = ["0.0.0.0": "127.0.0.1", "::": "::1"][listen.host] ?? listen.host
         let descriptor = connectInternet(host, UInt16(clamping: listen.port))
@@ -211,12 +211,12 @@ package enum MilterProbe {
         return status == "200" ? .fine : .trouble("it answers /readyz with \(status)")
     }
 
-    /// Asks whose the smtpd for copies is; nil where no one listens, which the check of Postfix tells.
+    /// Checks which user runs the smtpd for copies; nil if no server listens, which the check of Postfix reports.
     static func askCopies(_ smtpd: ListenAddress, _ peers: MilterPeers) -> LocalFacts.Outcome? {
         let descriptor = connectInternet(smtpd.host, UInt16(clamping: smtpd.port))
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
-        // Before it has said something, the other end may not have accepted the connection, which is no one's then.
+        // Until the server has sent its greeting, it may not have accepted the connection, which then belongs to no process.
         var greeting: UInt8 = 0
         guard recv(descriptor, &greeting, 1, 0) == 1 else {
             return .trouble("something listens, but does not greet as a mail server")
@@ -270,7 +270,7 @@ package enum MilterProbe {
         return kept(descriptor, connect(descriptor, first.pointee.ai_addr, first.pointee.ai_addrlen))
     }
 
-    /// The descriptor of a connection that was made; otherwise it is closed, and `errno` is that of the attempt.
+    /// The descriptor if the connection was made. Otherwise closes it, and keeps the `errno` of the attempt.
     private static func kept(_ descriptor: Int32, _ result: Int32) -> Int32 {
         guard result != 0 else { return descriptor }
         let code = errno

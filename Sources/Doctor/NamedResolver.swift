@@ -1,4 +1,4 @@
-// Who was asked, where the DNS gives no answer.
+// Names the servers that were asked when the DNS gives no answer.
 
 import MailAuth
 
@@ -7,7 +7,7 @@ package struct NamedResolver: DNSResolver {
     private let base: any DNSResolver
     private let servers: String
 
-    /// - Parameter servers: as people know them, as in `127.0.0.1:53`.
+    /// - Parameter servers: their names for people, as in `127.0.0.1:53`.
     package init(_ base: any DNSResolver, servers: String) {
         self.base = base
         self.servers = servers
@@ -19,8 +19,8 @@ package struct NamedResolver: DNSResolver {
         return .temporaryFailure("\(reason) (asked \(servers))")
     }
 
-    /// Asks for names until one question is answered, even by "there is none".
-    /// - Returns: nil where one was: the servers are there.
+    /// Asks for names until one query is answered, even by "there is none".
+    /// - Returns: nil if one was answered: the servers are there.
     package func silence(_ names: [String]) -> Check? {
         var reason: String?
         for name in names {

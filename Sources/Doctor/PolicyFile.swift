@@ -1,14 +1,14 @@
-// Gets an MTA-STS policy over HTTPS.
+// Fetches an MTA-STS policy over HTTPS.
 
 import AsyncHTTPClient
 import NIOCore
 import NIOPosix
 
 package enum PolicyFile {
-    /// What a policy may have at most, in octets (RFC 8461 section 3.3).
+    /// The largest accepted policy, in octets (RFC 8461 section 3.3).
     private static let limit = 65_536
 
-    /// Gets a policy. No redirects (RFC 8461 section 3.3), and no longer than a few seconds.
+    /// Fetches a policy, without redirects (RFC 8461 section 3.3) and within a few seconds.
     package static func fetch(_ url: String) async -> Result<String, CheckInputError> {
         var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow, timeout: .init(connect: .seconds(3)))
         configuration.decompression = .disabled

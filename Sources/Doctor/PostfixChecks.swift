@@ -1,8 +1,8 @@
-// Postfix's settings: what the set-up plan found, in words of a check-up.
+// Postfix's settings: the findings of the set-up plan as checks.
 
 import Monitoring
 
-/// The difference between what the relay needs of Postfix and what it has.
+/// The differences between the settings that the relay needs and those that Postfix has.
 package struct PostfixFacts: Sendable {
     /// A setting that differs.
     package struct Difference: Sendable {
@@ -20,34 +20,34 @@ package struct PostfixFacts: Sendable {
         }
     }
 
-    /// Why Postfix could not be asked; nil where it was.
+    /// Why Postfix could not be asked; nil if it answered.
     package var trouble: String?
     package var directory = ""
-    /// Whether it runs; nil where that cannot be asked.
+    /// Whether it runs; nil if that cannot be determined.
     package var isRunning: Bool?
-    /// What it hands all mail to; empty where it delivers by itself.
+    /// The host that it hands all mail to; empty if it delivers directly.
     package var relayhost = ""
     package var differences: [Difference] = []
     /// Whether the header check that reduces Postfix's own Received is in place.
     package var hasHeaderCheck = true
-    /// Ways around the filter, in words.
+    /// Ways past the milter, in words.
     package var bypasses: [String] = []
-    /// Messages in the queue for addresses at a relay domain; nil where the queue cannot be looked at.
+    /// Messages in the queue for addresses at a relay domain; nil if the queue cannot be read.
     package var parked: Int?
-    /// Why it cannot.
+    /// Why the queue cannot be read.
     package var queueTrouble: String?
-    /// Postfix's own user is cut off at the milter's socket: what is wrong, and what to write.
+    /// Postfix's own user has no access to the milter's socket: what is wrong, and the setting that fixes it.
     package var ownerTrouble: (sentence: String, remedy: String)?
-    /// What only the operator can decide.
+    /// Conflicts that only the operator can resolve.
     package var conflicts: [String] = []
 
     package init() {}
 }
 
 package enum PostfixChecks {
-    /// How to fix what a plan can fix.
+    /// How to fix the problems that a plan can fix.
     private static let remedy = "run postern setup postfix --apply, then postfix reload"
-    /// Settings without which an inbox can leave, or mail can pass unrewritten.
+    /// Without these settings an inbox can leave, or mail can pass without being rewritten.
     private static let leaking: Set<String> = [
         "non_smtpd_milters", "internal_mail_filter_classes", "smtpd_milters", "milter_default_action",
         "smtpd_discard_ehlo_keywords",
@@ -104,7 +104,7 @@ package enum PostfixChecks {
                         + "or -d QUEUE-ID deletes them"))
         }
         if facts.isRunning == false {
-            // What its settings are does not help anyone meanwhile.
+            // Put first: while Postfix does not run, its settings do not matter.
             checks.insert(
                 .broken(
                     "postfix service", "Postfix (\(facts.directory)) is not running: no mail comes in and none leaves",

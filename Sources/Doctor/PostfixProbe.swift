@@ -1,4 +1,4 @@
-// Gathers what PostfixChecks and CertificateFacts judge, with postconf(1) and openssl(1).
+// Gathers the facts for PostfixChecks and CertificateFacts, with postconf(1) and openssl(1).
 
 import Foundation
 import Milter
@@ -6,18 +6,18 @@ import PosternConfiguration
 import PostfixSetup
 import Relay
 
-/// Asks the Postfix of a folder.
+/// Reads the Postfix instance of a folder.
 package struct PostfixProbe {
     private let directory: String
     private let configuration: Configuration
 
-    /// - Parameter directory: of Postfix's configuration; empty for Postfix's own.
+    /// - Parameter directory: the folder of Postfix's configuration; empty for Postfix's default.
     package init(directory: String, configuration: Configuration) {
         self.directory = directory
         self.configuration = configuration
     }
 
-    /// - Returns: the facts, the certificates, and what Postfix says in HELO; nil where it could not be asked.
+    /// - Returns: the facts, the certificates, and Postfix's name in HELO, which is nil if Postfix could not be asked.
     package func gather() -> (PostfixFacts, [CertificateFacts], heloName: String?) {
         var facts = PostfixFacts()
         guard let socket = MilterSocket(configuration.milter.socket) else {
@@ -50,17 +50,17 @@ package struct PostfixProbe {
         }
     }
 
-    /// Where Postfix sends what stays at a relay domain, if that is a port of this machine's.
+    /// The port to which Postfix sends mail that stays at a relay domain, if it is on this machine.
     package func capturePort(of address: String) throws -> UInt16? {
         try DeadEndTransport.port(of: address, in: PostfixConfiguration.read(directory: directory))
     }
 
-    /// Looks at the queue: what is deleted while it is delivered may leave a bounce behind, a moment later.
+    /// How often the queue is checked: a message deleted during delivery may leave a bounce behind a moment later.
     private static let queueLooks = 5
-    /// Seconds between two of them.
+    /// Seconds between two checks.
     private static let queuePause = 1.0
 
-    /// Takes messages out of the queue that are for such recipients alone, and what comes of them; how many.
+    /// Deletes messages from the queue that are only for such recipients, and their bounces; returns how many.
     package func clearQueue(of isOurs: (String) -> Bool) throws -> Int {
         var count = 0
         for look in 0..<Self.queueLooks {
@@ -72,7 +72,7 @@ package struct PostfixProbe {
         return count
     }
 
-    /// Messages in the queue for addresses at these domains. Throws as Postfix's tools fail.
+    /// Messages in the queue for addresses at these domains. Throws if Postfix's tools fail.
     package static func parked(at domains: [String], directory: String) throws -> Int {
         try PostfixQueue.parked(at: domains, directory: directory)
     }
@@ -83,7 +83,7 @@ package struct PostfixProbe {
             .filter { $0 != "none" }
         guard !paths.isEmpty else { return [CertificateFacts(path: "", state: .notConfigured)] }
         let host = postfix.expanded["myhostname"] ?? configuration.hostname
-        // A file of smtpd_tls_chain_files may hold a key alone.
+        // A file in smtpd_tls_chain_files may hold only a key.
         let facts = Set(paths).sorted().map { Self.certificate($0, host: host) }
         let certificates = facts.filter { if case .unreadable = $0.state { false } else { true } }
         return certificates.isEmpty ? facts : certificates

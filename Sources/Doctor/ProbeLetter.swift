@@ -1,4 +1,4 @@
-// What doctor writes to itself, and how it knows it again.
+// The messages that doctor sends to itself, and how it recognizes them.
 
 import Foundation
 import InternetMessage
@@ -15,10 +15,10 @@ struct ProbeLetter {
 
     var helo: String { Self.helo(nonce) }
 
-    /// How the machine of the probe's user calls itself: nothing that leaves may name it.
+    /// The HELO name of the probe user's machine: no outgoing message may contain it.
     static func helo(_ nonce: String) -> String { "laptop-\(nonce).\(ProbeIdentity.userDomain)" }
 
-    /// As a user's mail program answers: the user's own address in every place where programs put it.
+    /// A reply as a user's mail program writes it: with the user's own address everywhere programs put it.
     func reply(to reverse: AddrSpec) -> [UInt8] {
         message(
             [
@@ -34,7 +34,7 @@ struct ProbeLetter {
             """)
     }
 
-    /// A team's message to a relay address whose inbox refuses it.
+    /// A team's message to a relay address. The inbox behind that address refuses it.
     func forward(to relay: AddrSpec) -> [UInt8] {
         message(
             [
@@ -43,15 +43,15 @@ struct ProbeLetter {
             ], "This is postern doctor looking at its own relay.")
     }
 
-    /// Whether this is what became of the reply.
+    /// Whether this is the reply, after the relay.
     func isReply(_ message: CapturedMessage) -> Bool { Self.contains(message.data, "Re: postern doctor \(nonce)") }
 
-    /// Whether this tells of what became of the forward: rebuilt by the relay, or as Postfix writes it.
+    /// Whether this is the bounce of the forward, either rebuilt by the relay or as Postfix writes it.
     func isReport(_ message: CapturedMessage) -> Bool {
         !isReply(message) && Self.contains(message.data, nonce) && message.mail.hasPrefix("<>")
     }
 
-    /// Whether the forward itself came, to the address that it was sent to: no filter saw it.
+    /// Whether this is the forward itself, still for the address that it was sent to: no milter rewrote it.
     func isForward(_ message: CapturedMessage, to relay: AddrSpec) -> Bool {
         Self.contains(message.data, "forward.\(nonce)@")
             && message.recipients.contains {
@@ -76,14 +76,14 @@ struct ProbeLetter {
         return Array((lines.joined(separator: "\r\n") + "\r\n").utf8)
     }
 
-    /// Whether the octets hold a text, whatever the case of its letters.
+    /// Whether the octets hold a text, compared case-insensitively.
     static func contains(_ octets: [UInt8], _ text: String) -> Bool {
         let lower = octets.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }
         return Data(lower).range(of: Data(text.lowercased().utf8)) != nil
     }
 }
 
-/// What the mail that was caught tells of the user.
+/// Judges whether the captured mail reveals the user.
 struct ProbeJudgement {
     let identity: ProbeIdentity
     let reverse: AddrSpec
@@ -126,7 +126,7 @@ struct ProbeJudgement {
         let name = "probe bounce"
         guard case .arrived(let message) = result else { return missing(result, name, "bounce") }
         guard !isPast(message, [relay.wireForm]) else { return unfiltered(name, "forward") }
-        // A return path that is still there was not rewritten: the report went past the filter.
+        // A return path that is still there was not rewritten: the report bypassed the milter.
         let isOurs = message.recipients.allSatisfy {
             CaptureServer.address($0).lowercased() == identity.team.wireForm.lowercased()
         }
@@ -156,7 +156,7 @@ struct ProbeJudgement {
         return found
     }
 
-    /// Postfix's own Received names whoever handed the message over, unless the header check reduces it.
+    /// Postfix's own Received field names the client that submitted the message, unless the header check reduces it.
     private func clientOfPostfix(_ message: CapturedMessage) -> [String] {
         let header = String(decoding: message.data, as: UTF8.self).components(separatedBy: "\r\n\r\n").first ?? ""
         return header.replacingOccurrences(of: "\r\n\t", with: " ").replacingOccurrences(of: "\r\n ", with: " ")

@@ -1,4 +1,4 @@
-// A relay domain as others see it: MX, SPF, DKIM, DMARC. Judges DNS answers; the resolver is handed in.
+// A relay domain as others see it: MX, SPF, DKIM, DMARC. Judges DNS answers; the caller passes the resolver.
 
 import Accounts
 import Relay
@@ -7,7 +7,7 @@ import Support
 
 /// Checks of one relay domain.
 package struct RelayDomainChecks {
-    /// A key with what should be published for it.
+    /// A key and the record that should be published for it.
     package struct Key: Sendable {
         package let key: DKIMKey
         package let publication: DKIMKeyPublication
@@ -54,7 +54,7 @@ package struct RelayDomainChecks {
     // MARK: MX
 
     package func mx() -> [Check] {
-        // Said once, of the host.
+        // Reported once, by the check of the host.
         guard host.trouble == nil else { return [] }
         let name = "mx \(domain)"
         let remedy = "publish: \(domain). IN MX 10 \(host.heloName)."
@@ -97,14 +97,14 @@ package struct RelayDomainChecks {
 
     // MARK: SPF
 
-    /// SPF of the relay domain, where return paths stand.
+    /// SPF of the relay domain, which is the domain of return paths.
     package func spf() -> [Check] {
         guard !host.addresses.isEmpty else { return [] }
         let mechanisms = host.addresses.map { ($0.isIPv4 ? "ip4:" : "ip6:") + $0.description }.joined(separator: " ")
         return [spf("spf \(domain)", mailFrom: "postmaster@\(domain)", subject: domain, mechanisms, isNeeded: true)]
     }
 
-    /// SPF of the HELO name, by which mail with the null sender is judged. The same for all domains.
+    /// SPF of the HELO name, which is checked for mail with the null sender. The same for all domains.
     package func helo() -> [Check] {
         guard !host.addresses.isEmpty, host.relayhost == nil else { return [] }
         return [spf("spf \(host.heloName)", mailFrom: "", subject: host.heloName, "a", isNeeded: false)]
@@ -128,7 +128,7 @@ package struct RelayDomainChecks {
             }
         }
         let others = SMTPClientIdentity(address: "192.0.2.255", helo: host.heloName, mailFrom: mailFrom)
-        // 192.0.2.0/24 is no one's (RFC 5737): a record that lets it pass lets everyone pass.
+        // 192.0.2.0/24 belongs to no one (RFC 5737): a record that passes it passes every address.
         if SPF.check(client: others, resolver: resolver).result == .pass {
             return bad("SPF of \(subject) passes for every address on the Internet")
         }
@@ -235,7 +235,7 @@ package struct RelayDomainChecks {
         }
     }
 
-    /// A working rua: reports reach someone.
+    /// Checks whether the reports that rua asks for reach someone.
     private func reports(_ record: DMARCRecord, at: String) -> [Check] {
         let name = "dmarc reports \(domain)"
         guard !record.aggregateReports.isEmpty else {
@@ -248,7 +248,7 @@ package struct RelayDomainChecks {
         return record.aggregateReports.map { uri in report(uri, name, at: at) }
     }
 
-    /// - Parameter isOfDMARC: whether a domain has to agree to get reports about another one.
+    /// - Parameter isOfDMARC: whether a domain must consent to receive reports about another domain.
     func report(_ uri: String, _ name: String, at: String, isOfDMARC: Bool = true) -> Check {
         // A size limit may follow (RFC 7489 section 6.2).
         let target = uri.split(separator: "!").first.map(String.init) ?? uri
@@ -269,7 +269,7 @@ package struct RelayDomainChecks {
         }
         let isOwn = DomainName.isEqualOrBelow(place, at) || DomainName.isEqualOrBelow(at, place)
         if !isOwn, isOfDMARC {
-            // RFC 9990 section 4: the other domain has to say that it wants them.
+            // RFC 9990 section 4: the other domain must publish that it accepts the reports.
             switch resolver.query("\(at)._report._dmarc.\(place)", .txt) {
             case .temporaryFailure(let reason): return unanswered(name, "\(at)._report._dmarc.\(place)", reason)
             case .records(let records) where records.contains(where: Self.isReportConsent): break

@@ -1,15 +1,15 @@
-// What providers think of this host: block lists that the operator names, and whether it sends much more than it did.
+// The reputation of this host: block lists that the operator names, and whether it suddenly sends much more mail.
 
 import Decisions
 import MailAuth
 
 package enum ReputationChecks {
-    /// Looks for the addresses that mail leaves from in block lists of IP addresses (RFC 5782).
+    /// Looks up the addresses that mail leaves from in block lists of IP addresses (RFC 5782).
     /// - Parameter lists: domains, as in `zen.blocklist.example`.
     package static func blocked(_ addresses: [IPAddress], lists: [String], resolver: any DNSResolver) -> [Check] {
         lists.map { list in
             let name = "block list \(list)"
-            // Every list has this entry (RFC 5782 section 5): one that lacks it is misspelt, or no more.
+            // Every list has this entry (RFC 5782 section 5): a list without it is misspelt or no longer exists.
             switch answer("2.0.0.127." + list, resolver) {
             case .listed: break
             case .refused:
@@ -39,7 +39,7 @@ package enum ReputationChecks {
 
     private enum Answer { case listed, notListed, refused, unknown }
 
-    /// 127.0.0.0/8 is what lists answer, and 127.255.255.0/24 how they say that they do not answer this resolver.
+    /// A list answers with 127.0.0.0/8; with 127.255.255.0/24 it says that it refuses this resolver.
     private static func answer(_ name: String, _ resolver: any DNSResolver) -> Answer {
         switch resolver.query(name, .a) {
         case .temporaryFailure: return .unknown
@@ -56,20 +56,20 @@ package enum ReputationChecks {
         address.reverseName.replacing(".in-addr.arpa", with: "").replacing(".ip6.arpa", with: "")
     }
 
-    /// Below this many messages on a day no provider looks at how they rise.
+    /// With fewer messages a day, no provider looks at the increase.
     static let unnoticed = 1_000
-    /// How much more than on the busiest of the days before: what providers advise new senders to stay within.
+    /// The usual increase over the busiest of the days before: providers advise new senders not to exceed it.
     static let usualRise = 2
 
-    /// Messages by provider: large ones by their domain, all other domains together, as one of them could name a person.
+    /// Messages by provider: large ones by domain, all others as one sum, because a small domain could identify a person.
     package static func byProvider(_ domains: [String: Int]) -> [String: Int] {
         domains.reduce(into: [:]) { sums, entry in
             sums[DomainClass.of(entry.key) == .provider ? entry.key : "others", default: 0] += entry.value
         }
     }
 
-    /// Looks at what was sent a day to each provider. Whole days, the last one yesterday.
-    /// - Parameter days: messages by provider, for each day that there is, the latest first; none before the relay began.
+    /// Checks the messages per day to each provider. Whole days, the last one yesterday.
+    /// - Parameter days: messages by provider for each recorded day, the latest first; no days from before the relay began.
     package static func warmUp(_ days: [[String: Int]]) -> [Check] {
         guard let yesterday = days.first, !yesterday.isEmpty else { return [] }
         let before = days.dropFirst()

@@ -1,4 +1,4 @@
-// A reply and a bounce of doctor's own, sent through the running Postfix and the running filter, and caught on their way out.
+// Doctor's own reply and bounce, sent through the running Postfix and the running milter, and captured on their way out.
 
 import Accounts
 import Foundation
@@ -8,14 +8,14 @@ import Relay
 import RelayCore
 import SMTP
 
-/// Sends the relay its own mail. Blocks; touches no user's mail, no store and no setting.
+/// Sends test mail through the relay. Blocks; touches no user's mail, no store and no setting.
 package struct SelfProbe {
-    /// How the mail goes.
+    /// The route of the test mail.
     package struct Route: Sendable {
-        /// Where Postfix takes mail.
+        /// Where Postfix accepts mail.
         package let host: String
         package let port: UInt16
-        /// The port on 127.0.0.1 that Postfix sends to what stays at the relay domain.
+        /// The port on 127.0.0.1 to which Postfix sends mail that stays at the relay domain.
         package let capturePort: UInt16
         /// Seconds that the mail may take.
         package let timeout: Double
@@ -28,10 +28,10 @@ package struct SelfProbe {
         }
     }
 
-    /// How it went.
+    /// The result of the probe.
     package struct Outcome: Sendable {
         package let checks: [Check]
-        /// Whether everything that was sent arrived. Otherwise something of it may still be queued.
+        /// Whether all messages arrived. Otherwise some may still be queued.
         package let isFinished: Bool
     }
 
@@ -40,11 +40,11 @@ package struct SelfProbe {
     private let route: Route
     /// Seconds since 1970.
     private let now: Int64
-    /// In every message, so that one of an earlier probe is not taken for this one's.
+    /// Part of every message, so that messages of an earlier probe are not mistaken for this one's.
     private let nonce: String
 
     /// - Parameter nonce: random letters and digits.
-    /// - Returns: nil where the keys of the installation do not serve.
+    /// - Returns: nil if the keys of the installation cannot be used.
     package init?(_ configuration: Configuration, keys: KeyRing, route: Route, now: Int64, nonce: String) {
         guard let keys = TokenKeys(keys.token), let domain = configuration.relayDomains.first else { return nil }
         identity = ProbeIdentity(keys: keys, domain: domain)
@@ -54,7 +54,7 @@ package struct SelfProbe {
         self.nonce = nonce
     }
 
-    /// An address that mail is parked for, to ask Postfix where that is.
+    /// An address whose mail stays at the relay domain, to find out where Postfix sends such mail.
     package static func address(at domain: String) -> String { "postern-doctor-inbox@\(domain)" }
 
     private var reverse: AddrSpec {
@@ -70,14 +70,14 @@ package struct SelfProbe {
         if [identity.team, identity.inbox, identity.author, relay].contains(where: { $0.wireForm.lowercased() == address }) {
             return true
         }
-        // Reverse address and return paths, where the filter has not rewritten them.
+        // The reverse address and return paths, if the milter has not rewritten them.
         guard address.hasSuffix("@" + identity.domain),
             case .token(let token) = tokens.read(String(address.dropLast(identity.domain.count + 1)))
         else { return false }
         return token.account == ProbeIdentity.account
     }
 
-    /// Sends both, waits, and judges.
+    /// Sends both messages, waits, and judges the results.
     package func run() -> Outcome {
         let inbox = identity.inbox.wireForm.lowercased()
         let place: CaptureServer
@@ -96,9 +96,9 @@ package struct SelfProbe {
         }
         defer { place.stop() }
         let letter = ProbeLetter(identity: identity, nonce: nonce, now: now)
-        // Some servers want a sender's domain to exist; the user's does not.
+        // Some servers require that a sender's domain exists; the user's does not.
         let reply = probe(from: [identity.author, identity.team], to: reverse, letter.reply(to: reverse), place, letter.isReply)
-        // Where no one takes the one, no one takes the other.
+        // If the server cannot be reached for the reply, the second message cannot be sent either.
         let bounce =
             reply.result.isUnreachable
             ? reply
@@ -121,7 +121,7 @@ package struct SelfProbe {
         return Outcome(checks: checks, isFinished: reply.result.isArrival && bounce.result.isArrival)
     }
 
-    /// - Parameter senders: the first one that Postfix takes is used.
+    /// - Parameter senders: the first sender that Postfix accepts is used.
     private func probe(
         from senders: [AddrSpec], to recipient: AddrSpec, _ message: [UInt8], _ place: CaptureServer,
         _ isIt: (CapturedMessage) -> Bool
@@ -148,12 +148,12 @@ package struct SelfProbe {
     }
 }
 
-/// What became of one probe.
+/// The result of one message.
 enum ProbeResult: Sendable {
     case arrived(CapturedMessage)
-    /// No one takes mail there, and why.
+    /// No server accepts mail there, and why.
     case unreachable(String)
-    /// Postfix did not take it, and why.
+    /// Postfix refused the message, and why.
     case notTaken(String)
     case neverCame
 

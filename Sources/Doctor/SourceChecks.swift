@@ -1,13 +1,13 @@
-// A team's domain as the relay will judge its mail: SPF, DKIM, DMARC, in words.
+// A team's domain as the relay judges its mail: SPF, DKIM, DMARC, in words.
 
 import Accounts
 import InternetMessage
 import MailAuth
 import Support
 
-/// Looks at the records of a domain that a team sends from.
+/// Checks the records of a domain that a team sends from.
 package struct SourceChecks {
-    /// Selectors of large senders and of common programs. Selectors cannot be listed by asking the DNS; these find many.
+    /// Selectors of large senders and of common programs. The DNS cannot list selectors; these find many.
     package static let commonSelectors = [
         "default", "dkim", "mail", "email", "smtp", "selector1", "selector2", "google", "s1", "s2", "k1", "k2", "k3", "mandrill",
         "mxvault",
@@ -18,9 +18,9 @@ package struct SourceChecks {
     package let domain: String
     /// The team's registered sources.
     package let sources: [OutboundSource]
-    /// Selectors that the administrator named; empty tries common ones.
+    /// Selectors that the administrator named; if empty, common ones are tried.
     package let selectors: [String]
-    /// An address that the team sends from, to try SPF with; nil for none.
+    /// An address that the team sends from, to test SPF with; nil for none.
     package let address: String?
     private let resolver: any DNSResolver
 
@@ -37,7 +37,7 @@ package struct SourceChecks {
         let dkim = signingDomains.map { ($0, self.dkim($0)) }
         let alignment = Alignment(domain, resolver: resolver)
         var checks = [registration()] + spf.map(\.1) + dkim.flatMap(\.1) + [dmarc()]
-        // Neither alone is needed: one that proves is enough, unless DMARC does not count it.
+        // Either SPF or DKIM is enough, unless DMARC does not count it.
         let envelopes = spf.filter { alignment.counts($0.0, isStrict: alignment.isStrictSPF) }
         let signers = dkim.filter { alignment.counts($0.0, isStrict: alignment.isStrictDKIM) }
         checks.append(
@@ -47,18 +47,18 @@ package struct SourceChecks {
         return checks
     }
 
-    /// Which domains count for mail of this one, where its DMARC record asks that what fails be refused (docs/DESIGN.md,
+    /// The domains that count for mail of this domain if its DMARC record asks to refuse mail that fails (docs/DESIGN.md,
     /// "Proof").
     private struct Alignment {
         private let domain: String
         private let organization: String
-        /// Whether anything is refused at all.
+        /// Whether the record asks to refuse anything at all.
         private let isEnforced: Bool
         let isStrictDKIM: Bool
         let isStrictSPF: Bool
 
         init(_ domain: String, resolver: any DNSResolver) {
-            // Nothing passes here: what is asked for is the policy.
+            // Evaluated without any pass: only the policy matters here.
             let finding = DMARC.evaluate(fromDomain: domain, spf: [], dkim: [], resolver: resolver)
             self.domain = domain
             organization = finding.organizationalDomain ?? domain
@@ -80,14 +80,15 @@ package struct SourceChecks {
         }
     }
 
-    /// Whose signatures prove it: the domain itself, and the source in which it is (docs/DESIGN.md, "Forward").
+    /// The domains whose signatures prove the mail: the domain itself, and the source that contains it (docs/DESIGN.md,
+    /// "Forward").
     private var signingDomains: [String] {
         var names = [domain]
         for source in covering where source.kind == .domain && !names.contains(source.value) { names.append(source.value) }
         return names
     }
 
-    /// Whose SPF proves it: those, and what is paired with the source.
+    /// The domains whose SPF proves the mail: the signing domains, and the domain paired with the source.
     private var envelopeDomains: [String] {
         var names = signingDomains
         for name in covering.compactMap(\.envelopeDomain) where !names.contains(name) { names.append(name) }

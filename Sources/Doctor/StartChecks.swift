@@ -1,4 +1,4 @@
-// Whether `postern serve` could start: looked at without starting, changing or making anything.
+// Checks whether `postern serve` could start, without starting, changing or creating anything.
 
 import Foundation
 import Glibc
@@ -7,10 +7,10 @@ import PosternConfiguration
 import PostfixSetup
 
 package enum StartChecks {
-    /// Looks at configuration, key file, store, policies, secrets, ports and certificate.
+    /// Checks configuration, key file, store, policies, secrets, ports and certificate.
     /// - Parameters:
     ///   - flag: the file that `--config` named.
-    ///   - set: `key=value` texts, above file and environment.
+    ///   - set: `key=value` texts, which override file and environment.
     ///   - now: seconds since 1970.
     package static func run(flag: String?, environment: [String: String], set: [String], now: Int64) -> [Check] {
         let facts = LocalProbe.gather(flag: flag, environment: environment, set: set, now: now, isBeforeStart: true)
@@ -86,7 +86,7 @@ package enum StartChecks {
         return .ok("http", "\(listen.host):\(listen.port) is in use, and answers as postern serve does")
     }
 
-    /// Whether one could listen there.
+    /// Whether the service could listen there.
     private static func free(_ name: String, host: String, port: UInt16, key: String) -> Check {
         let place = "\(host):\(port)"
         var hints = addrinfo()
@@ -100,7 +100,7 @@ package enum StartChecks {
         let descriptor = socket(first.pointee.ai_family, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         defer { close(descriptor) }
         var isReused: Int32 = 1
-        // As the service does: a port that was left a moment ago is free.
+        // As the service does: a recently closed port counts as free.
         setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &isReused, socklen_t(MemoryLayout<Int32>.size))
         guard bind(descriptor, first.pointee.ai_addr, first.pointee.ai_addrlen) == 0 else {
             return .broken(
@@ -112,7 +112,7 @@ package enum StartChecks {
 
     // MARK: Certificate
 
-    /// Whether certificate and key belong together, by openssl(1).
+    /// Whether certificate and key belong together, according to openssl(1).
     private static func pair(_ chain: String, _ key: String) -> Check {
         let name = "http key"
         guard let openssl = ToolRun.find("openssl", in: ["/usr/bin", "/usr/local/bin"]) else {

@@ -1,4 +1,4 @@
-// What a relay domain asks of those that send to it: MTA-STS (RFC 8461), and reports about TLS (RFC 8460). Both may be absent.
+// What a relay domain asks of its senders: MTA-STS (RFC 8461) and TLS reports (RFC 8460). Both may be absent.
 
 import Foundation
 import MailAuth
@@ -10,10 +10,10 @@ struct TransportPolicy {
     let mode: Mode
     /// Host names, or `*.` and a domain.
     let patterns: [String]
-    /// Seconds for which senders keep it.
+    /// Seconds for which senders cache it.
     let maxAge: Int
 
-    /// Nil where the text is not a policy.
+    /// Nil if the text is not a policy.
     init?(parsing text: String) {
         var fields: [String: [String]] = [:]
         for line in text.split(whereSeparator: \.isNewline) {
@@ -29,7 +29,7 @@ struct TransportPolicy {
         maxAge = age
     }
 
-    /// Whether it lets mail go to a host (RFC 8461 section 4.1).
+    /// Whether it allows mail to a host (RFC 8461 section 4.1).
     func allows(_ host: String) -> Bool {
         let host = host.lowercased()
         return patterns.contains { pattern in
@@ -39,15 +39,15 @@ struct TransportPolicy {
 }
 
 extension RelayDomainChecks {
-    /// Where the policy of MTA-STS is.
+    /// The URL of the MTA-STS policy.
     package var transportPolicyURL: String { "https://mta-sts.\(domain)/.well-known/mta-sts.txt" }
 
-    /// Whether senders look for the policy.
+    /// Whether the DNS tells senders to fetch the policy.
     package var announcesTransportPolicy: Bool {
         if case .success(let records) = texts("_mta-sts.\(domain)", beginning: "v=STSv1") { !records.isEmpty } else { false }
     }
 
-    /// - Parameter policy: the text of the policy, or why it cannot be had; nil where only the DNS is looked at.
+    /// - Parameter policy: the text of the policy, or why it could not be fetched; nil if only the DNS is checked.
     package func transport(_ policy: Result<String, CheckInputError>?) -> [Check] {
         let name = "mta-sts \(domain)"
         switch texts("_mta-sts.\(domain)", beginning: "v=STSv1") {
@@ -121,12 +121,12 @@ extension RelayDomainChecks {
                         remedy: remedy)
                 ]
             }
-            // Reports over HTTPS go to whoever runs that server.
+            // Reports over HTTPS go to the operator of that server.
             return targets.filter { !$0.lowercased().hasPrefix("https:") }.map { report($0, name, at: domain, isOfDMARC: false) }
         }
     }
 
-    /// TXT records of a name that begin as they should.
+    /// TXT records of a name that begin with `beginning`.
     private func texts(_ name: String, beginning: String) -> Result<[String], CheckInputError> {
         switch resolver.query(name, .txt) {
         case .temporaryFailure(let reason): return .failure(CheckInputError(reason))

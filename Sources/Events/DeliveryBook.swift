@@ -1,6 +1,6 @@
-// Writes down how attempts ended: what ends while one transaction is written goes into the next one, together.
+// Records results of attempts: those that end while one transaction is written go together into the next one.
 
-/// Each attempt waits until it is written; the disk sets the pace of transactions, and not the endpoints.
+/// Each attempt waits until its result is written; so the disk, not the endpoints, sets the rate of transactions.
 actor DeliveryBook {
     /// Attempts in one transaction.
     private static let batch = 256
@@ -15,10 +15,10 @@ actor DeliveryBook {
     private var waiting: [Entry] = []
     private var isWriting = false
 
-    /// - Parameter write: one transaction; false where the lease is another's.
+    /// - Parameter write: one transaction; returns false where another process has the lease.
     init(write: @escaping @Sendable ([DeliveryResult], Lease) async throws -> Bool) { self.write = write }
 
-    /// Returns when it is written; false where it is not, as the lease is another's.
+    /// Returns when the result is written; false where it is not, because another process has the lease.
     func note(_ result: DeliveryResult, under lease: Lease) async throws -> Bool {
         try await withCheckedThrowingContinuation { written in
             waiting.append(Entry(result: result, lease: lease, written: written))
@@ -30,7 +30,7 @@ actor DeliveryBook {
 
     private func work() async {
         while let lease = waiting.first?.lease {
-            // Of one lease, in the order in which they ended.
+            // Results under one lease, in the order in which they ended.
             let entries = Array(waiting.prefix(Self.batch).prefix { $0.lease == lease })
             waiting.removeFirst(entries.count)
             do {

@@ -1,9 +1,9 @@
-// The threads on which delivery blocks.
+// Threads for blocking calls of the delivery.
 
 import NIOPosix
 
-/// Threads for the store and for the lease: while many events are written down, the lease is renewed. Names have a thread each,
-/// as each may take the DNS's whole time.
+/// Separate threads for the store and for the lease: the lease is renewed even while many results are written. Each DNS lookup
+/// has its own thread, because it may take the full DNS timeout.
 package struct DeliveryThreads: Sendable {
     let store = NIOThreadPool(numberOfThreads: 4)
     let lease = NIOThreadPool(numberOfThreads: 1)
@@ -14,7 +14,7 @@ package struct DeliveryThreads: Sendable {
         for pool in all { pool.start() }
     }
 
-    /// Ends them once what waits has run.
+    /// Stops the threads after the waiting work has run.
     package func stop() async {
         for pool in all { try? await pool.shutdownGracefully() }
     }

@@ -1,4 +1,4 @@
-// Where an endpoint is: its name resolved by our own client, every address checked, and that very address connected to.
+// Addresses of an endpoint: its name is resolved by our own client, every address is checked, and only those are connected to.
 
 import MailAuth
 import NIOCore
@@ -8,13 +8,13 @@ package struct EndpointAddresses: Sendable, Hashable {
     /// In the form that `SocketAddress` reads; IPv4 first, at most `maximum`. Never empty.
     package let texts: [String]
 
-    /// As many are tried at most, one after the other.
+    /// At most this many are tried, one after the other.
     private static let maximum = 4
 
-    /// Why there are none.
+    /// Why there are no addresses.
     package struct Refusal: Error, Sendable, Hashable {
         package let reason: String
-        /// Whether an address is not one that may be connected to.
+        /// Whether the reason is an address that may not be connected to.
         let isOfAddress: Bool
 
         package init(_ reason: String) { self.init(reason, isOfAddress: false) }
@@ -22,8 +22,8 @@ package struct EndpointAddresses: Sendable, Hashable {
         init(_ reason: String, isOfAddress: Bool) { (self.reason, self.isOfAddress) = (reason, isOfAddress) }
     }
 
-    /// Resolves and checks. One address that is not allowed refuses all: whoever mixes them is up to something, or in error.
-    /// Blocks for as long as the resolver does.
+    /// Resolves and checks. One forbidden address refuses all: a mix of addresses is an attack or an error. Blocks for as long
+    /// as the resolver does.
     package init(of url: EndpointURL, allowsPrivate: Bool, resolver: any DNSResolver) throws(Refusal) {
         let octets: [[UInt8]]
         if url.isAddress {

@@ -1,4 +1,4 @@
-// Delivers what the outbox holds: in order per account, at least once, on a stated schedule.
+// Delivers the events in the outbox: in order per account, at least once, on a documented schedule.
 
 import Accounts
 import SignIn
@@ -14,20 +14,20 @@ import SharedSignals
 import Support
 import Synchronization
 
-/// Delivers events, under a lease that one of all processes has. Clock, randomness, DNS and the way to endpoints are handed in.
+/// Delivers events under a lease that only one process holds. Clock, randomness, DNS and poster are parameters.
 package final class EventDelivery: Sendable {
-    /// Accounts of one endpoint whose events are under way at one time, while it works; a failing one is probed with one.
+    /// Accounts of one endpoint with events in delivery at a time, while it works; a failing endpoint is probed with one.
     package static let concurrency = 8
-    /// Events that are read at once; what is left of them after `batchTime` is read again, as it may be another's by then.
+    /// Events in one read; those not tried within `batchTime` are read again, because the lease may have changed by then.
     private static let batch = 256
     private static let batchTime: Duration = .seconds(1)
-    /// Endpoints delivered to at one time; further ones wait for one to be done.
+    /// Endpoints with deliveries at the same time; further ones wait.
     private static let maximumEndpoints = 64
-    /// Each step is bounded by less (10 s for an attempt, 15 for the store). One that takes longer does not go on: the lease is
-    /// not renewed.
+    /// Every step has a shorter limit (10 s for an attempt, 15 for the store). A step that takes longer is stuck: the lease is
+    /// then not renewed.
     private static let longestStep: Duration = .seconds(30)
 
-    /// The endpoint's lease went to another process, or was not renewed in time: what is under way is void.
+    /// The lease went to another process, or was not renewed in time: work in progress does not count.
     private struct LeaseLost: Error {}
 
     private let isTidying = Atomic(false)
@@ -37,15 +37,15 @@ package final class EventDelivery: Sendable {
     private let poster: any EventPosting
     private let resolver: any DNSResolver
     private let threads: DeliveryThreads
-    /// Whether streams may have receivers at addresses that are not globally reachable, and over http.
+    /// Whether receivers of streams may be at addresses that are not globally reachable, and use http.
     private let allowsPrivateStreams: Bool
     private let now: @Sendable () -> Int64
     private let random: @Sendable () -> Double
     private let logger: Logger
-    /// Endpoints that are delivered to just now, and when the last step began; nil while a name is asked for, which waits its
+    /// Endpoints with a delivery in progress, and when their last step began; nil during a DNS lookup, which may wait for its
     /// turn and ends by itself.
     private let busy = Mutex<[Int64: ContinuousClock.Instant?]>([:])
-    /// When all events that wait were counted last, where they are many.
+    /// When all waiting events were last counted, where they are many.
     private let wholeCount = Mutex<ContinuousClock.Instant?>(nil)
     private static let wholeCountInterval: Duration = .seconds(30)
     private let metrics: ServiceMetrics?
@@ -55,9 +55,9 @@ package final class EventDelivery: Sendable {
     /// - Parameters:
     ///   - issuer: our own `iss`.
     ///   - resolver: may block.
-    ///   - threads: for everything that blocks.
+    ///   - threads: for all blocking calls.
     ///   - now: seconds since 1970.
-    ///   - leaseClock: by which the lease runs out; it goes on while the process stands still.
+    ///   - leaseClock: the clock of the lease's expiry; it continues while the process is suspended.
     ///   - random: 0 ..< 1, for jitter.
     package init(
         outbox: OutboxRepository, signer: IdentitySigner, issuer: String, poster: any EventPosting, resolver: any DNSResolver,
@@ -82,8 +82,8 @@ package final class EventDelivery: Sendable {
         self.logger = logger
     }
 
-    /// Delivers everything that is due, and returns when nothing is any more or all that is left has failed. Not while another
-    /// process has the lease.
+    /// Delivers all due events, and returns when no event is due any more or all the rest have failed. Does nothing while
+    /// another process has the lease.
     package func deliverDue() async {
         while let lease = await lead() {
             await withTaskGroup(of: Void.self) { group in
@@ -100,7 +100,7 @@ package final class EventDelivery: Sendable {
         }
     }
 
-    /// Endpoints that something waits for and no one delivers to; anyone who gets one has to `drain` it.
+    /// Endpoints that have waiting events and no delivery in progress; the caller must `drain` each of them.
     package func waiting() async -> [EventEndpoint] {
         do {
             return try await blocking { try $0.outbox.waitingEndpoints(isCounted: false) }.filter { endpoint in
@@ -118,7 +118,7 @@ package final class EventDelivery: Sendable {
         }
     }
 
-    /// Delivers to one endpoint until nothing is due, it fails, or the lease is lost; whether it took anything.
+    /// Delivers to one endpoint until nothing is due, it fails, or the lease is lost; returns whether it accepted anything.
     package func drain(_ endpoint: EventEndpoint, under lease: Lease) async -> Bool {
         defer { busy.withLock { $0[endpoint.number] = nil } }
         var run = Run(endpoint: endpoint, lease: lease, failures: endpoint.failures)
@@ -154,7 +154,7 @@ package final class EventDelivery: Sendable {
             } catch is LeaseLost {
                 return false
             } catch {
-                // Whatever was delivered and not written down is delivered again: at least once.
+                // Events that were delivered but not recorded are delivered again: at least once.
                 logger.warning("events cannot be delivered yet", metadata: ["detail": "\(error)"])
                 return false
             }
@@ -162,17 +162,17 @@ package final class EventDelivery: Sendable {
         return hasTaken
     }
 
-    /// What a delivery to one endpoint goes by.
+    /// State of a delivery to one endpoint.
     private struct Run {
         let endpoint: EventEndpoint
         let lease: Lease
-        /// In a row.
+        /// Failures in a row.
         var failures: Int
-        /// What a stream's pushes bear.
+        /// The Authorization field of a stream's pushes.
         var authorization: String?
     }
 
-    /// Makes due what waits for an endpoint that works again, beyond what did with its first answer.
+    /// Makes further waiting events of an endpoint due once it works again, beyond those made due by its first answer.
     private func wake(_ run: Run) async throws {
         let time = now()
         while try await blocking({ try $0.outbox.wake(endpoint: run.endpoint.number, under: run.lease, now: time) }) { step(run) }
@@ -180,7 +180,7 @@ package final class EventDelivery: Sendable {
 
     private func step(_ run: Run) { busy.withLock { $0[run.endpoint.number] = .now } }
 
-    /// Tries the events, several side by side, until the endpoint fails or time is up; whether it works.
+    /// Tries the events, several at the same time, until the endpoint fails or the time is up; returns whether it works.
     private func attempt(_ events: [OutboxEvent], _ addresses: EndpointAddresses, _ run: Run) async throws -> Bool {
         let queue = EventQueue(events, until: .now + Self.batchTime)
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -200,16 +200,16 @@ package final class EventDelivery: Sendable {
         return queue.works
     }
 
-    /// Tries one event, and writes down how that went.
+    /// Tries one event and records the result.
     private func attempt(_ event: OutboxEvent, _ addresses: EndpointAddresses, _ run: Run) async throws -> PostOutcome {
         let message = try await message(event, to: run.endpoint, run.authorization)
-        // By our own clock: it goes on while the process stands still, and the store is asked before and afterwards.
+        // By our own clock, which continues while the process is suspended; the store is checked before and afterwards.
         guard leader.current == run.lease else { throw LeaseLost() }
         step(run)
         let outcome = await poster.post(message, to: run.endpoint.url, at: addresses)
         step(run)
         if outcome != .delivered {
-            // Cut off by the end of the service, or by standing still: that says nothing of the endpoint.
+            // Interrupted by the end of the service or by a suspension: not a failure of the endpoint.
             try Task.checkCancellation()
             guard leader.current == run.lease else { throw LeaseLost() }
         }
@@ -217,7 +217,7 @@ package final class EventDelivery: Sendable {
         return outcome
     }
 
-    /// Writes down how it went.
+    /// Records the result.
     private func record(_ event: OutboxEvent, _ outcome: PostOutcome, _ run: Run) async throws {
         guard case .failed(let reason, let isEndpoints, let retryAfter) = outcome else {
             metrics?.events("delivered").add()
@@ -266,7 +266,7 @@ package final class EventDelivery: Sendable {
                     typeName: isNew && kind == .accountDelete ? AccountEventKind.accountDeleted : kind.rawValue,
                     subject: event.sub, relayAddress: address, happenedAt: event.eventTime))
         }
-        // What the model does not have, and a test, in the form of its events.
+        // Types that the model does not have, and test events, in the form of its events.
         var own: JSONObject = [
             "type": .string(event.type.rawValue), "sub": .string(event.sub), "event_time": .integer(event.eventTime),
         ]
@@ -279,7 +279,7 @@ package final class EventDelivery: Sendable {
         return JSONValue.object(["payload": .string(try await signer.key().sign(claims))]).octets
     }
 
-    /// Sends an event that means nothing, now and once; nothing is written down.
+    /// Sends a test event, now and once; nothing is recorded.
     package func test(_ endpoint: EventEndpoint) async throws -> PostOutcome {
         let event = OutboxEvent(test: endpoint, jti: Base32.characters(fromRandom: try SecureRandom.bytes(count: 32)), now: now())
         let addresses: EndpointAddresses
@@ -292,10 +292,10 @@ package final class EventDelivery: Sendable {
         return await poster.post(message, to: endpoint.url, at: addresses)
     }
 
-    /// Where to post. Throws `EndpointAddresses.Refusal`.
+    /// The addresses to post to. Throws `EndpointAddresses.Refusal`.
     private func addresses(_ endpoint: EventEndpoint) async throws -> EndpointAddresses {
-        // What an administrator allowed an endpoint is the administrator's word; a stream's receiver is its team's, whenever it
-        // was named.
+        // For an endpoint, the administrator's permission is enough. A stream's receiver is its team's choice, so the present
+        // setting applies, whenever the receiver was named.
         let isForbidden = endpoint.stream != nil && !allowsPrivateStreams
         guard endpoint.url.isSecure || !isForbidden else {
             throw EndpointAddresses.Refusal("it is not reached over https, \(PrivateReceivers.reason)")
@@ -317,7 +317,7 @@ package final class EventDelivery: Sendable {
         }
     }
 
-    /// Runs what blocks on a thread for it.
+    /// Runs a blocking call on a thread for it.
     private func blocking<T: Sendable>(_ body: @escaping @Sendable (EventDelivery) throws -> T) async throws -> T {
         do {
             return try await threads.store.runIfActive { try body(self) }
@@ -326,9 +326,9 @@ package final class EventDelivery: Sendable {
         }
     }
 
-    /// Parks what waited for three days, deletes what ended long ago, and reports to streams what was refused.
+    /// Parks events that waited for three days, deletes events that ended long ago, and reports refusals to streams.
     package func tidy() async {
-        // One at a time: with much to delete a step's pauses are there for others.
+        // One at a time: with much to delete, the pauses between steps leave room for others.
         guard !isTidying.exchange(true, ordering: .acquiring) else { return }
         defer { isTidying.store(false, ordering: .releasing) }
         do {
@@ -349,17 +349,17 @@ package final class EventDelivery: Sendable {
                     "events were scheduled by a clock that was ahead; they are tried now", metadata: ["events": "\(early)"])
             }
         } catch is CancellationError {
-            // At the end of the service. The next one goes on.
+            // The service is ending. The next one continues.
         } catch {
             logger.warning("old events cannot be deleted yet", metadata: ["detail": "\(error)"])
         }
     }
 
-    /// Notes how many events wait, and since when.
+    /// Reports how many events wait, and since when.
     package func measure() async {
         guard let metrics, var backlog = try? await blocking({ try $0.outbox.backlog() }) else { return }
         if !backlog.isWhole {
-            // What was counted last is nearer the truth than a part of it.
+            // The last whole count is closer to the truth than a partial one.
             let isTurn = wholeCount.withLock { last in
                 guard last.map({ .now - $0 >= Self.wholeCountInterval }) ?? true else { return false }
                 last = .now
@@ -372,7 +372,7 @@ package final class EventDelivery: Sendable {
         metrics.outboxAge.set(Double(backlog.oldest.map { max(0, now() - $0) } ?? 0))
     }
 
-    /// Takes or renews the lease to deliver; nil where another process has it, the store is away, or a step here does not go on.
+    /// Takes or renews the lease to deliver; nil where another process has it, the store is away, or a step here is stuck.
     package func lead() async -> Lease? {
         if let since = busy.withLock({ $0.values.compactMap(\.self).min() }), ContinuousClock.now - since > Self.longestStep {
             logger.error("a delivery is stuck, so another process may take over")
@@ -381,7 +381,7 @@ package final class EventDelivery: Sendable {
         return (try? await threads.lease.runIfActive { [leader] in leader.acquire() }) ?? nil
     }
 
-    /// The lease, where this process has it still.
+    /// The lease, if this process still has it.
     package var lease: Lease? { leader.current }
 
     func resign() async { try? await threads.lease.runIfActive { [leader] in leader.release() } }
@@ -390,7 +390,7 @@ package final class EventDelivery: Sendable {
     func onChange(_ handler: @escaping @Sendable () -> Void) { outbox.signal.onRaise(handler) }
 }
 
-/// What was read, for those who try it side by side.
+/// Events that were read, shared by the tasks that try them.
 private final class EventQueue: Sendable {
     private let state: Mutex<(rest: ArraySlice<OutboxEvent>, works: Bool)>
     private let end: ContinuousClock.Instant
@@ -403,7 +403,7 @@ private final class EventQueue: Sendable {
     var works: Bool { state.withLock { $0.works } }
     func endpointFailed() { state.withLock { $0.works = false } }
 
-    /// The next ones, at most `count`; none once the endpoint failed, or time is up.
+    /// The next events, at most `count`; none once the endpoint failed or the time is up.
     func next(_ count: Int) -> ArraySlice<OutboxEvent> {
         state.withLock { state in
             guard state.works, ContinuousClock.now < end else { return [] }
@@ -414,7 +414,7 @@ private final class EventQueue: Sendable {
 }
 
 extension IdentitySigner {
-    /// The SET of an event in compact form, signed now with RS256, as the CAEP Interoperability Profile wants it.
+    /// The SET of an event in compact form, signed now with RS256, as the CAEP Interoperability Profile requires.
     package func token(_ event: OutboxEvent, stream: String, issuer: String) async throws -> String {
         try await key(.rs256).sign(
             StreamEvents.token(event, stream: stream, issuer: issuer).claims, type: SecurityEventToken.type)

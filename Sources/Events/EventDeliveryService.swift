@@ -4,10 +4,10 @@ import Concurrency
 import Logging
 import ServiceLifecycle
 
-/// Looks for events at once when this process wrote one, and twice a second for those of other processes. Of several processes on
-/// one store one delivers, as long as it shows that it works; another one takes over then.
+/// Looks for events immediately when this process wrote one, and twice a second for those of other processes. Of several
+/// processes on one store, one delivers while it shows that it works; otherwise another one takes over.
 package struct EventDeliveryService: Service {
-    /// Another process's change is found within this time.
+    /// Maximum time until another process's change is found.
     private static let interval: Duration = .milliseconds(500)
     private static let tidying: Duration = .seconds(60)
     private static let measuring: Duration = .seconds(5)
@@ -17,7 +17,7 @@ package struct EventDeliveryService: Service {
     private let threads: DeliveryThreads
     private let logger: Logger
 
-    /// `poster` and `threads` end with the service.
+    /// The service stops `poster` and `threads` when it ends.
     package init(delivery: EventDelivery, poster: HTTPEventPoster, threads: DeliveryThreads, logger: Logger) {
         self.logger = logger
         self.delivery = delivery
@@ -45,7 +45,7 @@ package struct EventDeliveryService: Service {
                     }
                     for endpoint in await delivery.waiting() {
                         group.addTask {
-                            // What came for an endpoint while it was busy is found at once.
+                            // Events that came while the endpoint was busy are found immediately.
                             if await delivery.drain(endpoint, under: lease) { wake.yield() }
                         }
                     }

@@ -1,4 +1,4 @@
-// One attempt: a POST to a checked address of an endpoint, bounded in time and size.
+// One attempt: a POST to a checked address of an endpoint, limited in time and size.
 
 import AsyncHTTPClient
 import Foundation
@@ -13,10 +13,10 @@ import SharedSignals
 package enum PostOutcome: Sendable, Hashable {
     /// A status of 200 … 299.
     case delivered
-    /// Anything else.
+    /// Any other result.
     /// - Parameters:
-    ///   - reason: in words of ours; nothing that the endpoint wrote.
-    ///   - isEndpoints: whether another event would hardly fare better.
+    ///   - reason: our own text; nothing that the endpoint wrote.
+    ///   - isEndpoints: whether other events would probably fail too.
     ///   - retryAfter: seconds that the endpoint asked for.
     case failed(reason: String, isEndpoints: Bool, retryAfter: Int64?)
 }
@@ -44,22 +44,22 @@ package struct EventMessage: Sendable {
     var isToken: Bool { type == SecurityEventToken.mediaType }
 }
 
-/// What sends a message to an endpoint.
+/// Sends a message to an endpoint.
 package protocol EventPosting: Sendable {
     /// Returns within a bounded time, whatever the endpoint does.
     func post(_ message: EventMessage, to url: EndpointURL, at addresses: EndpointAddresses) async -> PostOutcome
 }
 
-/// Posts with async-http-client. The URL's name is never looked up again: a client is bound to one checked address, with the name
-/// in SNI, `Host` and the check of the certificate.
+/// Posts with async-http-client. The URL's name is not looked up again: a client is bound to one checked address, and uses the
+/// name in SNI, `Host` and the check of the certificate.
 package actor HTTPEventPoster: EventPosting {
-    /// Seconds for the whole of one attempt. A receiver has to note the event and answer, not to act on it.
+    /// Seconds for one whole attempt. A receiver must store the event and answer, not act on it.
     package static let timeout: Int64 = 10
     /// Seconds to connect to one address.
     private static let connectPatience: Int64 = 4
-    /// Octets of an answer that are read, so that the connection can be used again; a longer one ends with its connection.
+    /// Octets of a response that are read, so that the connection can be used again; after a longer one it is closed.
     private static let answerLimit = 16_384
-    /// Clients kept, and seconds for which one is kept without use.
+    /// Clients kept, and seconds for which an unused one is kept.
     private static let clientLimit = 64
 
     private struct Key: Hashable {
@@ -79,14 +79,14 @@ package actor HTTPEventPoster: EventPosting {
     private var uses: Int64 = 0
 
     /// - Parameters:
-    ///   - rootsPath: further certificate authorities (PEM) besides the system's. Throws where they cannot be read.
+    ///   - rootsPath: certificate authorities (PEM) in addition to the system's. Throws where they cannot be read.
     ///   - timeout: seconds for one attempt.
     package init(rootsPath: String? = nil, timeout: Int64 = HTTPEventPoster.timeout) throws {
         additionalRoots = try rootsPath.map { try NIOSSLCertificate.fromPEMFile($0) } ?? []
         self.timeout = .seconds(timeout)
     }
 
-    /// Ends every connection. To be called once, when nothing is posted any more.
+    /// Closes all connections. Call it once, when nothing is posted any more.
     package func stop() async {
         let all = clients.values.map(\.client)
         clients = [:]
@@ -103,7 +103,7 @@ package actor HTTPEventPoster: EventPosting {
             await giveBack(key)
             switch result {
             case .success(let outcome): return outcome
-            // No one there: perhaps at another address.
+            // No connection: try the next address.
             case .failure(let failure): last = .failed(reason: failure.reason, isEndpoints: true, retryAfter: nil)
             }
             if NIODeadline.now() >= end { break }
@@ -111,7 +111,7 @@ package actor HTTPEventPoster: EventPosting {
         return last
     }
 
-    /// No connection came about, so nothing was sent.
+    /// There was no connection, so nothing was sent.
     private struct NoConnection: Error { let reason: String }
 
     private static func attempt(
@@ -127,7 +127,7 @@ package actor HTTPEventPoster: EventPosting {
         do {
             let response = try await client.execute(request, deadline: end)
             let body = await drain(response, until: end)
-            // What is wrong with a SET is said in the body (RFC 8935 section 2.3).
+            // The body says what is wrong with a SET (RFC 8935 section 2.3).
             let error =
                 message.isToken && response.status == .badRequest
                 ? SETError(try? StrictJSON.parse(body, limit: answerLimit)) : nil
@@ -161,7 +161,7 @@ package actor HTTPEventPoster: EventPosting {
             return .failed(
                 reason: "the response is a redirect (\(code)), which is not followed", isEndpoints: true, retryAfter: nil)
         default:
-            // These say something about this event, if anything: others may be taken.
+            // These codes concern only this event: others may be accepted.
             let isEvents = [400, 406, 409, 411, 413, 414, 415, 418, 422, 431, 451].contains(code)
             let asked = response.headers.first(name: "Retry-After").flatMap { Int64($0) }.map {
                 min(max($0, 0), RetrySchedule.longestAsked)
@@ -170,7 +170,7 @@ package actor HTTPEventPoster: EventPosting {
         }
     }
 
-    /// Reads a short answer to its end; a long or slow one is cut off, and counts as empty. The status counts, whatever follows.
+    /// Reads a short body to its end; a long or slow one is cut off and counts as empty. The status counts in any case.
     private static func drain(_ response: HTTPClientResponse, until end: NIODeadline) async -> [UInt8] {
         let milliseconds = max(0, (end - .now()).nanoseconds / 1_000_000)
         return await withTaskGroup(of: [UInt8].self) { group in
@@ -185,7 +185,7 @@ package actor HTTPEventPoster: EventPosting {
         }
     }
 
-    /// An error of the network in one short line.
+    /// A network error in one short line.
     private static func oneLine(_ error: any Error) -> String {
         String("\(error)".map { $0.isNewline ? " " : $0 }.prefix(200))
     }

@@ -1,4 +1,4 @@
-// How the delivery of events is set up for an installation.
+// Sets up the delivery of events for an installation.
 
 import Logging
 import MailAuth
@@ -7,7 +7,7 @@ import PosternMetrics
 import SignIn
 
 package enum EventServices {
-    /// The delivery of an installation, and what it posts with, which its owner stops; nil where no issuer is configured.
+    /// The delivery of an installation, and its poster, which the caller stops; nil where no issuer is configured.
     /// Throws `ConfigurationError` where the certificates cannot be read, and what `resolver` throws.
     package static func parts(
         _ installation: Installation, signer: IdentitySigner, resolver: () throws -> any DNSResolver,
@@ -28,7 +28,7 @@ package enum EventServices {
         return (delivery, poster, threads)
     }
 
-    /// The service; nil, with a warning where events wait, where no issuer is configured.
+    /// The service; nil where no issuer is configured, with a warning if events wait.
     package static func service(
         _ installation: Installation, signer: IdentitySigner, resolver: () throws -> any DNSResolver, metrics: ServiceMetrics,
         now: @escaping @Sendable () -> Int64, logger: Logger

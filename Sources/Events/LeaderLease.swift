@@ -1,22 +1,22 @@
-// What one of all processes and hosts on a store does at a time: a lease that only goes on while work does.
+// A lease for work that only one process of all hosts on a store does at a time; it lasts only while the work goes on.
 
 import Synchronization
 
-/// Takes and renews a lease, and knows without asking the store whether it may still be ours.
+/// Takes and renews a lease, and knows without a read of the store whether it may still be valid.
 ///
-/// No one compares clocks: a holder counts from before it asked for a renewal, the others from when they saw the last change, and
-/// they wait longer. A process that stood still has lost its lease by its own clock before it does anything else.
+/// Clocks are not compared: a holder counts from before it requested a renewal, the others from when they saw the last change,
+/// and they wait longer. A process that was suspended has lost its lease by its own clock before it does anything else.
 package final class LeaderLease: Sendable {
-    /// For so long its holder may go on without a renewal.
+    /// How long a holder may continue without a renewal.
     package static let duration: Duration = .seconds(5)
-    /// Others take it when it has not changed for so long.
+    /// Others take the lease when it has not changed for this long.
     package static let takeOver: Duration = .seconds(6)
-    /// How often it should be acquired again. With it, a holder that died is followed within 8 s.
+    /// How often to call `acquire`. A dead holder is then replaced within 8 s.
     package static let renewal: Duration = .seconds(1)
 
     private struct State {
         var held: (lease: Lease, until: ContinuousClock.Instant)?
-        /// What the store said last, and since when.
+        /// The last state in the store, and since when.
         var seen: (state: LeaseState, since: ContinuousClock.Instant)?
     }
 
@@ -25,24 +25,24 @@ package final class LeaderLease: Sendable {
     private let holder = String(UInt64.random(in: .min ... .max), radix: 16)
     private let now: @Sendable () -> ContinuousClock.Instant
     private let state = Mutex(State())
-    /// One asks the store at a time.
+    /// One request to the store at a time.
     private let asking = Mutex(())
 
-    /// - Parameter now: a clock that goes on while the process stands still.
+    /// - Parameter now: a clock that continues while the process is suspended.
     package init(
         _ leases: LeaseRepository, name: String, now: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now }
     ) {
         (self.leases, self.name, self.now) = (leases, name, now)
     }
 
-    /// What is held; nil where it was not renewed in time. Costs nothing.
+    /// The held lease; nil where it was not renewed in time. Does not use the store.
     package var current: Lease? {
         state.withLock { state in state.held.flatMap { now() < $0.until ? $0.lease : nil } }
     }
 
-    /// Renews what is held, or takes what no one renews; nil where another process has it, or the store is away. Blocks.
+    /// Renews the held lease, or takes one that no one renews; nil where another process has it, or the store is away. Blocks.
     ///
-    /// A holder that was late gets another fence: what it began before is void.
+    /// A holder that was late gets a new fence: work that it began before does not count.
     package func acquire() -> Lease? {
         asking.withLock { _ in
             let begun = now()
@@ -78,7 +78,7 @@ package final class LeaderLease: Sendable {
         return current
     }
 
-    /// Gives it back, so that another process need not wait. Blocks.
+    /// Releases the lease, so that another process need not wait. Blocks.
     package func release() {
         asking.withLock { _ in
             let lease = state.withLock { state in

@@ -1,11 +1,11 @@
-// Which addresses a request of ours may go to: an endpoint must not lead into the operator's own network.
+// Addresses that requests of ours may go to: an endpoint must not lead into the operator's own network.
 
-/// Judges IP addresses by the special-purpose registries (RFC 6890 and its updates), without asking anyone.
+/// Classifies IP addresses by the special-purpose registries (RFC 6890 and its updates), without network access.
 package enum ReachableAddress {
-    /// Why an address may not be connected to, in words; nil where it may.
+    /// Why an address may not be connected to, as text; nil where it may.
     /// - Parameters:
     ///   - octets: 4 or 16 in network order.
-    ///   - allowsPrivate: takes whatever can be the address of a host: for an endpoint that an administrator put there knowingly.
+    ///   - allowsPrivate: accepts any possible address of a host: for an endpoint that an administrator set deliberately.
     package static func objection(_ octets: [UInt8], allowsPrivate: Bool = false) -> String? {
         switch octets.count {
         case 4: objection4(octets, allowsPrivate)
@@ -14,7 +14,7 @@ package enum ReachableAddress {
         }
     }
 
-    /// What is never the address of one host, whoever allows it.
+    /// Addresses that never belong to one host are refused even with `allowsPrivate`.
     private static func objection4(_ octets: [UInt8], _ allowsPrivate: Bool) -> String? {
         if octets[0] == 0 { return "unspecified" }
         if octets[0] >= 240 { return octets == [255, 255, 255, 255] ? "broadcast" : "reserved" }
@@ -26,11 +26,11 @@ package enum ReachableAddress {
     private static func objection6(_ octets: [UInt8], _ allowsPrivate: Bool) -> String? {
         if octets.allSatisfy({ $0 == 0 }) { return "unspecified" }
         if octets[0] == 0xFF { return "multicast" }
-        // What carries an IPv4 address leads to wherever that leads; no one publishes such addresses.
+        // Addresses that contain an IPv4 address lead wherever that one leads; no one publishes such addresses.
         if let block = carriers.first(where: { $0.contains(octets) }) { return block.name }
         if allowsPrivate { return nil }
         if let block = blocks6.first(where: { $0.contains(octets) }) { return block.name }
-        // Global unicast is 2000::/3; nothing else was ever allocated.
+        // Global unicast is 2000::/3; no other range was ever allocated.
         return octets[0] & 0xE0 == 0x20 ? nil : "not global unicast"
     }
 

@@ -1,23 +1,23 @@
-// When an event is tried again: the schedule that docs/EVENTS.md states.
+// When an event is tried again: the schedule in docs/EVENTS.md.
 
-/// Exponential, with jitter: 5 s after the first failure, twice as long after each further one in a row, 15 minutes at most; each
-/// interval a fifth longer or shorter at random, so that those who failed together do not come back together. Three days after it
-/// was written an event is parked.
+/// Exponential, with jitter: 5 s after the first failure, twice as long after each further failure in a row, at most 15
+/// minutes. Each interval is up to a fifth longer or shorter at random, so that events that failed together are not retried
+/// together. An event is parked three days after it was written.
 package enum RetrySchedule {
     /// Seconds.
     package static let first: Int64 = 5
     package static let longest: Int64 = 900
-    /// Parts of an interval.
+    /// Fraction of an interval.
     package static let jitter = 0.2
-    /// What an endpoint may ask for with Retry-After, in seconds.
+    /// Maximum wait that an endpoint may request with Retry-After, in seconds.
     package static let longestAsked: Int64 = 3600
 
-    /// What `delay` gives at most, in seconds.
+    /// Maximum result of `delay`, in seconds.
     package static let longestWait = Int64((Double(longest) * (1 + jitter)).rounded(.up))
 
     /// Seconds to wait.
     /// - Parameters:
-    ///   - failures: in a row, the last one counted; 1 …
+    ///   - failures: in a row, including the last one; 1 …
     ///   - random: 0 ..< 1.
     package static func delay(failures: Int, random: Double) -> Int64 {
         let doublings = min(max(failures, 1) - 1, 10)

@@ -1,12 +1,12 @@
-// A run as one HTML page, in the frame of a backtest's.
+// A run as one HTML page, in the frame of a backtest page.
 
 import Decisions
 
 /// Writes the page.
 package enum FraudPage {
     /// - Parameters:
-    ///   - label: the policy, as in `risk-default 2026.3`.
-    ///   - sub: what was put to it, as text.
+    ///   - label: the policy, for example `risk-default 2026.3`.
+    ///   - sub: the description of the population, plain text.
     package static func html(_ report: FraudReport, label: String, sub: String) -> String {
         var curve = ""
         if let area = report.signUps.area {

@@ -1,8 +1,8 @@
-// What a policy did with everyone: how many attacks were asked, and how many people.
+// The results of a policy: how many attacks were asked for a check, and how many people.
 
 import Decisions
 
-/// Counts of one kind of people or of one attack.
+/// Counts for one kind of people or one kind of attack.
 package struct FraudCount: Sendable, Equatable {
     /// Questions of one event.
     package struct Asked: Sendable, Equatable {
@@ -20,16 +20,16 @@ package struct FraudCount: Sendable, Equatable {
 
     package var signUps = Asked()
     package var signIns = Asked()
-    /// Sensitive actions; of an attack those too that an earlier check stopped.
+    /// Sensitive actions; for an attack, including those that an earlier check stopped.
     package var actions = Asked()
     /// Sign-ups from the twentieth on.
     package var laterSignUps = Asked()
-    /// The number of the first sign-up that was asked.
+    /// The ordinal of the first sign-up that was asked.
     package var firstAsked: Int?
-    /// What all accounts cost with the weakest check that each is asked for, in hundredths of a US cent.
+    /// Cost of all accounts, with the weakest check that each is asked for, in hundredths of a US cent.
     var cost = 0
 
-    /// What an account costs, in US cents; nil where none signed up.
+    /// Cost of an account in US cents; nil where no one signed up.
     package var centsForAccount: Double? { signUps.questions == 0 ? nil : Double(cost) / Double(signUps.questions) / 100 }
 }
 
@@ -37,16 +37,16 @@ package struct FraudCount: Sendable, Equatable {
 enum QuestionEnd {
     case allowed
     case asked(World.Answer)
-    /// An attacker did not pass a check before, and does not come any more.
+    /// An attacker did not pass an earlier check, and does not come back.
     case stopped
 }
 
-/// The table of a run.
+/// The result tables of a run.
 package struct FraudReport: Sendable {
     package private(set) var counts: [Kind: FraudCount] = [:]
-    /// Attacks against people, over all their sign-ups.
+    /// Attacks against people, for all their sign-ups.
     package private(set) var signUps = ROC()
-    /// Over everything that both do.
+    /// For all actions of both.
     package private(set) var everything = ROC()
 
     mutating func add(_ kind: Kind, _ what: Step.What, _ end: QuestionEnd) {
@@ -81,7 +81,7 @@ package struct FraudReport: Sendable {
         }
     }
 
-    /// Of all real people.
+    /// All real people together.
     package var people: FraudCount {
         People.allCases.compactMap { counts[.real($0)] }.reduce(into: FraudCount()) { all, one in
             all.signUps.questions += one.signUps.questions
@@ -108,7 +108,7 @@ package struct FraudReport: Sendable {
         }
     }
 
-    /// A row for each kind of people, and one for all: sign-ups, sign-ins and actions asked.
+    /// A row for each kind of people, and one for all: how many sign-ups, sign-ins and actions were asked.
     package var peopleRows: [[String]] {
         let kinds = People.allCases.compactMap { people in counts[.real(people)].map { (people.rawValue, $0) } }
         return (kinds + [("all", people)]).map { name, count in

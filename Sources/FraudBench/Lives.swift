@@ -1,15 +1,15 @@
-// Puts what everyone does to the world, in the order of time.
+// Runs the steps of all actors in the world, in the order of time.
 
 struct Lives {
     private let world: World
     private let population: Population
     private let start: Int64
-    /// Those who are no users yet, in the order in which they become it, so that the clock never goes back.
+    /// Actors who are not users yet, in the order in which they join, so that the clock never goes back.
     private var waiting: ArraySlice<Int>
-    /// How the installation calls an actor; nil for whoever is no user now.
+    /// The installation's name of an actor; nil for actors who are not users now.
     private var names: [Int: String] = [:]
     private var joined = 0
-    /// Attackers who did not pass a check: their account is of no more use to them.
+    /// Attackers who did not pass a check: they no longer use their account.
     private var stopped: Set<Int> = []
     private var questions = 0
 
@@ -27,8 +27,8 @@ struct Lives {
         return name
     }
 
-    /// What came of it, and how many questions there were.
-    /// - Parameter start: of the thirty days, in seconds since 1970.
+    /// The report, and the number of questions.
+    /// - Parameter start: the beginning of the thirty days, in seconds since 1970.
     static func run(
         _ world: World, _ population: Population, start: Int64
     ) async throws -> (FraudReport, questions: Int) {
@@ -57,7 +57,7 @@ struct Lives {
                 continue
             }
             let answer = try await ask(step, name, passes: kind.isReal || step.at < 0)
-            // What was before only made the history.
+            // Earlier steps only build the history.
             guard step.at >= 0 else { continue }
             if !kind.isReal, !answer.challenges.isEmpty { stopped.insert(step.actor) }
             report.add(kind, step.what, answer.challenges.isEmpty ? .allowed : .asked(answer))

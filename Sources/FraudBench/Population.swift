@@ -1,10 +1,10 @@
-// Who comes within thirty days, and what for: real people and attackers, from parameters and a seed.
+// The actors of thirty days and their steps: real people and attackers, from parameters and a seed.
 
 /// A kind of real people.
 package enum People: String, Sendable, CaseIterable {
     /// One to four accounts over the years, one at this app.
     case single = "people"
-    /// Several behind one network at home.
+    /// Several behind one home network.
     case family = "families"
     /// Many behind one network.
     case campus = "campus"
@@ -28,7 +28,7 @@ package enum Attack: String, Sendable, CaseIterable {
     case takeover = "account take-over"
     case promo = "promo, relay inboxes"
 
-    /// What an inbox and a network for one account cost, in hundredths of a US cent: assumed, as are `CheckPrice`.
+    /// The cost of an inbox and a network for one account, in hundredths of a US cent: assumed, like `CheckPrice`.
     var price: Int {
         switch self {
         case .disposable, .tags: 0
@@ -41,7 +41,7 @@ package enum Attack: String, Sendable, CaseIterable {
     }
 }
 
-/// What it costs to pass a check, in hundredths of a US cent: a solving service; a script that reads the inbox; a person.
+/// The cost of passing a check, in hundredths of a US cent: a solving service; a script that reads the inbox; a person.
 enum CheckPrice {
     static func price(_ challenge: String) -> Int {
         switch challenge {
@@ -59,15 +59,15 @@ package enum Kind: Hashable, Sendable {
     package var isReal: Bool { if case .real = self { true } else { false } }
 }
 
-/// Someone with an account, as they call themselves.
+/// A person or attacker with an account.
 struct Actor {
     let kind: Kind
     let inbox: String
-    /// When they became a user of the installation; seconds, negative where it was before the thirty days.
+    /// When they joined the installation, in seconds; negative where it was before the thirty days.
     let since: Int64
 }
 
-/// One thing that someone does.
+/// One action of an actor.
 struct Step {
     enum What { case signUp, signIn, sensitive, delete }
     /// Seconds since the thirty days began.
@@ -77,15 +77,15 @@ struct Step {
     let network: String
 }
 
-/// How many of everything.
+/// The sizes of the population.
 package struct PopulationParameters: Sendable {
     /// Real people.
     package var people = 1_000
-    /// Accounts of each farm, a sign-up a minute but for the drip.
+    /// Accounts of each farm; a sign-up a minute, except for the drip.
     package var farm = 200
-    /// Accounts bought, and as many taken over.
+    /// Number of bought accounts, and of accounts taken over.
     package var bought = 60
-    /// Hunters of promotions, of ten accounts each.
+    /// Promotion hunters, with ten accounts each.
     package var hunters = 10
     package var seed: UInt64 = 1
 

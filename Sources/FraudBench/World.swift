@@ -1,4 +1,4 @@
-// The installation that everyone comes to: a store, the HTTP API on a port of its own, and a clock that is set from outside.
+// The installation that all actors use: a store, the HTTP API on its own port, and a clock that is set from outside.
 
 import API
 import Accounts
@@ -18,7 +18,7 @@ import Synchronization
 final class World: Sendable {
     static let clientID = "com.bench.app"
     static let issuer = "https://relay.example"
-    /// Octets of the longest name of a network.
+    /// Octets of the longest network name.
     private static let longestNetwork = 24
     private static let redirect = "https://bench.example/in"
 
@@ -34,7 +34,7 @@ final class World: Sendable {
     private let server: Task<Void, any Error>
     private let address: String
     private let ranks: [String: Int]
-    /// Whether the backend tells the network of each question: the policy declares it.
+    /// Whether the backend sends the network of each question: only if the policy declares it.
     private let tellsNetwork: Bool
 
     final class Clock: Sendable {
@@ -48,7 +48,7 @@ final class World: Sendable {
 
     /// - Parameters:
     ///   - policy: decides for the app.
-    ///   - status: decides how likely users are to be real; nil: the one in the program.
+    ///   - status: decides how likely users are to be real; nil: the built-in one.
     ///   - start: seconds since 1970.
     init(_ policy: LoadedPolicy, status: StoredPolicy?, _ client: HTTPClient, start: Int64) async throws {
         self.client = client
@@ -104,7 +104,7 @@ final class World: Sendable {
 
     func set(_ now: Int64) { time.now = now }
 
-    /// Someone becomes a user of the installation, with an inbox that they proved to be theirs.
+    /// Adds a user to the installation, with an inbox that is already confirmed.
     func add(_ user: String, inbox: String) throws {
         _ = try store.users.add(
             id: user, name: nil, inbox: InboxAddress(try AddrSpec.typed(inbox)), isVerified: true,
@@ -114,7 +114,7 @@ final class World: Sendable {
     /// The user deletes everything.
     func remove(_ user: String) throws { try store.users.remove(user, Change(actor: "bench", now: time.now)) }
 
-    /// Signs in to the app; its identity token.
+    /// Signs in to the app; returns the identity token.
     func token(_ user: String, nonce: String) throws -> String {
         var asked = ProviderAuthorization(
             grant: AuthorizationRequest(clientID: Self.clientID, userID: user, emailKind: .privateRelay),
@@ -131,11 +131,11 @@ final class World: Sendable {
         return try own.mint(token, now: time.now)
     }
 
-    /// What came of a question.
+    /// The result of a question.
     struct Answer {
-        /// The checks that would do, the weakest first; none where the person was let through.
+        /// The checks offered, the weakest first; empty where the decision was allow.
         let challenges: [String]
-        /// As `ROC.score`.
+        /// The value of `ROC.score`.
         let score: Int
     }
 
@@ -166,8 +166,8 @@ final class World: Sendable {
         return data
     }
 
-    /// Asks as the app's backend does.
-    /// - Parameter passes: whether the person passes a check that is asked for, as the backend then reports.
+    /// Asks like the app's backend.
+    /// - Parameter passes: whether the person passes a requested check; the backend then reports that.
     func ask(_ event: String, token: String, nonce: String, network: String, passes: Bool) async throws -> Answer {
         var question: [String: Any] = [
             "event": event, "client_id": Self.clientID, "identity_token": token, "nonce": nonce,
@@ -185,7 +185,7 @@ final class World: Sendable {
         return Answer(challenges: body.challenges, score: ROC.score(rank: ranks[weakest] ?? 1, rules: body.reasons.count))
     }
 
-    /// Writes what the log holds.
+    /// Writes what waits for the log.
     func flush() throws { try log.flush() }
 }
 

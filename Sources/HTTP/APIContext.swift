@@ -1,4 +1,4 @@
-// What goes with a request from middleware to route.
+// The data that accompanies a request from middleware to route.
 
 import Foundation
 import Hummingbird
@@ -6,7 +6,7 @@ import Logging
 import NIOCore
 import Synchronization
 
-/// Who asks, learned on the way; also for the request's line in the log.
+/// The caller, once known; also for the request's line in the log.
 final class RequestNote: Sendable {
     private let stored = Mutex<Principal?>(nil)
     var principal: Principal? {
@@ -15,22 +15,22 @@ final class RequestNote: Sendable {
     }
 }
 
-/// A context of ours: that of every request, or one made from it.
+/// One of this project's contexts: that of a request, or one made from it.
 package protocol RouteContext: RequestContext {
-    /// The context with which the request came in.
+    /// The original context of the request.
     var base: APIContext { get }
 }
 
 /// The request context of every route.
 package struct APIContext: RouteContext {
     package var coreContext: CoreRequestContextStorage
-    /// Stands in the answer, in every log line and in problems.
+    /// Part of the response, of every log line and of problems.
     package internal(set) var requestID = ""
     /// What is logged about the request; shared by all copies of the context.
     let note = RequestNote()
-    /// Octets of a body that are taken.
+    /// The most octets that are accepted in a body.
     package internal(set) var maxUploadSize = 65_536
-    /// Of the client; nil where there is no connection, as in tests of the router.
+    /// The client's address; nil if there is no connection, as in tests of the router.
     package let remoteAddress: SocketAddress?
     private let channel: any Channel
 
@@ -42,7 +42,7 @@ package struct APIContext: RouteContext {
         channel = source.channel
     }
 
-    /// Lets a client that waits for word (`Expect: 100-continue`) send its body.
+    /// Lets a client that waits for permission (`Expect: 100-continue`) send its body.
     func askForBody(of request: Request) {
         guard remoteAddress != nil, request.headers[.expect] != nil else { return }
         channel.triggerUserOutboundEvent(ConnectionGuard.BodyWanted(), promise: nil)
@@ -50,7 +50,7 @@ package struct APIContext: RouteContext {
 }
 
 extension RequestContext {
-    /// A part of the path, decoded. Throws `Problem` (404) where it is not text.
+    /// A part of the path, decoded. Throws `Problem` (404) if it is not text.
     package func pathParameter(_ name: String) throws -> String {
         guard let raw = parameters.get(name), let text = raw.removingPercentEncoding, !text.isEmpty else {
             throw Problem.notFound()

@@ -1,15 +1,15 @@
-// How routes are added: to Hummingbird's group for those who may ask, which notes method, path and access.
+// How routes are added: each to a Hummingbird group for its permitted callers, which records method, path and access.
 
 import Accounts
 import HTTPTypes
 import Hummingbird
 import Synchronization
 
-/// Routes of one subject, in their own folder. Listed in Service/HTTPRoutes.swift.
+/// Routes of one subject, in their own folder. Listed in Web/HTTPRoutes.swift.
 package protocol RouteModule: Sendable {
-    /// Adds them, each to the group of those who may ask.
+    /// Adds the routes, each to the group of its permitted callers.
     func addRoutes(to routes: Routes)
-    /// A page in place of 404 or 405 where no route was found; nil where it is not this module's.
+    /// A page in place of 404 or 405 if no route was found; nil if the path does not belong to this module.
     func page(for problem: Problem, _ request: Request, _ context: APIContext) -> Response?
 }
 
@@ -17,7 +17,7 @@ extension RouteModule {
     package func page(for problem: Problem, _ request: Request, _ context: APIContext) -> Response? { nil }
 }
 
-/// Who may ask.
+/// Who may call a route.
 package enum RouteAccess: Sendable, Hashable {
     /// Everyone; the route checks access itself (`/auth`, `/me`, health).
     case open
@@ -25,11 +25,11 @@ package enum RouteAccess: Sendable, Hashable {
     case team(Scope)
     /// An operator's key with this scope.
     case `operator`(Scope)
-    /// Either, with this scope; the route looks at the caller.
+    /// Either kind of key, with this scope; the route checks which one the caller has.
     case either(Scope)
 }
 
-/// A route as it was added: for tests that walk them all.
+/// A route as it was added: for tests that cover all routes.
 package struct RouteEntry: Sendable, Hashable {
     package let method: HTTPRequest.Method
     /// As in openapi.yaml: `/v1/accounts/{sub}`.
@@ -44,7 +44,7 @@ final class RouteTable: Sendable {
 
     func add(_ entry: RouteEntry) { stored.withLock { $0.append((entry, entry.path.split(separator: "/"))) } }
 
-    /// The methods of a path as in the Allow field; nil where there is no such path.
+    /// The methods of a path as in the Allow field; nil if there is no such path.
     func allowed(_ path: String) -> String? {
         let parts = path.split(separator: "/")
         var methods: Set<String> = []
@@ -59,8 +59,8 @@ final class RouteTable: Sendable {
     }
 }
 
-/// Groups of routes by who may ask. Before a route of theirs runs, its key, the key's scope and its rate were checked.
-/// A path has `{name}` for what `context.pathParameter` reads, and never holds an inbox.
+/// Groups of routes by permitted caller. The key, its scope and its rate are checked before a route of the group runs. A path
+/// has `{name}` for the values that `context.pathParameter` reads, and never holds an inbox.
 package struct Routes {
     let router: Router<APIContext>
     let keys: KeyCache
@@ -73,18 +73,18 @@ package struct Routes {
     package var open: RouteGroup<APIContext> { RouteGroup(group: router.group(), access: .open, table: table) }
 
     /// For everyone.
-    /// - Parameter bodyLimit: octets of a body, in place of what is configured.
+    /// - Parameter bodyLimit: octets of a body, in place of the configured limit.
     package func open(bodyLimit: Int) -> RouteGroup<APIContext> {
         open.add(middleware: BodyLimit(octets: bodyLimit))
     }
 
     /// For teams.
-    /// - Parameter bodyLimit: octets of a body, in place of what is configured.
+    /// - Parameter bodyLimit: octets of a body, in place of the configured limit.
     package func team(_ scope: Scope, bodyLimit: Int? = nil) -> RouteGroup<TeamContext> {
         group(.team(scope), scope, bodyLimit: bodyLimit)
     }
-    /// For teams, and for their apps with an access token of their own.
-    /// - Parameter bodyLimit: octets of a body, in place of what is configured.
+    /// For teams, and for their apps with their own access token.
+    /// - Parameter bodyLimit: octets of a body, in place of the configured limit.
     package func app(_ scope: Scope, bodyLimit: Int? = nil, tokens: @escaping TokenHolders) -> RouteGroup<TeamContext> {
         group(.team(scope), scope, bodyLimit: bodyLimit, tokens: tokens)
     }
@@ -105,7 +105,7 @@ package struct Routes {
     }
 }
 
-/// Hummingbird's group of routes with one access, and the list of what is added to it.
+/// Hummingbird's group of routes with one access, which also lists every route added to it.
 package struct RouteGroup<Context: RequestContext>: RouterMethods {
     let group: RouterGroup<Context>
     let access: RouteAccess
@@ -125,7 +125,7 @@ package struct RouteGroup<Context: RequestContext>: RouterMethods {
     }
 }
 
-/// Octets of a body that routes of a group take.
+/// The most octets that the routes of a group accept in a body.
 private struct BodyLimit: RouterMiddleware {
     let octets: Int
 

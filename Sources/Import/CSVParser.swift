@@ -1,18 +1,18 @@
-// RFC 4180, strictly: octets in pieces of any size in, records out.
+// Strict RFC 4180: reads octets in pieces of any size, and returns records.
 
-/// One record with the line it began on.
+/// One record, with the line on which it begins.
 package struct CSVRecord: Sendable, Equatable {
     /// Counted from 1; a line ends with every LF, also within quotes.
     package let line: Int
     package let fields: [String]
-    /// What is wrong with its form; the fields are then of no use.
+    /// What is wrong with its form; the fields are unusable then.
     package let defect: String?
 }
 
 /// Reads comma-separated values: CRLF or LF, quotes doubled within quotes, line breaks within quotes, a UTF-8 byte order mark.
-/// Lines without any character are not records. A malformed record ends where its line does.
+/// Lines without any character are not records. A malformed record ends with its line.
 package struct CSVParser: Sendable {
-    /// Octets of one record: a missing quotation mark would otherwise swallow the rest of the file.
+    /// Maximum octets of one record: a missing quotation mark would otherwise swallow the rest of the file.
     package static let maximumRecord = 65_536
 
     private enum State: Sendable { case fieldStart, unquoted, quoted, quoteInQuotes, skipping }
@@ -25,14 +25,14 @@ package struct CSVParser: Sendable {
     private var line = 1
     private var firstLine = 1
     private var quoteLine = 1
-    /// A CR outside quotes, of which the next octet tells whether it ends the line.
+    /// A CR outside quotes; the next octet decides whether it ends the line.
     private var pendingCR = false
     /// Octets that begin the file and may be a byte order mark.
     private var mark: [UInt8]? = []
 
     package init() {}
 
-    /// Reads on, and hands over each record that is complete.
+    /// Reads more octets, and passes on each complete record.
     package mutating func push(_ octets: some Sequence<UInt8>, _ take: (CSVRecord) throws -> Void) rethrows {
         for octet in octets {
             if var head = mark {

@@ -1,4 +1,4 @@
-// Rows of new users, many with one statement: most of an import, and all that it needs on a server to be quick.
+// Adds rows of new users, many with one statement. These are most of an import, so this makes it fast on a server.
 
 import Database
 import Accounts
@@ -6,16 +6,16 @@ import InternetMessage
 import MailCrypto
 import Support
 
-/// Takes rows whose users are new and that share nothing with other rows of the batch, so that their order does not matter. Every
-/// other row is left to be taken by itself.
+/// Takes rows whose users are new and that share nothing with other rows of the batch, so that their order does not matter.
+/// Every other row is left to be added alone.
 struct ImportBatch {
-    /// Of the first inbox of a user.
+    /// The number of a user's first inbox.
     private static let inboxNumber: Int64 = 1
 
     let imports: ImportRepository
     let change: Change
 
-    /// A row that can be taken with others.
+    /// A row that can be added with others.
     private struct Candidate {
         let index: Int
         let row: ImportRow
@@ -29,8 +29,8 @@ struct ImportBatch {
         var account: Int64 = 0
     }
 
-    /// Takes what it can.
-    /// - Returns: what became of each row; nil for those that are left.
+    /// Adds the rows that it can.
+    /// - Returns: the outcome of each row; nil for those that are left.
     func apply(_ connection: any DatabaseConnection, _ rows: [ImportRow]) throws(StoreFailure) -> [ImportOutcome?] {
         var outcomes = [ImportOutcome?](repeating: nil, count: rows.count)
         var candidates = try known(connection, new(connection, alone(rows)))
@@ -83,7 +83,7 @@ struct ImportBatch {
         return candidates
     }
 
-    /// Those of which nothing is there yet.
+    /// Candidates of which nothing exists yet.
     private func new(_ connection: any DatabaseConnection, _ candidates: [Candidate]) throws(StoreFailure) -> [Candidate] {
         let users = try Set<String>(
             connection.values(for: candidates.map(\.row.user)) { "SELECT handle FROM users WHERE handle IN \($0)" })
@@ -114,7 +114,7 @@ struct ImportBatch {
         }
     }
 
-    /// Those whose team and group of apps are there, with them.
+    /// Candidates whose team and group of apps exist, with both set.
     private func known(_ connection: any DatabaseConnection, _ candidates: [Candidate]) throws(StoreFailure) -> [Candidate] {
         struct Place: Hashable {
             let team: String
@@ -188,7 +188,7 @@ struct ImportBatch {
     }
 
     private func addAccounts(_ connection: any DatabaseConnection, _ candidates: inout [Candidate]) throws(StoreFailure) {
-        // With a live grant at once: the trigger of grants then writes no second version of the account.
+        // With a live grant from the start, so that the trigger of grants writes no second version of the account.
         let added = try connection.insert(
             candidates.compactMap { candidate in
                 guard let team = candidate.team, let account = candidate.row.account else { return nil }
@@ -238,7 +238,7 @@ struct ImportBatch {
             })
     }
 
-    /// Gives what was added its number, from rows of `name` and `id`.
+    /// Sets the numbers of added rows, from rows of `name` and `id`.
     private static func number(
         _ candidates: inout [Candidate], _ number: WritableKeyPath<Candidate, Int64>, by name: KeyPath<Candidate, String>,
         _ rows: [SQLRow]

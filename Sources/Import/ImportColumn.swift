@@ -20,7 +20,7 @@ package enum ImportColumn: String, CaseIterable, Sendable {
 
     private static let places = Dictionary(uniqueKeysWithValues: allCases.enumerated().map { ($1, $0) })
 
-    /// Columns that say something about the one before the colon.
+    /// For a column, the columns that need it.
     static let dependents: [(ImportColumn, [ImportColumn])] = [
         (.inbox, [.verified, .default, .replyOnly]),
         (.team, [.app, .sub, .address, .forwarding, .sharesName, .realUserStatus, .since]),
@@ -41,11 +41,11 @@ package struct ImportFields: Sendable {
 
 /// Turns fields into rows.
 package struct ImportReading: Sendable {
-    /// Whether `verified` is believed.
+    /// Whether `verified` is trusted.
     package let trustsVerified: Bool
-    /// In lower case; addresses are at these.
+    /// In lower case; relay addresses must be at one of these.
     package let relayDomains: [String]
-    /// Seconds since 1970; nothing began later.
+    /// Seconds since 1970; `since` must not be later.
     package let now: Int64
 
     package init(trustsVerified: Bool, relayDomains: [String], now: Int64) {
@@ -54,8 +54,8 @@ package struct ImportReading: Sendable {
         self.now = now
     }
 
-    /// The row, and whether its `verified` was passed over for lack of trust.
-    /// Throws a refusal that says what is wrong without repeating an inbox address.
+    /// The row, and whether its `verified` was ignored because it is not trusted. Throws a refusal with the reason, without
+    /// repeating an inbox address.
     package func row(_ fields: ImportFields) throws(StoreFailure) -> (row: ImportRow, passedOverVerified: Bool) {
         guard let user = fields[.user] else { throw .refused(.invalid, "user is missing") }
         for (column, dependents) in ImportColumn.dependents where fields[column] == nil {
@@ -105,7 +105,7 @@ package struct ImportReading: Sendable {
         }
     }
 
-    /// A subject of another system: kept in the clear, so no e-mail address.
+    /// A subject of another system: stored in clear text, so it must not be an email address.
     private func sub(_ text: String) throws(StoreFailure) -> String {
         let isPlain = text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "@") }
         guard isPlain, text.utf8.count <= 255 else {

@@ -1,4 +1,4 @@
-// A JSON object a line.
+// One JSON object per line.
 
 import Database
 import JSON
@@ -8,8 +8,8 @@ enum ImportJSONLine {
     /// Octets of one line.
     static let maximum = 65_536
 
-    /// Throws a refusal that says what is wrong without repeating the line. A key that is given twice is refused: another
-    /// reader could take the other value.
+    /// Throws a refusal with the reason, without repeating the line. A duplicate key is refused: another reader could use the
+    /// other value.
     static func fields(_ octets: [UInt8]) throws(StoreFailure) -> ImportFields {
         guard octets.count <= maximum else { throw .refused(.invalid, "the line is longer than \(maximum) octets") }
         let value: JSONValue
@@ -21,7 +21,7 @@ enum ImportJSONLine {
         guard case .object(let object) = value else { throw .refused(.invalid, "the line is not a JSON object") }
         var fields = ImportFields()
         for member in object.members {
-            // A key that is none may be an inbox that slipped: it is not repeated.
+            // An unknown key may be a misplaced inbox: the error does not repeat it.
             guard let column = ImportColumn(rawValue: member.name) else {
                 throw .refused(.invalid, "a key is not one of: \(ImportColumn.names)")
             }

@@ -1,15 +1,15 @@
-// From the octets of a file to rows: CSV with a header, or JSON lines, recognized by the first character.
+// Reads rows from the octets of a file: CSV with a header, or JSON lines, recognized by the first character.
 
 import Database
 
-/// A row as the file has it.
+/// A row as it is in the file.
 package struct ImportRecord: Sendable {
-    /// The line it begins on, from 1.
+    /// The line on which it begins, from 1.
     package let line: Int
     package let fields: Result<ImportFields, StoreFailure>
 }
 
-/// The file cannot be imported at all. Says the line, and repeats nothing of it.
+/// The file cannot be imported at all. Names the line, and repeats nothing of it.
 package struct ImportFileError: Error, CustomStringConvertible {
     package let description: String
 }
@@ -27,7 +27,7 @@ package struct ImportReader: Sendable {
 
     package init() {}
 
-    /// Reads on. Throws `ImportFileError` where the header is not one.
+    /// Reads more octets. Throws `ImportFileError` if the header is not valid.
     package mutating func push(_ octets: [UInt8], _ take: (ImportRecord) throws -> Void) throws {
         switch format {
         case .unknown:
@@ -43,7 +43,7 @@ package struct ImportReader: Sendable {
         }
     }
 
-    /// Ends the file. Throws `ImportFileError` where there was nothing in it.
+    /// Ends the file. Throws `ImportFileError` if the file was empty.
     package mutating func finish(_ take: (ImportRecord) throws -> Void) throws {
         if format == .unknown {
             format = .csv
@@ -63,7 +63,7 @@ package struct ImportReader: Sendable {
         }
     }
 
-    /// `{` begins JSON lines. Nil while only white space was seen.
+    /// `{` starts JSON lines. Nil while only white space was seen.
     private func detect() throws -> Format? {
         if head.starts(with: [0xFF, 0xFE]) || head.starts(with: [0xFE, 0xFF]) {
             throw ImportFileError(description: "the file is UTF-16: save it as UTF-8")
@@ -98,7 +98,7 @@ package struct ImportReader: Sendable {
         if let defect = record.defect { throw ImportFileError(description: "line \(record.line), the header: \(defect)") }
         var columns: [ImportColumn] = []
         for (place, name) in record.fields.enumerated() {
-            // A file without a header begins with someone's inbox: nothing of it is repeated.
+            // A file without a header may begin with an inbox: nothing of it is repeated.
             guard let column = ImportColumn(rawValue: name.lowercased()) else {
                 let hint = record.fields.count == 1 && name.contains(";") ? "columns are separated by commas, " : ""
                 throw ImportFileError(
@@ -132,7 +132,7 @@ package struct ImportReader: Sendable {
     private mutating func pushJSON(_ octets: [UInt8], _ take: (ImportRecord) throws -> Void) throws {
         for octet in octets {
             guard octet == 0x0A else {
-                // One octet over the maximum shows that it is too long; more need not be kept.
+                // One octet over the maximum shows that the line is too long; more need not be kept.
                 if lineOctets.count <= ImportJSONLine.maximum { lineOctets.append(octet) }
                 continue
             }

@@ -1,4 +1,4 @@
-// Import: many rows in one transaction, each of them whole or not at all, and none of them twice.
+// Import: many rows in one transaction, each applied completely or not at all, and never twice.
 
 import Database
 import Accounts
@@ -6,8 +6,8 @@ import InternetMessage
 import MailCrypto
 import Support
 
-/// Adds what rows say. What exists already is left unchanged, so that a file can be imported again after an interruption; what
-/// exists differently (another `sub`, another name) is refused.
+/// Adds the content of rows. What already exists is left unchanged, so that a file can be imported again after an interruption;
+/// what exists with different values (another `sub`, another name) is refused.
 package struct ImportRepository: Sendable {
     let events: AccountEvents
     let marks: TombstoneMarks
@@ -19,7 +19,7 @@ package struct ImportRepository: Sendable {
     let relayDomains: [HostName]
 
     /// Applies the rows in one transaction: those of new users together, the others in order. A refused row leaves nothing
-    /// behind, and the others are taken. Where it throws, none was taken.
+    /// behind, and the others are applied. If it throws, none was applied.
     package func apply(_ rows: [ImportRow], _ change: Change) throws(StoreFailure) -> [ImportOutcome] {
         try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             var outcomes: [ImportOutcome] = []
@@ -48,14 +48,14 @@ package struct ImportRepository: Sendable {
     ) throws(StoreFailure) -> ImportCounts {
         var counts = ImportCounts()
         let user = try user(connection, row, change, &counts)
-        // Only for users who existed before may someone need to be notified.
+        // Only changes of users who existed before may need a notification.
         let isNew = counts.users > 0
         if let inbox = row.inbox { try add(connection, isNew ? nil : tracker, inbox, user: user, id: row.user, change, &counts) }
         if let account = row.account { try add(connection, account, user: user, id: row.user, change, &counts) }
         return counts
     }
 
-    /// The subject that was given, or a random one.
+    /// The given subject, or a random one.
     func sub(_ given: String?) throws(StoreFailure) -> String {
         if let given { return given }
         return Base32.characters(fromRandom: try addresses.random(AddressRepository.subLength))
@@ -63,7 +63,7 @@ package struct ImportRepository: Sendable {
 
     // MARK: Users and inboxes
 
-    /// The user's number, added if need be.
+    /// The number of the user, who is added if needed.
     private func user(
         _ connection: any DatabaseConnection, _ row: ImportRow, _ change: Change, _ counts: inout ImportCounts
     ) throws(StoreFailure) -> Int64 {
@@ -120,7 +120,7 @@ package struct ImportRepository: Sendable {
         counts.inboxes += 1
         guard inbox.isDefault else { return }
         let current = try connection.row("SELECT id, verified_at FROM inboxes WHERE user_id = \(user) AND is_default = 1")
-        // Mail goes to verified inboxes: an unverified one does not push one aside.
+        // Mail goes to verified inboxes: an unverified one does not replace a verified default.
         guard let current, try current["id"] != added else { return }
         let verifiedAt: Int64? = try current["verified_at"]
         guard inbox.isVerified || verifiedAt == nil else { return }
@@ -165,7 +165,7 @@ package struct ImportRepository: Sendable {
         return added
     }
 
-    /// Consent is added where there was none. One that the user revoked stays revoked: an import is not a return.
+    /// Consent is added if there was none. A consent that the user revoked stays revoked: an import is not a return.
     private func grant(
         _ connection: any DatabaseConnection, _ row: ImportRow.Account, account: Int64, team: Team, _ change: Change,
         _ counts: inout ImportCounts
@@ -194,7 +194,7 @@ package struct ImportRepository: Sendable {
         counts.grants += 1
     }
 
-    /// An address is added where there never was one. A retired one is not replaced.
+    /// An address is added if there never was one. A retired one is not replaced.
     private func address(
         _ connection: any DatabaseConnection, _ row: ImportRow.Account, account: Int64, user: String, _ change: Change,
         _ counts: inout ImportCounts

@@ -1,16 +1,16 @@
-// One row of an import, and what became of it.
+// One row of an import, and its outcome.
 
 import Database
 import Accounts
 import InternetMessage
 
-/// What should exist afterwards: a user, and as the row says an inbox of theirs and an account with a team.
+/// What should exist afterwards: a user, and if the row has them an inbox of the user and an account with a team.
 package struct ImportRow: Sendable {
     package struct Inbox: Sendable {
         package let address: InboxAddress
-        /// Known to be the user's: only from a source that the administrator said to trust.
+        /// Known to be the user's: only from a source that the administrator declared trusted.
         package let isVerified: Bool
-        /// Mail goes here; for an inbox that this row adds.
+        /// Whether mail goes here; only for an inbox that this row adds.
         package let isDefault: Bool
         package let isReplyOnly: Bool
 
@@ -26,13 +26,13 @@ package struct ImportRow: Sendable {
         package let team: String
         /// `client_id` of the app that consent was given to; nil for the team's usual group.
         package let app: String?
-        /// The subject that the team knows already; nil for a random one.
+        /// The subject that the team already knows; nil for a random one.
         package let sub: String?
-        /// The relay address that the team knows already; nil for a random one.
+        /// The relay address that the team already knows; nil for a random one.
         package let address: AddrSpec?
         package let isForwardingOn: Bool
         package let sharesName: Bool
-        /// 0 … 2; nil where no token ever said.
+        /// 0 … 2; nil where no token ever stated it.
         package let realUserStatus: Int?
         /// First authorization in seconds since 1970; nil for now.
         package let since: Int64?
@@ -76,7 +76,7 @@ package struct ImportCounts: Sendable, Hashable {
     package var users = 0
     package var names = 0
     package var inboxes = 0
-    /// Inboxes that were there and became verified.
+    /// Existing inboxes that became verified.
     package var confirmed = 0
     package var accounts = 0
     package var grants = 0
@@ -84,7 +84,7 @@ package struct ImportCounts: Sendable, Hashable {
 
     package init() {}
 
-    /// Whether nothing was added: everything was there already.
+    /// Whether nothing was added: everything already existed.
     package var isEmpty: Bool { self == ImportCounts() }
 
     package static func += (left: inout ImportCounts, right: ImportCounts) {
@@ -98,9 +98,9 @@ package struct ImportCounts: Sendable, Hashable {
     }
 }
 
-/// What became of a row.
+/// The outcome of a row.
 package enum ImportOutcome: Sendable {
     case done(ImportCounts)
-    /// Nothing of the row was taken. The reason holds no inbox address and no name.
+    /// Nothing of the row was applied. The reason contains no inbox address and no name.
     case refused(StoreFailure)
 }

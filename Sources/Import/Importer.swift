@@ -7,10 +7,10 @@ import Foundation
 /// What an import has done so far.
 package struct ImportReport: Sendable {
     package var rows = 0
-    /// Rows of which everything was there already.
+    /// Rows of which everything already existed.
     package var unchanged = 0
     package var refused = 0
-    /// Rows whose `verified` was passed over, because no one said to trust it.
+    /// Rows whose `verified` was ignored, because it is not trusted.
     package var passedOverVerified = 0
     package var counts = ImportCounts()
 
@@ -18,12 +18,12 @@ package struct ImportReport: Sendable {
 }
 
 package struct Importer {
-    /// How long a transaction should take. Some take half as long again, and no other writer (counters, new tokens of the relay)
-    /// is to wait for longer than 100 ms.
+    /// How long a transaction should take. Some take half as long again, and no other writer (counters, new tokens of the
+    /// relay) should wait longer than 100 ms.
     private static let transaction: Duration = .milliseconds(60)
-    /// Rows of the first transaction, and the least and most of any.
+    /// Rows of the first transaction, and the minimum and maximum of all.
     private static let rows = (first: 100, range: 20...5_000)
-    /// Part of the transaction's time that is then left to other writers: SQLite hands the turn to anyone who asks at the moment.
+    /// The part of the transaction's time that is then left to other writers: SQLite lets in the writer that tries just then.
     private static let pauseDivisor = 4
 
     private let imports: ImportRepository
@@ -39,7 +39,7 @@ package struct Importer {
 
     /// - Parameters:
     ///   - pauses: whether others write to the same database.
-    ///   - refused: told of each row that was not taken, by line, in the order of the file; the reason holds no inbox address.
+    ///   - refused: called for each row not applied, with its line, in file order; the reason contains no inbox address.
     package init(
         imports: ImportRepository, reading: ImportReading, change: Change, pauses: Bool = true,
         refused: @escaping (Int, String) throws -> Void
@@ -51,7 +51,7 @@ package struct Importer {
         self.refused = refused
     }
 
-    /// Takes the next record of the file. What was applied is committed, whatever happens later.
+    /// Takes the next record of the file. Applied rows are committed, whatever happens later.
     package mutating func take(_ record: ImportRecord) throws {
         report.rows += 1
         do throws(StoreFailure) {
@@ -91,12 +91,12 @@ package struct Importer {
         refusals.removeAll(keepingCapacity: true)
     }
 
-    /// Aims at transactions of the chosen length, and leaves others their turn.
+    /// Aims at transactions of the chosen duration, and lets others write in between.
     private mutating func adapt(_ took: Duration) {
         let wanted = Double(batch.count) * (Self.transaction / max(took, .microseconds(1)))
         let next = min(max(wanted, Double(size) / 2), Double(size) * 2)
         size = min(max(Int(next), Self.rows.range.lowerBound), Self.rows.range.upperBound)
-        // What is left over would take as many statements again, of fewer rows each.
+        // A remainder would need as many statements again, with fewer rows each.
         if size > BulkStatements.largest { size -= size % BulkStatements.largest }
         if pauses { Thread.sleep(forTimeInterval: (took / Self.pauseDivisor) / .seconds(1)) }
     }

@@ -1,4 +1,4 @@
-// What the store takes in from files.
+// What the store imports from files.
 
 import Accounts
 

@@ -57,7 +57,7 @@ extension UnsafeBufferPointer<UInt8> {
 
     /// Looks at sixteen octets at a time.
     /// - Parameters:
-    ///   - isFound: which of them are looked for.
+    ///   - isFound: which of sixteen octets are looked for.
     ///   - isOther: whether an octet is not looked for.
     @inline(__always)
     private func first(
@@ -91,7 +91,7 @@ private enum Octets {
     @inline(__always) static var lf: SIMD16<UInt8> { SIMD16(repeating: 0x0A) }
 
     static func areUTF8(_ octets: UnsafeBufferPointer<UInt8>) -> Bool {
-        // Most text is ASCII: the decoder is asked from the first other octet on.
+        // Most text is ASCII: the decoder runs only from the first other octet on.
         guard let first = octets.firstIndex(where: { $0 >= 0x80 }) else { return true }
         return areUTF8(UnsafeBufferPointer(rebasing: octets[first...]).makeIterator())
     }

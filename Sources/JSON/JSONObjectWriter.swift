@@ -1,14 +1,14 @@
 // Writing one JSON object member by member.
 
-/// Writes one JSON object without white space, member by member, in one pass: a decision's answer is written without a tree of
-/// values.
+/// Writes one JSON object without white space, member by member, in one pass. The response to a decision is written without a
+/// tree of values.
 package struct JSONObjectWriter {
     private var octets: [UInt8] = [UInt8(ascii: "{")]
     private var isFirst = true
 
     package init(capacity: Int = 512) { octets.reserveCapacity(capacity) }
 
-    /// Begins a member, whose value has to follow.
+    /// Begins a member; its value must follow.
     package mutating func name(_ name: String) {
         if isFirst { isFirst = false } else { octets.append(UInt8(ascii: ",")) }
         value(name)
@@ -21,7 +21,7 @@ package struct JSONObjectWriter {
         value(text)
     }
 
-    /// Already JSON.
+    /// Appends text that is already JSON.
     package mutating func raw(_ text: String) { octets.append(contentsOf: text.utf8) }
 
     /// An array of strings.

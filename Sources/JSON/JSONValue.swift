@@ -1,4 +1,4 @@
-// A JSON value (RFC 8259) as it stood: member names compared octet by octet, numbers kept as they were written.
+// A JSON value (RFC 8259) as received: member names are compared octet by octet, numbers keep their spelling.
 
 /// A JSON value. Prints its kind only: it may hold an address or a subject.
 package enum JSONValue: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
@@ -23,7 +23,7 @@ package enum JSONValue: Sendable, Hashable, CustomStringConvertible, CustomRefle
     /// The members; nil for every other kind.
     package var object: JSONObject? { if case .object(let value) = self { value } else { nil } }
 
-    /// What it is, for people.
+    /// The kind of the value, for messages to people.
     package var kind: String {
         switch self {
         case .null: "null"
@@ -69,16 +69,16 @@ package struct JSONObject: Sendable, Hashable, ExpressibleByDictionaryLiteral, C
 
     package private(set) var members: [Member]
 
-    /// Of names that differ; a reader sees to that.
+    /// The names must differ; the reader ensures that.
     init(members: [Member]) { self.members = members }
 
-    /// Of two members with one name the last stands.
+    /// If two members have the same name, the last one counts.
     package init(dictionaryLiteral elements: (String, JSONValue)...) {
         members = []
         for (name, value) in elements { self[name] = value }
     }
 
-    /// The value of the member whose name has these very octets: names that Unicode calls equivalent are different names.
+    /// The value of the member whose name has exactly these octets: names that Unicode calls equivalent are different names.
     package subscript(name: String) -> JSONValue? {
         get { members.first { $0.name.hasSameOctets(as: name) }?.value }
         set {
@@ -98,15 +98,15 @@ package struct JSONObject: Sendable, Hashable, ExpressibleByDictionaryLiteral, C
 
 /// A number of JSON, exact. At most 64 characters.
 package struct JSONNumber: Sendable, Hashable {
-    /// As it was written, in the grammar of RFC 8259 section 6.
+    /// The number as received, in the grammar of RFC 8259 section 6.
     package let text: String
 
     package init(_ value: Int64) { text = String(value) }
 
-    /// Of a text that was checked against the grammar.
+    /// The text must already be checked against the grammar.
     init(checked text: String) { self.text = text }
 
-    /// The value, where it is whole and within ±(2^63 - 1), however it is written: `10`, `1e1` and `10.0` are the same number.
+    /// The value, if it is whole and within ±(2^63 - 1), in any spelling: `10`, `1e1` and `10.0` are the same number.
     package var integer: Int64? {
         guard let parts = scaled, parts.fraction == false else { return nil }
         return parts.whole
@@ -129,7 +129,7 @@ package struct JSONNumber: Sendable, Hashable {
         return parts.whole == Int64.min ? nil : parts.whole - 1
     }
 
-    /// The value without what follows the decimal point, and whether that was anything but zero.
+    /// The value without its decimal places, and whether these were anything but zero.
     private var scaled: (whole: Int64, fraction: Bool)? {
         var digits = [UInt8]()
         var point: Int?
@@ -139,7 +139,8 @@ package struct JSONNumber: Sendable, Hashable {
         for octet in text.utf8 {
             switch octet {
             case 0x30...0x39 where inExponent:
-                // A text of 64 characters cannot need more than this to be beyond or below everything.
+                // With 64 characters, a greater exponent makes no difference: the number is out of range or next to zero
+                // already.
                 exponent = min(exponent * 10 + Int(octet - 0x30), 100_000)
             case 0x30...0x39: digits.append(octet - 0x30)
             case UInt8(ascii: "."): point = digits.count

@@ -1,4 +1,4 @@
-// Writing JSON: members in their order, no white space, what need not be escaped as it is.
+// Writing JSON: members in their order, no white space, no escapes that are not needed.
 
 import Support
 
@@ -44,7 +44,7 @@ package enum JSONText {
     package static func append(_ text: String, to output: inout [UInt8]) {
         output.append(UInt8(ascii: "\""))
         defer { output.append(UInt8(ascii: "\"")) }
-        // Nearly every text: nothing in it is escaped.
+        // For nearly every text, nothing needs to be escaped.
         guard text.utf8.contains(where: { $0 < 0x20 || $0 == 0x22 || $0 == 0x5C || $0 == 0x7F }) else {
             output.append(contentsOf: text.utf8)
             return
@@ -57,7 +57,7 @@ package enum JSONText {
             case 0x0A: output.append(contentsOf: "\\n".utf8)
             case 0x0D: output.append(contentsOf: "\\r".utf8)
             case 0x09: output.append(contentsOf: "\\t".utf8)
-            // DEL is not among those that must be escaped, and does a terminal no good.
+            // JSON does not require DEL to be escaped, but it may disturb a terminal.
             case 0..<0x20, 0x7F:
                 output.append(contentsOf: "\\u00".utf8)
                 Hex.append(octet, to: &output)

@@ -1,6 +1,6 @@
-// From a JSON value to a Swift value: what is not asked for is refused, and what is wrong is named by its path.
+// From a JSON value to a Swift value: unknown members are refused, and an error names the path of the wrong value.
 
-/// A JSON value that is not of the shape that was asked for.
+/// A JSON value that does not have the expected shape.
 package struct JSONShapeError: Error, Sendable, Hashable {
     /// The JSON pointer (RFC 6901) of the value.
     package let pointer: String
@@ -10,7 +10,7 @@ package struct JSONShapeError: Error, Sendable, Hashable {
 
 /// Decodes `Decodable` values strictly. Members are in snake_case for properties in camelCase.
 package enum StrictDecoder {
-    /// Throws `JSONShapeError`: a member that is unknown, missing, or of another kind, named by its JSON pointer.
+    /// Throws `JSONShapeError` for a member that is unknown, missing, or of another kind; the error gives its JSON pointer.
     package static func decode<T: Decodable>(_ type: T.Type, from value: JSONValue) throws -> T {
         let usage = Usage()
         let result: T
@@ -38,7 +38,7 @@ package enum StrictDecoder {
         path.map { "/" + ($0.intValue.map(String.init) ?? escaped($0.stringValue)) }.joined()
     }
 
-    /// A name as a step of a pointer; what is beyond 64 characters is cut.
+    /// A name as a step of a pointer, cut after 64 characters.
     package static func escaped(_ name: String) -> String {
         String(name.prefix(64)).replacing("~", with: "~0").replacing("/", with: "~1")
     }
@@ -63,13 +63,13 @@ package enum StrictDecoder {
 
 /// Which members were asked for, by the pointer of their object.
 private final class Usage {
-    /// Nil for a value that was taken whole.
+    /// Nil for a value that was decoded as a whole.
     private var names: [String: Set<String>] = [:]
 
     func opened(_ pointer: String) { if names[pointer] == nil { names[pointer] = [] } }
     func asked(_ name: String, at pointer: String) { names[pointer, default: []].insert(name) }
 
-    /// Throws for the first member, in order of names, that no one asked for.
+    /// Throws for the first member, in order of names, that was not asked for.
     func check(_ value: JSONValue, path: String) throws {
         switch value {
         case .object(let object):
@@ -99,7 +99,7 @@ private struct ValueDecoder: Decoder {
     }
 
     func unbox<T: Decodable>(_ type: T.Type) throws -> T {
-        // Whole values, for what has its own shape.
+        // Types that decode themselves get the whole value.
         if type == JSONValue.self, let value = value as? T { return value }
         return try T(from: self)
     }
@@ -141,7 +141,7 @@ private struct ValueDecoder: Decoder {
     }
 }
 
-/// A step of a path unchanged in the text.
+/// A step of a path. Its text is kept unchanged.
 private struct Step: CodingKey {
     let intValue: Int?
     let stringValue: String
@@ -158,9 +158,9 @@ private struct Keyed<Key: CodingKey>: KeyedDecodingContainerProtocol {
     var codingPath: [any CodingKey] { decoder.path }
     var allKeys: [Key] { object.members.map(\.name).sorted().compactMap { Key(stringValue: $0) } }
 
-    /// The member, and a note that it was asked for.
+    /// The member. Records that it was asked for.
     private func member(_ key: Key) -> (name: String, value: JSONValue)? {
-        // Dictionaries ask for names unchanged, properties for theirs in camelCase.
+        // The keys of dictionaries match unchanged; property names are in camelCase and match in snake_case.
         for name in [key.stringValue, StrictDecoder.snakeCase(key.stringValue)] {
             if let value = object[name] {
                 decoder.usage.asked(name, at: pointer)
@@ -261,7 +261,7 @@ private struct Single: SingleValueDecodingContainer {
 }
 
 extension JSONValue: Decodable {
-    /// For this decoder only, which hands over the value itself.
+    /// Works with this decoder only, which hands over the value itself.
     package init(from decoder: any Decoder) throws {
         guard let decoder = decoder as? ValueDecoder else {
             throw DecodingError.dataCorrupted(

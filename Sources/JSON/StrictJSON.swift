@@ -1,8 +1,8 @@
-// Reading JSON (RFC 8259) where two readers must not disagree: nothing is forgiven, nothing is guessed.
+// Reading JSON (RFC 8259) strictly, so that two readers cannot disagree: errors are not tolerated, and nothing is guessed.
 
 import Support
 
-/// A text that is not taken as JSON. Says what is wrong and where, and repeats nothing of it.
+/// A text is not accepted as JSON. The error says what is wrong and where, and repeats none of the text.
 package struct JSONError: Error, Sendable, Hashable, CustomStringConvertible {
     /// What is wrong, as in "a member name occurs twice".
     package let message: String
@@ -17,12 +17,12 @@ package struct JSONError: Error, Sendable, Hashable, CustomStringConvertible {
     package var description: String { "\(message) (at octet \(offset))" }
 }
 
-/// The strict reader. Refused beyond the grammar of RFC 8259: a byte order mark, a member name that occurs twice, U+0000 in a
-/// string, a lone surrogate, a number of over 64 characters, nesting beyond `maximumDepth`. Linear in the input.
+/// The strict reader. In addition to RFC 8259, it refuses a byte order mark, a member name that occurs twice, U+0000 in a
+/// string, a lone surrogate, a number of over 64 characters, and nesting beyond `maximumDepth`. Linear in the input.
 package struct StrictJSON {
-    /// Objects and arrays within each other: tokens and key sets have four at most.
+    /// Depth of nested objects and arrays. Tokens and key sets have four at most.
     package static let maximumDepth = 16
-    /// More digits than any clock, counter or double needs.
+    /// Characters; more than any clock, counter or double needs.
     package static let maximumNumberLength = 64
 
     private let octets: [UInt8]
@@ -36,9 +36,9 @@ package struct StrictJSON {
 
     /// The one value that the octets hold.
     /// - Parameters:
-    ///   - limit: the most octets that are looked at; more are an error.
+    ///   - limit: the maximum number of octets; more are an error.
     ///   - replacingUnprintable: whether U+0000 and lone surrogates in strings become U+FFFD instead of being refused. For
-    ///     questions about texts, of which the text may be refused but the question must be understood.
+    ///     requests about texts: the text may be refused, but the request must be readable.
     package static func parse(
         _ octets: [UInt8], limit: Int, replacingUnprintable: Bool = false
     ) throws(JSONError) -> JSONValue {

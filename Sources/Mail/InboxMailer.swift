@@ -1,4 +1,4 @@
-// Writes to inboxes of its own accord: to verify one, to let its owner sign in, to ask again, to tell of a change.
+// Sends Postern's own mail to inboxes: verification, sign-in, a request to confirm again, notice of a change.
 
 import Accounts
 import SignIn
@@ -9,15 +9,15 @@ import RelayCore
 import SMTP
 import Support
 
-/// What the messages of an installation have in common.
+/// Settings shared by all messages of an installation.
 package struct MailerSettings: Sendable {
     /// Author of the messages, at a relay domain.
     package let from: AddrSpec
-    /// How the service calls itself.
+    /// The name of the service in messages.
     package let service: String
-    /// Signs the messages; of their ids, and of the addresses that answers come to.
+    /// Signs the messages; also the domain of their ids, and of the addresses that receive answers.
     package let relayDomain: String
-    /// Where users reach the HTTP service, without `/` at the end; nil where they cannot: messages then have no link.
+    /// Where users reach the HTTP service, without `/` at the end; nil if they cannot: messages then have no link.
     package let publicURL: String?
     package let limits: NoticeLimits
 
@@ -30,13 +30,13 @@ package struct MailerSettings: Sendable {
     }
 }
 
-/// Why no message left.
+/// Why no message was sent.
 package enum MailerError: UnsentMail, Sendable, CustomStringConvertible {
     case submission(SubmissionFailure)
-    /// A key of the relay domain does not sign.
+    /// A key of the relay domain failed to sign.
     case signing(String)
 
-    /// Whether the mail server will never take a message for the address.
+    /// Whether the mail server permanently refuses messages for the address.
     package var isRecipientRefused: Bool {
         if case .submission(.permanent(let error)) = self { error.stage == .recipient } else { false }
     }
@@ -70,7 +70,7 @@ package struct InboxMailer: Sendable {
     private let signer: (any MessageSigner)?
     private let submission: SMTPSubmission
     private let templates: NoticeTemplates
-    /// What messages are written in.
+    /// The languages of the messages.
     package var languages: Languages { templates.languages }
 
     package init(
@@ -87,7 +87,7 @@ package struct InboxMailer: Sendable {
     }
 
     /// Begins the verification of an inbox and writes to it. Refused for a verified inbox and beyond a limit; throws
-    /// `MailerError` where no message left: it counts all the same.
+    /// `MailerError` if no message was sent, which still counts.
     @discardableResult
     package func sendConfirmation(user: String, _ inbox: InboxName, _ change: Change) throws -> Inbox {
         let pending = try store.verifications.begin(user: user, inbox, limits: settings.limits, change)
@@ -95,12 +95,12 @@ package struct InboxMailer: Sendable {
         return pending.inbox
     }
 
-    /// The language that a user reads, as far as it is known.
+    /// The user's language, as far as it is known.
     package func language(of user: String) throws -> Catalogue {
         languages.best([try store.users.language(of: user)].compactMap(\.self), accepted: nil)
     }
 
-    /// Writes the message of a verification.
+    /// Sends the message of a verification.
     package func send(_ pending: PendingConfirmation, in language: Catalogue, now: Int64) throws {
         var answer: AddrSpec?
         if let number = UInt64(exactly: pending.number), let nonce = UInt64(exactly: pending.answerNonce) {
@@ -115,8 +115,8 @@ package struct InboxMailer: Sendable {
                 seconds: pending.expiresAt - now, in: language), in: language, now: now)
     }
 
-    /// Writes a link of the page. Nothing happens where the installation has no public address.
-    /// - Parameter language: of whoever asked for it.
+    /// Sends a link to the page. Does nothing if the installation has no public address.
+    /// - Parameter language: that of the requester.
     package func send(_ link: PageLink, _ purpose: PageLinkPurpose, in language: Catalogue, now: Int64) throws {
         guard let url = settings.publicURL else { return }
         let path = purpose == .signIn ? "sign-in" : "delete"
@@ -128,16 +128,16 @@ package struct InboxMailer: Sendable {
                 in: language), in: language, now: now)
     }
 
-    /// Tells the inbox that mail went to so far that it does no longer.
-    /// - Parameter addresses: for which of the user's.
+    /// Notifies the inbox that used to receive the mail that it no longer does.
+    /// - Parameter addresses: which of the user's addresses changed.
     package func sendChange(
         to inbox: InboxAddress, of addresses: NoticeValues.Change, in language: Catalogue, now: Int64
     ) throws {
         try tell(.change, to: inbox, in: language, now: now) { $0.change = addresses }
     }
 
-    /// Tells a user of something about their account that may have been someone else's doing, or is of interest to them.
-    /// - Parameter complete: adds what the message needs beside the names of the installation.
+    /// Notifies a user of a change to their account that another person may have made, or that is of interest to them.
+    /// - Parameter complete: adds the values that the message needs besides the names of the installation.
     package func tell(
         _ kind: NoticeKind, to inbox: InboxAddress, in language: Catalogue, now: Int64,
         _ complete: (inout NoticeValues) -> Void = { _ in }
@@ -147,7 +147,7 @@ package struct InboxMailer: Sendable {
         try send(kind, to: inbox, answer: nil, values, in: language, now: now)
     }
 
-    /// Writes the code that lets a team send from an address.
+    /// Sends the code that lets a team send from an address.
     package func send(_ code: SourceCode, in language: Catalogue, now: Int64) throws {
         var values = values(code: Self.grouped(code.code), seconds: code.expiresAt - now, in: language)
         values.team = code.teamName
@@ -184,7 +184,7 @@ package struct InboxMailer: Sendable {
         let octets: [UInt8]
         do { octets = try message.write(signer: signer) } catch { throw MailerError.signing("\(error)") }
         do throws(SubmissionFailure) {
-            // The address for answers takes reports as well, and lets them go no further; other messages have the null sender.
+            // The address for answers also takes bounces, and forwards none of them; other messages have the null sender.
             try submission.send(from: answer, to: inbox, message: octets)
         } catch {
             throw MailerError.submission(error)

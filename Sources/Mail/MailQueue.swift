@@ -1,9 +1,9 @@
-// Work that writes mail, off the path of whoever asked for it: neither the answer nor its time tells whether a message leaves.
+// Sends mail outside the request that causes it: neither the response nor its time shows whether a message is sent.
 
 import Concurrency
 
-/// Two lanes, each a thread that works through a bounded queue in order: what must be looked up first does not wait for messages
-/// that are being handed over, which takes as long as the mail server likes.
+/// Two lanes, each a thread that works through a bounded queue in order: look-ups do not wait for messages that are being
+/// handed over, which takes as long as the mail server needs.
 package final class MailQueue: Sendable {
     private let lookUps: Lane
     private let messages: Lane
@@ -14,19 +14,19 @@ package final class MailQueue: Sendable {
         messages = Lane(capacity: capacity)
     }
 
-    /// Adds the writing of a message; false where the lane is full or stopped.
+    /// Adds a job that sends a message; false if the lane is full or stopped.
     package func add(_ job: @escaping @Sendable () -> Void) -> Bool { messages.add(job) }
 
-    /// Adds a look-up, which may `add` a message; false where the lane is full or stopped.
+    /// Adds a look-up, which may `add` a message; false if the lane is full or stopped.
     package func lookUp(_ job: @escaping @Sendable () -> Void) -> Bool { lookUps.add(job) }
 
-    /// Lets the jobs at work finish, drops the others, and ends the threads.
+    /// Lets the running jobs finish, drops the others, and ends the threads.
     package func stop() {
         lookUps.stop()
         messages.stop()
     }
 
-    /// Waits until no action is needed.
+    /// Waits until no job runs or waits.
     package func drain() {
         lookUps.drain()
         messages.drain()

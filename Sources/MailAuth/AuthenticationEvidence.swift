@@ -1,4 +1,4 @@
-// What mail authentication found out about one message. Facts only: what they prove for the relay is decided in RelayCore.
+// What mail authentication found for one message. Facts only: RelayCore decides what they prove for the relay.
 
 /// Results of SPF (RFC 7208 section 2.6).
 package enum SPFResult: String, Sendable, Hashable, CaseIterable {
@@ -22,7 +22,7 @@ package struct SPFFinding: Sendable, Hashable {
     package let identity: Identity
     /// The domain that was checked, lower case; empty where there was none to check.
     package let domain: String
-    /// Why, for the log and the operator; never sent to the other side.
+    /// The reason, for the log and the operator; never sent to the other side.
     package let reason: String
 
     package init(result: SPFResult, identity: Identity, domain: String, reason: String) {
@@ -40,17 +40,17 @@ package struct DKIMFinding: Sendable, Hashable {
     package let domain: String
     /// `s=`.
     package let selector: String
-    /// `a=`, as written; empty where the upstream filter did not say.
+    /// `a=`, as written; empty if the upstream filter did not report it.
     package let algorithm: String
     /// Whether the signature covers the whole body: no `l=`, or one that reaches its end.
     package let coversWholeBody: Bool
-    /// Why, for the log and the operator.
+    /// The reason, for the log and the operator.
     package let reason: String
     /// Domain of `i=`, lower case (`d=` where there is no `i=`); empty where unknown. Its local part is never kept.
     package let identityDomain: String
-    /// The first eight characters of `b=`, which tell several signatures apart (`header.b`, RFC 6008); empty where unknown.
+    /// The first eight characters of `b=`, which distinguish several signatures (`header.b`, RFC 6008); empty where unknown.
     package let signaturePrefix: String
-    /// Whether the key that decided is in test mode (`t=y`); the result is then never `pass`.
+    /// Whether the key that decided the result is in test mode (`t=y`); the result is then never `pass`.
     package let isTesting: Bool
 
     package init(
@@ -74,12 +74,12 @@ package struct DMARCFinding: Sendable, Hashable {
     package let result: DMARCResult
     /// The domain at which a record was found; empty where there is none.
     package let domain: String
-    /// `none`, `quarantine` or `reject`, as it applies to the From domain; empty where there is no record, or where it is not
+    /// `none`, `quarantine` or `reject`, as it applies to the From domain; empty if there is no record, or the policy is not
     /// known.
     package let policy: String
-    /// The organizational domain of the From domain, by the records actually found; nil where no record was found.
+    /// The organizational domain of the From domain, by the records found; nil where no record was found.
     package let organizationalDomain: String?
-    /// Whether the record that was found asks for a signature of the From domain itself (`adkim=s`); false where none was found.
+    /// Whether the record asks for a signature of the From domain itself (`adkim=s`); false where no record was found.
     package let isStrictDKIM: Bool
     /// The same for SPF (`aspf=s`).
     package let isStrictSPF: Bool
@@ -105,7 +105,7 @@ package struct DMARCFinding: Sendable, Hashable {
     }
 }
 
-/// Everything that was found out about one message.
+/// All findings for one message.
 package struct AuthenticationEvidence: Sendable, Hashable {
     package var spf: [SPFFinding]
     package var dkim: [DKIMFinding]
@@ -118,7 +118,7 @@ package struct AuthenticationEvidence: Sendable, Hashable {
     }
 }
 
-/// The SMTP client and envelope sender that SPF judges.
+/// The SMTP client and envelope sender that SPF checks.
 package struct SMTPClientIdentity: Sendable, Hashable {
     /// The client's address in text form (`192.0.2.1`, `2001:db8::1`); nil where there is none, as on a local socket.
     package let address: String?

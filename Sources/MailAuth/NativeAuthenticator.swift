@@ -43,7 +43,7 @@ package struct NativeAuthenticator: SenderAuthenticator {
     }
 }
 
-/// Believes trusted filters where they have left a result, and evaluates messages that they have not judged.
+/// Believes trusted filters if they left a result, and evaluates messages that they have not judged.
 package struct PreferringAuthenticator: SenderAuthenticator {
     private let upstream: UpstreamResultsAuthenticator
     private let native: NativeAuthenticator
@@ -64,8 +64,8 @@ package struct PreferringAuthenticator: SenderAuthenticator {
             resolver: native.resolver())
     }
 
-    /// A message that a trusted filter judged. What the filter did not say of DMARC is evaluated here, from its SPF and DKIM
-    /// results.
+    /// A message that a trusted filter judged. If the filter reported no DMARC result, DMARC is evaluated here, from the
+    /// filter's SPF and DKIM results.
     private final class JudgedSession: AuthenticationSession {
         private var evidence: AuthenticationEvidence
         private let header: HeaderSection
@@ -81,7 +81,7 @@ package struct PreferringAuthenticator: SenderAuthenticator {
 
         func finish() -> AuthenticationEvidence {
             let told = evidence.dmarc
-            // Filters write the policy into a comment, if at all; a failure without one does not say what the domain asks for.
+            // Filters write the policy into a comment, if at all; a failure without one does not show what the domain asks for.
             guard told == nil || (told?.result == .fail && told?.policy.isEmpty == true),
                 case .success(let author) = AuthorAddress.parse(header: header), let domain = author.normalized?.domain
             else { return evidence }
@@ -89,7 +89,7 @@ package struct PreferringAuthenticator: SenderAuthenticator {
             if let told {
                 evidence.dmarc = told.with(result: .fail, policy: own.result == .none ? "none" : own.policy)
             } else {
-                // What no filter judged may have passed: without it a message has not failed.
+                // What the filters did not check may have passed, so without it a message has not failed.
                 let isWhole = !evidence.spf.isEmpty && !evidence.dkim.isEmpty
                 evidence.dmarc = isWhole || own.result != .fail ? own : own.with(result: .none, policy: own.policy)
             }

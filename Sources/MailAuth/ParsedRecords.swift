@@ -1,20 +1,20 @@
-// What DNS records say, kept with their text: one domain's records are read for every message that it sends.
+// A cache of parsed DNS records by their text: one domain's records are read for every message that it sends.
 
 import Glibc
 import Synchronization
 
-/// Parsed records by their exact text. A text always parses to the same, so nothing here grows old: whether a domain has the
-/// record at all is the resolver's to know.
+/// Parsed records by their exact text. A text always parses to the same value, so no entry expires; only the resolver knows
+/// whether the domain still has the record.
 final class ParsedRecords<Value: Sendable>: Sendable {
-    /// Octets of a text that is kept; a longer one is parsed each time.
+    /// Longest text that is kept, in octets; a longer one is parsed each time.
     private let longest: Int
-    /// Texts kept, and octets of all of them; what a text parses to takes up to eight times as many. Beyond either all are
-    /// forgotten.
+    /// Texts kept, and octets of all of them; the parsed values take up to eight times as much. Beyond either limit all are
+    /// dropped.
     private let (capacity, octets): (Int, Int)
     private let parse: @Sendable ([UInt8]) -> Value
     private let known = Mutex<(values: [Text: Value], octets: Int)>(([:], 0))
 
-    /// Octets hashed and compared in one piece; those of an array are taken one by one.
+    /// Hashes and compares the octets in one piece; an array does it one by one.
     private struct Text: Hashable, Sendable {
         let octets: [UInt8]
 

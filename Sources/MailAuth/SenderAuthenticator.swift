@@ -5,7 +5,7 @@ import InternetMessage
 /// Makes one `AuthenticationSession` for each message.
 package protocol SenderAuthenticator: Sendable {
     /// - Parameters:
-    ///   - client: whom SPF judges.
+    ///   - client: the client that SPF checks.
     ///   - header: the whole header section as received.
     ///   - now: seconds since 1970, for `t=` and `x=`.
     func begin(client: SMTPClientIdentity, header: HeaderSection, now: Int64) -> any AuthenticationSession
@@ -13,14 +13,14 @@ package protocol SenderAuthenticator: Sendable {
 
 /// The authentication of one message: the body is fed as it arrives and is never held for it.
 package protocol AuthenticationSession: AnyObject {
-    /// Asks the DNS for all that the header section tells to ask, before there is a body; may block while it does. Called once,
-    /// before `update`, or not at all.
-    /// - Returns: what is found if the body turns out to be the one that was signed, the best that can come of it; nil where that
+    /// Makes all DNS queries that the header section requires, before there is a body; may block. Called once, before `update`,
+    /// or not at all.
+    /// - Returns: the findings if the body turns out to be the signed one, which is the best possible result; nil if that
     ///   cannot be determined before the end.
     func prepare() -> AuthenticationEvidence?
     /// Takes the next octets of the body, line ends as CRLF.
     func update(body: UnsafeRawBufferPointer)
-    /// Ends the body and evaluates. Called once; may ask the DNS, and may block while it does.
+    /// Ends the body and evaluates. Called once; may query the DNS and block.
     func finish() -> AuthenticationEvidence
 }
 

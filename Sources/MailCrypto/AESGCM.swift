@@ -5,11 +5,11 @@ import COpenSSL
 /// Authenticated encryption with a 32-octet key and a 12-octet nonce. A nonce must never occur twice with one key.
 package enum AESGCM {
     private static let tagLength = 16
-    /// EVP counts in `Int32`; nothing that is sealed here comes near it.
+    /// EVP uses `Int32` lengths; nothing sealed here comes near the limit.
     private static let maximumLength = 1 << 30
 
     /// Ciphertext followed by the 16-octet tag.
-    /// - Throws: `invalidKey`, `invalidParameter` for lengths that are not as stated, or for more than 1 GiB.
+    /// - Throws: `invalidKey`, `invalidParameter` for other lengths, or for more than 1 GiB.
     package static func seal(
         _ plaintext: [UInt8], key: [UInt8], nonce: [UInt8], associatedData: [UInt8]
     ) throws -> [UInt8] {
@@ -27,8 +27,8 @@ package enum AESGCM {
         return output
     }
 
-    /// The plaintext of what `seal` returned.
-    /// - Throws: `authenticationFailed` where anything differs; `invalidKey`, `invalidParameter` as for `seal`.
+    /// The plaintext of the output of `seal`.
+    /// - Throws: `authenticationFailed` if anything differs; `invalidKey`, `invalidParameter` as for `seal`.
     package static func open(
         _ sealed: [UInt8], key: [UInt8], nonce: [UInt8], associatedData: [UInt8]
     ) throws -> [UInt8] {

@@ -1,13 +1,13 @@
-// AES-SIV (RFC 5297): deterministic authenticated encryption, for ids that must be the same each time they are made.
-// Its own S2V over libcrypto's CMAC and CTR: OpenSSL 3.0's AES-SIV cannot seal an empty plaintext (and leaves a tag of
-// zeros behind), and ignores empty associated data before 3.0.10 (CVE-2023-2975).
+// AES-SIV (RFC 5297): deterministic authenticated encryption, for ids that must be the same each time they are made. S2V is
+// implemented here over libcrypto's CMAC and CTR: OpenSSL 3.0's AES-SIV cannot seal an empty plaintext (it leaves a tag of
+// zeros), and ignores empty associated data before 3.0.10 (CVE-2023-2975).
 
 import COpenSSL
 
 /// Deterministic authenticated encryption. Equal input gives equal output, and nothing else is revealed.
 package enum AESSIV {
     private static let blockLength = 16
-    /// RFC 5297 section 2.6: S2V takes at most 127 strings, the plaintext among them.
+    /// RFC 5297 section 2.6: S2V takes at most 127 strings, including the plaintext.
     private static let maximumAssociatedData = 126
     private static let maximumLength = 1 << 30
 
@@ -22,8 +22,8 @@ package enum AESSIV {
         return iv + (try counterMode(plaintext, key: cipherKey, iv: iv))
     }
 
-    /// The plaintext of what `seal` returned.
-    /// - Throws: `authenticationFailed` where anything differs; `invalidKey`, `invalidParameter` as for `seal`.
+    /// The plaintext of the output of `seal`.
+    /// - Throws: `authenticationFailed` if anything differs; `invalidKey`, `invalidParameter` as for `seal`.
     package static func open(_ sealed: [UInt8], key: [UInt8], associatedData: [[UInt8]]) throws -> [UInt8] {
         let (macKey, cipherKey) = try split(key)
         guard sealed.count >= blockLength else {

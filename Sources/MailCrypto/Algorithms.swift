@@ -1,8 +1,8 @@
-// The algorithms, fetched once: an implicit fetch for every use is slow in OpenSSL 3.
+// The algorithms, fetched once: in OpenSSL 3 an implicit fetch for every use is slow.
 
 import COpenSSL
 
-/// Handles that live as long as the process and are only read; libcrypto allows their use from any thread.
+/// Handles that live as long as the process and are only read; libcrypto allows their use on any thread.
 struct Algorithms: @unchecked Sendable {
     let sha256: OpaquePointer
     let cmac: OpaquePointer
@@ -19,14 +19,15 @@ struct Algorithms: @unchecked Sendable {
 
     private static let fetched = Algorithms()
 
-    /// Stops the process where libcrypto lacks SHA-256, CMAC or AES-GCM: no build of OpenSSL 3 does, no input can cause it.
+    /// Stops the process if libcrypto lacks SHA-256, CMAC or AES-GCM: every build of OpenSSL 3 has them, and no input can cause
+    /// it.
     static var shared: Algorithms {
         guard let fetched else { preconditionFailure("libcrypto without SHA-256, CMAC or AES-256-GCM") }
         return fetched
     }
 }
 
-/// For calls that fail only where there is no memory left; Swift's own allocations stop the process there as well.
+/// For calls that fail only when there is no memory left; Swift's own allocations stop the process in that case too.
 @inline(__always)
 func mustSucceed(_ result: Int32) {
     precondition(result == 1, "libcrypto is out of memory")

@@ -1,7 +1,7 @@
-// Public keys of their numbers: written as a SubjectPublicKeyInfo, which libcrypto checks as it reads it.
+// Public keys made from their numbers: written as a SubjectPublicKeyInfo, which libcrypto checks when it reads it.
 
 extension AnyPublicKey {
-    /// Curves of NIST (FIPS 186-5) as certificates name them.
+    /// NIST curves (FIPS 186-5) as certificates name them.
     package enum Curve: Sendable, Hashable {
         case p256, p384, p521
 
@@ -26,7 +26,7 @@ extension AnyPublicKey {
         }
     }
 
-    /// A point, each coordinate big-endian in its full length; `invalidKey` where it is not on the curve.
+    /// A point, each coordinate big-endian in its full length; `invalidKey` if it is not on the curve.
     package convenience init(_ curve: Curve, x: [UInt8], y: [UInt8]) throws(CryptoError) {
         guard x.count == curve.coordinateLength, y.count == curve.coordinateLength else {
             throw CryptoError(.invalidKey, "a coordinate on this curve has \(curve.coordinateLength) octets")
@@ -56,14 +56,14 @@ extension AnyPublicKey {
             throw CryptoError(.invalidKey, "an RSA exponent that is not used")
         }
         guard !ROCA.marks(modulus: modulus) else { throw CryptoError(.invalidKey, "an RSA modulus that anyone can factor") }
-        // rsaEncryption (RFC 3279 section 2.3.1), with the NULL that has to follow.
+        // rsaEncryption (RFC 3279 section 2.3.1), with the required NULL.
         let algorithm: [UInt8] = [0x06, 0x09, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x01, 0x05, 0x00]
         let numbers = DERWriter.sequence(DERWriter.integer(modulus) + DERWriter.integer(exponent))
         try self.init(publicKeyInfo: DERWriter.sequence(DERWriter.sequence(algorithm) + DERWriter.bitString(numbers)))
     }
 }
 
-/// The few forms of DER (X.690) that a SubjectPublicKeyInfo is made of.
+/// The few forms of DER (X.690) that a SubjectPublicKeyInfo uses.
 private enum DERWriter {
     static func sequence(_ content: [UInt8]) -> [UInt8] { value(0x30, content) }
 

@@ -1,11 +1,10 @@
-// A public key of whatever kind a certificate or an authenticator has, and signatures as these make them.
+// A public key of any kind that certificates or authenticators use, and their signatures.
 
 import COpenSSL
 
-/// A public key that only verifies. May be shared between threads. Mail and tokens have keys of their own types, with their own
-/// forms.
+/// A public key that only verifies. May be shared between threads. Mail and tokens have separate key types with separate forms.
 package final class AnyPublicKey: Sendable {
-    /// What a key is good for. A curve or scheme that no authenticator uses is none of these.
+    /// The kind of a key. A key with a curve or scheme that no authenticator uses has no kind.
     package enum Kind: Sendable, Hashable {
         case p256, p384, p521
         /// Bits of the modulus.
@@ -47,11 +46,11 @@ package final class AnyPublicKey: Sendable {
     package let kind: Kind
     private let handle: KeyHandle
 
-    /// The longest SubjectPublicKeyInfo that is looked at: an RSA key of 16,384 bits.
+    /// The longest SubjectPublicKeyInfo that is read: an RSA key of 16,384 bits.
     private static let longest = 4096
 
     /// Takes a SubjectPublicKeyInfo (RFC 5280 section 4.1), DER.
-    /// - Throws: `invalidKey` for another kind of key, a point that is not on its curve, and where octets follow.
+    /// - Throws: `invalidKey` for another kind of key, a point that is not on its curve, or trailing octets.
     package convenience init(publicKeyInfo: [UInt8]) throws(CryptoError) {
         guard publicKeyInfo.count <= Self.longest else { throw CryptoError(.invalidKey, "the public key is too long") }
         let (pointer, isWhole) = publicKeyInfo.withUnsafeBufferPointer { buffer in
@@ -92,7 +91,7 @@ package final class AnyPublicKey: Sendable {
         }
     }
 
-    /// Whether `signature` was made over `message` by this scheme; false too for a scheme that does not suit the key.
+    /// Whether `signature` was made over `message` by this scheme; also false if the scheme does not suit the key.
     package func verify(_ scheme: Scheme, signature: [UInt8], message: [UInt8]) -> Bool {
         guard scheme.suits(kind), !signature.isEmpty, let context = EVP_MD_CTX_new() else { return false }
         defer {
@@ -111,7 +110,7 @@ package final class AnyPublicKey: Sendable {
         return EVP_DigestVerify(context, signature, signature.count, message, message.count) == 1
     }
 
-    /// Whether it is the same key, by its numbers.
+    /// Whether both keys have the same numbers.
     package func isSame(as other: AnyPublicKey) -> Bool {
         defer { drainLibraryErrors() }
         return EVP_PKEY_eq(handle.pointer, other.handle.pointer) == 1

@@ -1,24 +1,24 @@
-// X.509 certificates (RFC 5280), read and followed to a root by libcrypto.
+// X.509 certificates (RFC 5280), parsed and verified up to a root by libcrypto.
 
 import COpenSSL
 
 /// A certificate. May be shared between threads.
 package final class Certificate: @unchecked Sendable {
-    /// Whether a certificate was in force is judged at a time, or not at all.
+    /// The time at which a certificate must be valid, if it is checked at all.
     package enum Validity: Sendable, Hashable {
         /// Seconds since 1970.
         case at(Int64)
-        /// For what was made long ago: an attestation of a day whose certificate lived for three.
+        /// For old signatures, such as an attestation whose certificate was valid for three days.
         case anyTime
     }
 
     private let pointer: OpaquePointer
     package let publicKey: AnyPublicKey
 
-    /// Octets of a certificate: those of attestations have about a thousand.
+    /// Longest certificate, in octets: those of attestations have about a thousand.
     private static let longest = 16_384
 
-    /// Takes one certificate, DER; `invalidKey` where it is none, where octets follow, or its key is of a kind not used here.
+    /// Takes one certificate, DER; `invalidKey` if it is malformed, octets follow, or its key is of a kind not used here.
     package init(der: [UInt8]) throws(CryptoError) {
         guard der.count <= Self.longest else { throw CryptoError(.invalidKey, "a certificate of over \(Self.longest) octets") }
         let (pointer, isWhole) = der.withUnsafeBufferPointer { buffer in
@@ -45,7 +45,7 @@ package final class Certificate: @unchecked Sendable {
     /// 1, 2 or 3.
     package var version: Int { X509_get_version(pointer) + 1 }
 
-    /// Whether it may issue others: basic constraints (RFC 5280 section 4.2.1.9); nil where it does not say.
+    /// Whether it may issue others: basic constraints (RFC 5280 section 4.2.1.9); nil if the extension is absent.
     package var isAuthority: Bool? {
         var isCritical: Int32 = 0
         guard let extensionValue = X509_get_ext_d2i(pointer, NID_basic_constraints, &isCritical, nil) else {
@@ -88,8 +88,8 @@ package final class Certificate: @unchecked Sendable {
         }
     }
 
-    /// An extension: what is in its OCTET STRING, and whether it is critical. Nil where it is not there, or is given twice.
-    /// - Parameter identifier: in dots, as in `1.3.6.1.4.1.45724.1.1.4`.
+    /// An extension: the content of its OCTET STRING, and whether it is critical. Nil if it is absent or occurs twice.
+    /// - Parameter identifier: in dotted form, as in `1.3.6.1.4.1.45724.1.1.4`.
     package func extensionValue(_ identifier: String) -> (octets: [UInt8], isCritical: Bool)? {
         guard let object = OBJ_txt2obj(identifier, 1) else {
             drainLibraryErrors()
@@ -104,8 +104,8 @@ package final class Certificate: @unchecked Sendable {
         return (octets, X509_EXTENSION_get_critical(found) == 1)
     }
 
-    /// Whether this certificate leads to one of the roots, by the others (RFC 5280 section 6). A root may be any certificate of
-    /// the chain, this one too.
+    /// Whether this certificate leads to one of the roots through the others (RFC 5280 section 6). A root may be any
+    /// certificate of the chain, including this one.
     package func leads(to roots: [Certificate], by others: [Certificate], _ validity: Validity) -> Bool {
         defer { drainLibraryErrors() }
         guard let store = X509_STORE_new() else { return false }

@@ -1,26 +1,26 @@
-// The one error of this module. OpenSSL's own error queue is read here and never left behind.
+// The only error type of this module. OpenSSL's own error queue is read here and always emptied.
 
 import COpenSSL
 
-/// A cryptographic operation that did not succeed. Holds no key material and nothing of what was processed.
+/// A cryptographic operation that failed. Holds no key material and none of the processed data.
 package struct CryptoError: Error, Sendable, Hashable, CustomStringConvertible {
     /// What kind of failure it was. More may be added: switch with a default.
     package struct Code: RawRepresentable, Sendable, Hashable {
         package let rawValue: String
         package init(rawValue: String) { self.rawValue = rawValue }
 
-        /// A key that cannot be read, is of another kind than asked for, or has the wrong length.
+        /// A key that cannot be read, is of another kind than requested, or has the wrong length.
         package static let invalidKey = Code(rawValue: "invalid key")
         /// A parameter outside its range: a nonce of the wrong length, a requested length beyond the limit.
         package static let invalidParameter = Code(rawValue: "invalid parameter")
-        /// Sealed data that was altered, cut, or sealed with another key or other associated data.
+        /// Sealed data that was altered, truncated, or sealed with another key or other associated data.
         package static let authenticationFailed = Code(rawValue: "authentication failed")
-        /// libcrypto refused an operation that should succeed: no memory, no entropy, an algorithm that is not available.
+        /// libcrypto refused an operation that should succeed: no memory, no entropy, or an unavailable algorithm.
         package static let libraryFailure = Code(rawValue: "libcrypto failure")
     }
 
     package let code: Code
-    /// One sentence for a person; never needed to tell failures apart.
+    /// One sentence for people; never needed to distinguish failures.
     package let message: String
 
     package init(_ code: Code, _ message: String) {
@@ -30,7 +30,7 @@ package struct CryptoError: Error, Sendable, Hashable, CustomStringConvertible {
 
     package var description: String { "\(code.rawValue): \(message)" }
 
-    /// An error whose message ends with what OpenSSL last said; empties its queue for this thread.
+    /// An error whose message ends with OpenSSL's last error; empties its queue for this thread.
     static func fromLibrary(_ code: Code, _ message: String) -> CryptoError {
         guard let reason = drainLibraryErrors() else { return CryptoError(code, message) }
         return CryptoError(code, "\(message) (\(reason))")

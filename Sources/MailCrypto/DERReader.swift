@@ -1,8 +1,8 @@
-// Reading DER (X.690 section 10): definite, shortest lengths only.
+// Reads DER (X.690 section 10): only definite lengths in their shortest form.
 
 /// Reads DER values one after the other.
 package struct DERReader: Sendable {
-    /// What a value is.
+    /// The tag of a value.
     package struct Tag: Sendable, Hashable {
         /// Class and form: the upper three bits of the first octet.
         let form: UInt8
@@ -22,7 +22,7 @@ package struct DERReader: Sendable {
         package static func explicit(_ number: UInt32) -> Tag { Tag(form: 0xA0, number: number) }
     }
 
-    /// What is left to read.
+    /// The octets that remain to be read.
     package private(set) var bytes: ArraySlice<UInt8>
 
     package init(_ bytes: ArraySlice<UInt8>) { self.bytes = bytes }
@@ -35,7 +35,7 @@ package struct DERReader: Sendable {
         return copy.read(tag)
     }
 
-    /// The contents of the next value; nil, and nothing consumed, where it is of another kind or malformed.
+    /// The contents of the next value; nil, with nothing consumed, if it is of another kind or malformed.
     package mutating func read(_ tag: Tag) -> DERReader? {
         var copy = self
         guard let (found, content) = copy.readAny(), found == tag else { return nil }
@@ -43,7 +43,7 @@ package struct DERReader: Sendable {
         return content
     }
 
-    /// The next value, whatever it is; nil, and nothing consumed, where it is malformed.
+    /// The next value, whatever it is; nil, with nothing consumed, if it is malformed.
     package mutating func readAny() -> (tag: Tag, content: DERReader)? {
         var rest = bytes
         guard let tag = Self.tag(&rest), let length = Self.length(&rest), length <= rest.count else { return nil }

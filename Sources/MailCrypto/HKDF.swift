@@ -5,7 +5,7 @@ package enum HKDFSHA256 {
     /// Extract and expand.
     /// - Parameters:
     ///   - key: the input key material.
-    ///   - salt: empty for none, which RFC 5869 section 2.2 takes as 32 zero octets.
+    ///   - salt: empty for none, which RFC 5869 section 2.2 treats as 32 zero octets.
     ///   - info: what the derived key is for.
     ///   - length: 1 to 8160 octets (section 2.3); `invalidParameter` beyond.
     package static func derive(key: [UInt8], salt: [UInt8] = [], info: [UInt8], length: Int) throws -> [UInt8] {

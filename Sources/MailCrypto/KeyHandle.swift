@@ -13,13 +13,13 @@ final class KeyHandle: @unchecked Sendable {
 
     var kind: Int32 { EVP_PKEY_get_base_id(pointer) }
 
-    /// Reads one private key; a PEM file that wants a pass phrase is refused, not asked for one.
+    /// Reads one private key; a PEM file that needs a pass phrase is refused, without a prompt.
     static func privateKey(pem: String) throws -> KeyHandle {
         let bytes = Array(pem.utf8)
         guard (1...65536).contains(bytes.count) else {
             throw CryptoError(.invalidKey, "an empty PEM file, or one over 64 KiB, is not a key")
         }
-        // The BIO reads from the array for as long as it lives: the pointer has to stay good until the key is read.
+        // The BIO reads from the array while it exists, so the pointer must stay valid until the key is read.
         let pointer = try bytes.withUnsafeBytes { buffer -> OpaquePointer? in
             guard let bio = BIO_new_mem_buf(buffer.baseAddress, Int32(buffer.count)) else {
                 throw CryptoError.fromLibrary(.libraryFailure, "no memory")
@@ -30,7 +30,7 @@ final class KeyHandle: @unchecked Sendable {
         guard let key = pointer else {
             throw CryptoError.fromLibrary(.invalidKey, "no private key could be read from the PEM text")
         }
-        // Reading tries several decoders; those that did not fit leave errors behind even where one did.
+        // Reading tries several decoders; those that did not match leave errors behind even if one did.
         drainLibraryErrors()
         return KeyHandle(key)
     }

@@ -4,16 +4,16 @@ import COpenSSL
 
 /// HMAC with SHA-256 under one key. May be shared between threads.
 ///
-/// On the digest itself and not on libcrypto's MAC, which takes five times as long for a short message: it looks its digest up by
-/// name for every code.
+/// Uses the digest itself and not libcrypto's MAC, which takes five times as long for a short message: it looks its digest up
+/// by name for every code.
 package final class HMACSHA256: @unchecked Sendable {
     private static let blockLength = 64
 
-    // SHA-256 behind the first block of RFC 2104 section 2, key XOR ipad and key XOR opad. Never changed, only copied from.
+    // SHA-256 after the first block of RFC 2104 section 2, key XOR ipad and key XOR opad. Never changed, only copied.
     private let inner: OpaquePointer
     private let outer: OpaquePointer
 
-    /// The key may have any length; RFC 2104 section 3 wants 32 octets or more.
+    /// The key may have any length; RFC 2104 section 3 recommends 32 octets or more.
     package init(key: [UInt8]) {
         let key = key.count > Self.blockLength ? SHA256.hash(key) : key
         inner = Self.started(key, 0x36)
@@ -49,7 +49,7 @@ package final class HMACSHA256: @unchecked Sendable {
         }
     }
 
-    /// The code under a key that is used this once.
+    /// The code under a key that is used only once.
     package static func authenticationCode(for message: [UInt8], key: [UInt8]) -> [UInt8] {
         HMACSHA256(key: key).authenticationCode(for: message)
     }
@@ -64,7 +64,7 @@ final class AESCMAC {
         guard let context = EVP_MAC_CTX_new(Algorithms.shared.cmac) else { return nil }
         self.context = context
         var cipher = Array("AES-\(key.count * 8)-CBC".utf8CString)
-        // A key of no octets still needs an address, or OpenSSL takes it for a missing one.
+        // An empty key still needs an address, or OpenSSL treats it as missing.
         let storage = key.isEmpty ? [0] : Array(key)
         let started = "cipher".withCString { name in
             cipher.withUnsafeMutableBufferPointer { cipher in
@@ -80,11 +80,11 @@ final class AESCMAC {
 
     deinit { EVP_MAC_CTX_free(context) }
 
-    /// The code, 16 octets; nil where libcrypto fails.
+    /// The code, 16 octets; nil if libcrypto fails.
     func code(for message: [UInt8]) -> [UInt8]? {
         var written = 0
         var code = [UInt8](repeating: 0, count: 16)
-        // A copy, as not every 3.0 begins a CMAC context again that has made a code.
+        // A copy, because not every 3.0 can restart a CMAC context that has produced a code.
         guard let copy = EVP_MAC_CTX_dup(context) else { return nil }
         defer { EVP_MAC_CTX_free(copy) }
         guard EVP_MAC_update(copy, message, message.count) == 1, EVP_MAC_final(copy, &code, &written, code.count) == 1,
@@ -97,12 +97,12 @@ final class AESCMAC {
     }
 }
 
-/// Whether both hold the same octets; takes the same time wherever they differ. Lengths are not secret.
+/// Whether both hold the same octets; the time does not depend on where they differ. Lengths are not secret.
 package func constantTimeEqual(_ a: [UInt8], _ b: [UInt8]) -> Bool {
     a.count == b.count && CRYPTO_memcmp(a, b, a.count) == 0
 }
 
-/// Whether both hold the same octets; takes the same time wherever they differ. Lengths are not secret.
+/// Whether both hold the same octets; the time does not depend on where they differ. Lengths are not secret.
 package func constantTimeEqual(_ a: ArraySlice<UInt8>, _ b: ArraySlice<UInt8>) -> Bool {
     a.count == b.count
         && a.withUnsafeBytes { a in b.withUnsafeBytes { b in CRYPTO_memcmp(a.baseAddress, b.baseAddress, a.count) == 0 } }

@@ -22,7 +22,7 @@ package final class P256PublicKey: Sendable {
         0x07, 0x03, 0x42, 0x00, 0x04,
     ]
 
-    /// Takes coordinates of 32 octets each; `invalidKey` where they are not a point of the curve.
+    /// Takes coordinates of 32 octets each; `invalidKey` if they are not a point of the curve.
     package init(x: [UInt8], y: [UInt8]) throws {
         guard x.count == octetCount, y.count == octetCount else {
             throw CryptoError(.invalidKey, "coordinates of a point on P-256 have 32 octets each")
@@ -39,7 +39,7 @@ package final class P256PublicKey: Sendable {
         (self.x, self.y) = (x, y)
     }
 
-    /// Takes a SubjectPublicKeyInfo, DER; `invalidKey` for another algorithm or curve, and where the point is compressed.
+    /// Takes a SubjectPublicKeyInfo, DER; `invalidKey` for another algorithm or curve, or a compressed point.
     package convenience init(publicKeyInfo: [UInt8]) throws {
         let point = publicKeyInfo.dropFirst(Self.infoPrefix.count)
         guard publicKeyInfo.starts(with: Self.infoPrefix), point.count == 2 * octetCount else {

@@ -1,4 +1,4 @@
-// The mark that Infineon's library left in its RSA keys (CVE-2017-15361, "ROCA"): anyone who has the modulus can factor many of
+// The pattern that Infineon's library left in its RSA keys (CVE-2017-15361, "ROCA"): anyone with the modulus can factor many of
 // them.
 
 package enum ROCA {
@@ -17,7 +17,7 @@ package enum ROCA {
         return powers
     }
 
-    /// Whether a modulus (big-endian) bears the mark. One modulus of another origin in 200 million does.
+    /// Whether a modulus (big-endian) has the pattern. One modulus of another origin in 200 million does.
     package static func marks(modulus: [UInt8]) -> Bool {
         zip(primes, remainders).allSatisfy { prime, powers in
             powers.contains(modulus.reduce(0) { ($0 << 8 | UInt32($1)) % prime })

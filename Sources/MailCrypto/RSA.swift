@@ -1,14 +1,15 @@
-// RSASSA-PKCS1-v1_5 with SHA-256 (RFC 8017 section 8.2), which is rsa-sha256 of DKIM.
+// RSASSA-PKCS1-v1_5 with SHA-256 (RFC 8017 section 8.2): rsa-sha256 of DKIM.
 
 import COpenSSL
 import Synchronization
 
-/// Contexts for signing or for verifying with one key, made ready once and used again: to make one takes libcrypto half as long
-/// as a verification. An operation has its context for itself.
+/// Contexts for signing or for verifying with one key, prepared once and reused: preparing one takes libcrypto half as long as
+/// a verification. No two operations share a context at the same time.
 private final class RSAContexts: Sendable {
     private struct Context: @unchecked Sendable { let pointer: OpaquePointer }
 
-    /// So many wait for their next use, some 600 octets each; what more threads needed at one moment is freed.
+    /// Number of contexts kept for reuse, some 600 octets each; those beyond, when more threads needed one at a time, are
+    /// freed.
     private static let capacity = 4
 
     private let idle = Mutex<[Context]>([])
@@ -17,7 +18,7 @@ private final class RSAContexts: Sendable {
         for context in idle.withLock({ $0 }) { EVP_PKEY_CTX_free(context.pointer) }
     }
 
-    /// Whether the operation succeeded. One that failed leaves no context behind that another would take over.
+    /// Whether the operation succeeded. The context of a failed operation is not reused.
     func use(_ key: KeyHandle, begin: (OpaquePointer) -> Int32, _ operation: (OpaquePointer) -> Bool) -> Bool {
         guard let context = idle.withLock({ $0.popLast() }) ?? Self.make(key, begin) else { return false }
         let isDone = operation(context.pointer)
@@ -52,8 +53,8 @@ package final class RSAPublicKey: Sendable {
     package let bitCount: Int
 
     /// Takes a SubjectPublicKeyInfo with rsaEncryption (RFC 5280), or an RSAPublicKey (PKCS#1, RFC 8017 appendix A.1.1), in DER.
-    /// - Throws: `invalidKey` for anything else, also where octets follow, or where it takes over 4 KiB (a modulus of over
-    ///   16,384 bits, more than libcrypto uses).
+    /// - Throws: `invalidKey` for anything else, including trailing octets, and for more than 4 KiB (a modulus of over 16,384
+    ///   bits, more than libcrypto uses).
     package convenience init(der: [UInt8]) throws {
         guard der.count <= 4096 else { throw CryptoError(.invalidKey, "an RSA key of \(der.count) octets is too long") }
         guard let numbers = RSAPublicNumbers(der: der) else {
@@ -63,7 +64,7 @@ package final class RSAPublicKey: Sendable {
     }
 
     /// Takes the numbers of a key, big-endian without leading zeros.
-    /// - Throws: `invalidKey` where libcrypto does not take them.
+    /// - Throws: `invalidKey` if libcrypto does not accept them.
     package convenience init(modulus: [UInt8], exponent: [UInt8]) throws {
         try self.init(RSAPublicNumbers(modulus: modulus[...], exponent: exponent[...]))
     }
@@ -82,7 +83,7 @@ package final class RSAPublicKey: Sendable {
     }
 
     private static func fill(_ context: OpaquePointer, with numbers: RSAPublicNumbers, _ key: inout OpaquePointer?) -> Int32 {
-        // OSSL_PARAM holds big numbers in the machine's own order.
+        // OSSL_PARAM holds big numbers in the machine's byte order.
         func native(_ bytes: ArraySlice<UInt8>) -> [UInt8] { 1.littleEndian == 1 ? bytes.reversed() : Array(bytes) }
         var modulus = native(numbers.modulus)
         var exponent = native(numbers.exponent)
@@ -101,7 +102,7 @@ package final class RSAPublicKey: Sendable {
         }
     }
 
-    /// Modulus and exponent of a key in DER as `init(der:)` takes it, big-endian without leading zeros; nil for anything else.
+    /// Modulus and exponent of a DER key as `init(der:)` accepts it, big-endian without leading zeros; nil for anything else.
     package static func numbers(der: [UInt8]) -> (modulus: [UInt8], exponent: [UInt8])? {
         guard der.count <= 4096, let numbers = RSAPublicNumbers(der: der) else { return nil }
         return (Array(numbers.modulus), Array(numbers.exponent))
@@ -161,7 +162,7 @@ package final class RSAPrivateKey: Sendable {
     /// SubjectPublicKeyInfo, DER.
     package func publicKeyInfo() throws -> [UInt8] { try handle.publicKeyInfo() }
 
-    /// Signs `message`, as RS256 of JOSE (RFC 7518 section 3.3). The signature is as long as the modulus.
+    /// Signs `message` as RS256 of JOSE (RFC 7518 section 3.3). The signature is as long as the modulus.
     package func signSHA256(message: [UInt8]) throws -> [UInt8] { try signSHA256(digest: SHA256.hash(message)) }
 
     /// Signs a message by its SHA-256 digest (32 octets). The signature is as long as the modulus.

@@ -1,4 +1,4 @@
-// DER of RSA public keys, read here: libcrypto's decoder takes five times as long as the verification that follows it.
+// DER of RSA public keys, parsed here: libcrypto's decoder takes five times as long as the verification that follows it.
 
 /// Modulus and exponent, big-endian, without leading zeros.
 struct RSAPublicNumbers {
@@ -7,13 +7,13 @@ struct RSAPublicNumbers {
 
     /// OBJECT IDENTIFIER 1.2.840.113549.1.1.1, rsaEncryption.
     private static let rsaEncryption: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x01]
-    /// FIPS 186-5 section A.1.1: e < 2^256. Beyond, a key would only cost time.
+    /// FIPS 186-5 section A.1.1: e < 2^256. A larger exponent would only cost time.
     private static let maximumExponentLength = 32
 
     init(modulus: ArraySlice<UInt8>, exponent: ArraySlice<UInt8>) { (self.modulus, self.exponent) = (modulus, exponent) }
 
-    /// A SubjectPublicKeyInfo (RFC 5280 section 4.1.2.7, RFC 3279 section 2.3.1) or a bare RSAPublicKey (RFC 8017
-    /// appendix A.1.1); nil for anything else, octets left over, and numbers that are not RSA key.
+    /// A SubjectPublicKeyInfo (RFC 5280 section 4.1.2.7, RFC 3279 section 2.3.1) or a bare RSAPublicKey (RFC 8017 appendix
+    /// A.1.1); nil for anything else, trailing octets, and numbers that are not an RSA key.
     init?(der: [UInt8]) {
         var outer = DERReader(der[...])
         guard var sequence = outer.read(.sequence), outer.isAtEnd else { return nil }

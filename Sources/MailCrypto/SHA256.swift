@@ -11,7 +11,7 @@ package final class SHA256 {
 
     package init() { context = Self.newContext() }
 
-    /// A context to which nothing was given yet; the caller frees it.
+    /// A context without any input yet; the caller frees it.
     static func newContext() -> OpaquePointer {
         guard let context = EVP_MD_CTX_new() else { preconditionFailure("libcrypto is out of memory") }
         mustSucceed(EVP_DigestInit_ex2(context, Algorithms.shared.sha256, nil))
@@ -32,12 +32,12 @@ package final class SHA256 {
     /// Takes the next octets.
     package func update(_ bytes: ArraySlice<UInt8>) { bytes.withUnsafeBytes { update($0) } }
 
-    /// Takes the next octets; copies them first where they are not in one piece.
+    /// Takes the next octets; copies them first if they are not contiguous.
     package func update(_ bytes: some Sequence<UInt8>) {
         if bytes.withContiguousStorageIfAvailable({ update(UnsafeRawBufferPointer($0)) }) == nil { update(Array(bytes)) }
     }
 
-    /// The digest, 32 octets. The object then is where a new one does.
+    /// The digest, 32 octets. The object is then in the state of a new one.
     package func finalize() -> [UInt8] {
         let digest = [UInt8](unsafeUninitializedCapacity: Self.length) { buffer, count in
             mustSucceed(EVP_DigestFinal_ex(context, buffer.baseAddress, nil))
@@ -50,7 +50,7 @@ package final class SHA256 {
     /// The digest of `bytes`, 32 octets.
     package static func hash(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: length) { digest, count in
-            // Without octets libcrypto needs no address either.
+            // Without octets libcrypto needs no address.
             mustSucceed(EVP_Digest(bytes.baseAddress, bytes.count, digest.baseAddress, nil, Algorithms.shared.sha256, nil))
             count = length
         }

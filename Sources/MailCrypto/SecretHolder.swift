@@ -1,7 +1,7 @@
-// What holds a secret says nothing of it.
+// A type that holds a secret prints nothing of it.
 
-/// A type with a secret in it. Printing it, or anything that contains it, says the type's name and no more: a caller that prints
-/// a value, a library at the level `debug` among them, prints all that it is made of.
+/// A type with a secret in it. Printing it, or anything that contains it, shows only the type's name: code that prints a value,
+/// including libraries at level `debug`, would otherwise print all its members.
 package protocol SecretHolder: CustomStringConvertible, CustomReflectable {}
 
 extension SecretHolder {

@@ -1,4 +1,4 @@
-// Randomness: the one impure thing here. Only the outer layers call it and hand the octets in.
+// Randomness: the only impure part of this module. Only the outer layers call it and pass the octets in.
 
 import COpenSSL
 

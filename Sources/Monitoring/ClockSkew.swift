@@ -1,14 +1,14 @@
-// Clocks of hosts that differ: each compares its own with the store's, which is one for all.
+// Clock differences between hosts: each host compares its clock with that of the store, which all hosts share.
 
 import Database
 import Foundation
 
 package enum ClockSkew {
-    /// Seconds. Return paths, codes and schedules are judged by whichever host meets them.
+    /// Seconds. Any host may check return paths, codes and schedules, so that clocks must agree.
     package static let limit = 2.0
 
-    /// Seconds by which this machine's clock is ahead of the store's. Blocks for a round trip, half of which is the error at
-    /// most.
+    /// Seconds by which this machine's clock is ahead of the store's. Blocks for one round trip; the error is at most half of
+    /// it.
     package static func measure(_ database: any Database) throws(StoreFailure) -> Double {
         let before = Date().timeIntervalSince1970
         let store = try database.clock()
@@ -16,8 +16,8 @@ package enum ClockSkew {
         return (before + after) / 2 - Double(store) / 1000
     }
 
-    /// Which clocks differ; nil where none do. Those are named that are further from the store's clock than half of the limit: of
-    /// two that differ by more than it, at least one is.
+    /// The clocks that differ; nil if none do. Names each host whose clock is further from the store's than half of the limit:
+    /// if two clocks differ by more than the limit, this holds for at least one of them.
     package static func complaint(_ hosts: [(host: String, ahead: Double)]) -> String? {
         let all = hosts.map(\.ahead) + [0]
         guard let least = all.min(), let most = all.max(), most - least > limit else { return nil }
@@ -27,7 +27,7 @@ package enum ClockSkew {
         return "clocks differ from the database's: \(names.joined(separator: ", "))"
     }
 
-    /// Whole seconds; 0 where nothing is known.
+    /// Whole seconds; 0 if the difference is not known.
     package static func seconds(_ ahead: Double?) -> Int64 { ahead.flatMap { Int64(exactly: $0.rounded()) } ?? 0 }
 
     package static let remedy = "let chrony or systemd-timesyncd synchronize the clock of every host"

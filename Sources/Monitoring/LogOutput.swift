@@ -1,4 +1,4 @@
-// Structured logs on standard error: one line an event, as text or JSON.
+// Structured logs on standard error: one line for each event, as text or JSON.
 
 import Glibc
 import JSON
@@ -7,26 +7,26 @@ import PosternConfiguration
 import Synchronization
 
 package enum LogOutput {
-    /// A logger as configured. What it writes holds no inbox: nothing that logs is given one as text.
+    /// A logger as configured. Its output holds no inbox: code that logs never has an inbox as text.
     package static func logger(_ settings: Configuration.LogSettings) -> Logger {
         setLevel(settings)
         return Logger(label: "postern") { _ in LineLogHandler(format: settings.format) }
     }
 
-    /// Why the service ends, as its last line; without a logger, since it may be the configuration that is wrong.
+    /// Writes why the service ends, as its last line. Without a logger, since the configuration itself may be wrong.
     package static func fatal(_ message: String, _ format: Configuration.LogSettings.Format) {
         LineLogHandler(format: format).write(.critical, message, [])
     }
 
-    /// Whether standard error leads to the journal (`$JOURNAL_STREAM` of systemd.exec(5)): it keeps the time of each line by
-    /// itself, and takes its priority from `<0>` to `<7>` at the beginning (sd-daemon(3)).
+    /// Whether standard error leads to the journal (`$JOURNAL_STREAM` of systemd.exec(5)). The journal records the time of each
+    /// line itself, and reads its priority from a leading `<0>` to `<7>` (sd-daemon(3)).
     package static let isJournal: Bool = {
         guard let name = getenv("JOURNAL_STREAM") else { return false }
         var status = stat()
         return fstat(STDERR_FILENO, &status) == 0 && String(cString: name) == "\(status.st_dev):\(status.st_ino)"
     }()
 
-    /// Changes the level of every logger that was made here and not given one of its own.
+    /// Changes the level of every logger made here that has no separate level.
     package static func setLevel(_ settings: Configuration.LogSettings) {
         level.withLock { $0 = Logger.Level(rawValue: settings.level) ?? .info }
     }
@@ -97,7 +97,7 @@ private struct LineLogHandler: LogHandler {
         Self.write(line)
     }
 
-    /// As syslog(3) counts.
+    /// The priority as in syslog(3).
     private static func priority(_ level: Logger.Level) -> Int32 {
         switch level {
         case .trace, .debug: LOG_DEBUG
@@ -109,7 +109,7 @@ private struct LineLogHandler: LogHandler {
         }
     }
 
-    /// In one call, as far as the system takes it so. What no one takes is lost: there is no place left to complain.
+    /// In one call, if the system accepts it whole. Output that cannot be written is lost: there is nowhere to report that.
     private static func write(_ line: [UInt8]) {
         line.withUnsafeBytes { line in
             var rest = line[...]
@@ -127,7 +127,7 @@ private struct LineLogHandler: LogHandler {
         }
     }
 
-    /// Now, as 2026-11-21T06:49:30.123Z. Foundation's formatter takes longer than all the rest of a line.
+    /// The current time as 2026-11-21T06:49:30.123Z. Foundation's formatter would take longer than the rest of the line.
     private static func appendTime(to line: inout [UInt8]) {
         var now = timespec()
         clock_gettime(CLOCK_REALTIME, &now)

@@ -1,4 +1,4 @@
-// Which version this is.
+// The version of Postern.
 
 package enum PosternVersion {
     package static let text = "0.1.0"

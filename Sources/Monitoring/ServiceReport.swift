@@ -1,4 +1,4 @@
-// What the services say of themselves in the store, and which of them run.
+// The reports of the services in the store, and which services run.
 
 import Accounts
 import Database
@@ -8,21 +8,21 @@ import Foundation
 package struct ServiceReport {
     /// As the service wrote it.
     package let entry: ServiceStatusRepository.Entry
-    /// Nil for one of another version that cannot be read.
+    /// Nil if another version wrote it and it cannot be read.
     package let snapshot: ServiceSnapshot?
-    /// Seconds since it was written, by the store's clock; below zero where a clock was set back since.
+    /// Seconds since it was written, by the store's clock; negative if a clock was set back since.
     private let age: Int64
 
-    /// Seconds since it was written, as far as clocks tell.
+    /// Seconds since it was written, as far as the clocks allow.
     package var silentFor: Int64 { isRunning ? max(0, age) : abs(age) }
 
-    /// Whether the service is heard of. A report from the future is none of a service that runs: that would have written another
-    /// one since. Where a service did not say how far its clock is ahead, this cannot be judged.
+    /// Whether the service still reports. A report dated in the future does not come from a running service, which would have
+    /// written a newer one. If the service did not report how far its clock is ahead, this cannot be judged.
     package var isRunning: Bool {
         age <= ServiceSnapshot.timeout && (age >= -ServiceSnapshot.timeout || snapshot?.clockAhead == nil)
     }
 
-    /// All of them, the latest first.
+    /// The reports of all services, the latest first.
     /// - Parameter now: seconds since 1970, by this machine's clock.
     package static func all(_ store: Store, now: Int64) throws(StoreFailure) -> [ServiceReport] {
         let now = now - ClockSkew.seconds(try ClockSkew.measure(store.database))
@@ -35,7 +35,7 @@ package struct ServiceReport {
 }
 
 extension Store {
-    /// Hosts and processes of the services that run.
+    /// Hosts and processes of the running services.
     /// - Parameter now: seconds since 1970.
     package func runningServices(now: Int64) throws(StoreFailure) -> [String] {
         try ServiceReport.all(self, now: now).filter(\.isRunning).map { "\($0.entry.host), pid \($0.entry.pid)" }

@@ -1,13 +1,13 @@
-// What a running service says of itself: for `postern status` and `postern top`.
+// What a running service reports about itself, for `postern status` and `postern top`.
 
 import Accounts
 import Foundation
 import PosternMetrics
 
-/// Counts since the start, and those of the minute that is not over.
+/// Counts since the start, and those of the current minute.
 package struct ServiceSnapshot: Codable, Sendable {
     package struct Latency: Codable, Sendable {
-        /// Seconds; the upper bound of the bucket that holds it.
+        /// Seconds; the upper bound of the histogram bucket that holds the value.
         package let median: Double
         package let high: Double
         package let count: Int
@@ -20,28 +20,28 @@ package struct ServiceSnapshot: Codable, Sendable {
     /// Seconds since 1970.
     package let startedAt: Int64
     package let milter: String
-    /// Nil where there is no HTTP API.
+    /// Nil if there is no HTTP API.
     package let http: String?
     /// By name as in `messages forward relayed`; since the start.
     package let totals: [String: Int]
-    /// Since the last minute that was written down.
+    /// Since the last minute that was written to the store.
     package let sinceMinute: [String: Int]
     /// Within the last hour, by stage.
     package let latency: [String: Latency]
     package let outboxOldest: Double
     package let outboxEvents: Double
-    /// The keys that the service has, as in `seal b`, each with its state and fingerprint. Nil from services from before
-    /// rotations.
+    /// The service's keys, named as in `seal b`, each with its state and fingerprint. Nil from services older than key
+    /// rotation.
     package var keys: [String: String]?
-    /// Messages in Postfix's queue for addresses at a relay domain; nil where that is not known.
+    /// Messages in Postfix's queue for addresses at a relay domain; nil if not known.
     package var parked: Int?
-    /// Why it is not known; nil where it is, or was not asked yet.
+    /// Why the number is not known; nil if it is known, or the queue was not examined yet.
     package var queueTrouble: String?
-    /// Seconds by which the host's clock is ahead of the store's. Nil from services from before this was compared.
+    /// Seconds by which the host's clock is ahead of the store's. Nil from services older than this comparison.
     package var clockAhead: Double?
 }
 
-/// Makes snapshots out of metrics, and remembers an hour of them.
+/// Makes snapshots from metrics, and keeps those of the last hour.
 package struct SnapshotMaker: Sendable {
     private struct Sample {
         let at: Int64
@@ -52,9 +52,9 @@ package struct SnapshotMaker: Sendable {
     private let startedAt: Int64
     private let milter: String
     private let http: String?
-    /// One a minute, the oldest first.
+    /// One per minute, the oldest first.
     private var samples: [Sample] = []
-    /// What the minutes that are over hold together, and when the last one ended.
+    /// The total of the completed minutes, and when the last one ended.
     private var written: (counts: [String: Int], at: Int64)
 
     /// - Parameter startedAt: seconds since 1970.
@@ -66,10 +66,10 @@ package struct SnapshotMaker: Sendable {
         written = ([:], startedAt)
     }
 
-    /// Seconds of a minute that is written down.
+    /// Seconds in a minute that is written to the store.
     private static let minute: Int64 = 60
 
-    /// What was counted since the last minute, once that is a minute ago; nil where nothing was.
+    /// The counts since the last minute, once it is 60 seconds old; nil if nothing was counted.
     /// - Parameter isLast: whether the service ends, so that less than a minute counts too.
     package mutating func minute(now: Int64, isLast: Bool = false) -> ServiceStatusRepository.Minute? {
         guard isLast || now - written.at >= Self.minute else { return nil }
@@ -84,7 +84,7 @@ package struct SnapshotMaker: Sendable {
         counts.merging(before) { $0 - $1 }.filter { $0.value > 0 }
     }
 
-    /// How the service is at this time (seconds since 1970).
+    /// The state of the service at this time (seconds since 1970).
     package mutating func snapshot(now: Int64) -> ServiceSnapshot {
         let sample = Sample(at: now, stages: stages())
         let counts = counts()
@@ -92,7 +92,7 @@ package struct SnapshotMaker: Sendable {
             samples.append(sample)
             samples.removeAll { now - $0.at > 3600 }
         }
-        // Of a service younger than an hour, everything is of the last hour.
+        // If the service is younger than an hour, all samples belong to the last hour.
         let base = now - startedAt > 3600 ? samples.first : nil
         let bounds = Histogram.seconds
         return ServiceSnapshot(

@@ -1,17 +1,17 @@
-// What running services say of themselves, in the database, so that one look sees all hosts and needs no key.
+// The reports of running services, in the database: one query shows all hosts and needs no key.
 
 import Database
 import Accounts
 
 extension Store {
-    /// What running services say of themselves.
+    /// The reports of running services.
     package var serviceStatus: ServiceStatusRepository { ServiceStatusRepository(database: database) }
 }
 
 package struct ServiceStatusRepository: Sendable {
     let database: any Database
 
-    /// One service's latest word.
+    /// The latest report of one service.
     package struct Entry: Sendable {
         package let host: String
         package let pid: Int64
@@ -21,7 +21,7 @@ package struct ServiceStatusRepository: Sendable {
         package let snapshot: String
     }
 
-    /// What one service counted in one minute, or less at its end.
+    /// The counts of one service in one minute, or in less at its end.
     package struct Minute: Sendable {
         /// Its end, in seconds since 1970.
         package let at: Int64
@@ -34,7 +34,7 @@ package struct ServiceStatusRepository: Sendable {
         }
     }
 
-    /// - Parameter minute: one that is over, and that the snapshot no longer holds.
+    /// - Parameter minute: a completed minute, which the snapshot no longer includes.
     package func report(host: String, pid: Int64, snapshot: String, minute: Minute? = nil, now: Int64) throws(StoreFailure) {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             if let minute { try add(minute, host, pid, connection) }
@@ -62,7 +62,7 @@ package struct ServiceStatusRepository: Sendable {
             }
     }
 
-    /// All services, the latest word first.
+    /// All services, the latest report first.
     package func all() throws(StoreFailure) -> [Entry] {
         try database.rows(
             "SELECT host, pid, updated_at, snapshot FROM service_status ORDER BY updated_at DESC, host, pid"
@@ -71,8 +71,8 @@ package struct ServiceStatusRepository: Sendable {
         }
     }
 
-    /// A service that ends says so.
-    /// - Parameter minute: what it counted last.
+    /// A service reports that it ends.
+    /// - Parameter minute: its last counts.
     package func remove(host: String, pid: Int64, minute: Minute? = nil) throws(StoreFailure) {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             if let minute { try add(minute, host, pid, connection) }
@@ -80,7 +80,7 @@ package struct ServiceStatusRepository: Sendable {
         }
     }
 
-    /// Forgets services that said nothing since, and minutes before `minutes`; how many services.
+    /// Deletes services that have not reported since, and minutes before `minutes`; returns the number of services.
     @discardableResult
     package func deleteExpired(before time: Int64, minutes: Int64) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
@@ -91,10 +91,10 @@ package struct ServiceStatusRepository: Sendable {
 }
 
 extension Database {
-    /// Writes a row of no meaning: a disk that is full takes no change, and answers every question.
+    /// Writes a row without meaning, because a full disk still answers queries but accepts no changes.
     package func checkWritable(now: Int64) throws(StoreFailure) {
         try write(.durable) { connection throws(StoreFailure) in
-            // What is there already would not be written.
+            // A value that is already there would not be written.
             try connection.run(
                 """
                 INSERT INTO settings (name, value) VALUES (\("write_check"), \("\(now) \(UInt32.random(in: 0 ... .max))"))

@@ -1,4 +1,4 @@
-// One screen of how an installation is doing, from its database.
+// The state of an installation on one screen, from its database.
 
 import Database
 import Accounts
@@ -12,12 +12,12 @@ package struct StatusReport: Encodable, Sendable {
         package let host: String
         package let pid: Int64
         package let isRunning: Bool
-        /// Seconds since it last said anything.
+        /// Seconds since its last report.
         package let silentFor: Int64
         package let snapshot: ServiceSnapshot?
 
-        /// Whether it runs on the same machine and began after the other one's last word: that one was killed, and this is its
-        /// restart.
+        /// Whether it runs on the same machine and began after the other one's last report: the other one was killed, and this
+        /// is its restart.
         fileprivate func isSuccessor(of other: Host, now: Int64) -> Bool {
             guard isRunning, host == other.host, pid != other.pid, let snapshot else { return false }
             return snapshot.startedAt >= now - other.silentFor
@@ -29,14 +29,14 @@ package struct StatusReport: Encodable, Sendable {
     package let hosts: [Host]
     package let teams: Int
     package let accounts: Int
-    /// Counts within the last hour, over all services, those that have ended included.
+    /// Counts within the last hour for all services, including those that have ended.
     package let lastHour: [String: Int]
     /// Sentences, the worst first; each says what to do.
     package let warnings: [String]
-    /// What was removed and goes in steps.
+    /// Removed items whose rows are still being deleted step by step.
     package let removals: RemovalRepository.Backlog
 
-    /// Reads the database; asks no one else.
+    /// Reads the database and nothing else.
     package init(_ installation: Installation, now: Int64) throws(StoreFailure) {
         let store = installation.store
         configuration = installation.resolved.path
@@ -50,7 +50,7 @@ package struct StatusReport: Encodable, Sendable {
                 Minute(at: minute.at, counts: $0)
             }
         }
-        // What is not written down yet, of a service that was killed too.
+        // Counts that are not yet written as minutes, including those of a killed service.
         let recent = entries.filter { $0.silentFor < Self.hour }.map {
             Minute(at: now - $0.silentFor, counts: $0.snapshot?.sinceMinute ?? [:])
         }
@@ -66,7 +66,7 @@ package struct StatusReport: Encodable, Sendable {
     /// Seconds of the last hour.
     package static let hour: Int64 = 3600
 
-    /// What was counted within a minute, or since the last one.
+    /// The counts of one minute, or since the last one.
     private struct Minute {
         /// Its end, in seconds since 1970.
         let at: Int64
@@ -81,17 +81,17 @@ package struct StatusReport: Encodable, Sendable {
             .map { (String($0.key.dropFirst(heading.count + 1)), $0.value) }
     }
 
-    /// Days for which it is told that a team wrote inboxes of its users.
+    /// Days for which the report shows that a team wrote inboxes of its users.
     package static let probingDays: Int64 = 7
 
-    /// Seconds for which trouble that is over is told.
+    /// Seconds for which trouble is still reported after its end.
     private static let troubleWindow: Int64 = 900
-    /// Questions to the DNS without an answer in one minute: fewer are other people's name servers.
+    /// DNS queries without an answer in one minute. Fewer are the fault of other people's name servers.
     private static let manyFailures = 5
-    /// Users with a suspended inbox that are named.
+    /// The most users with a suspended inbox that are named.
     private static let namedUsers = 5
 
-    /// Minutes in which mail had to wait for the DNS or the store.
+    /// Minutes in which mail waited for the DNS or the store.
     private static func trouble(_ minutes: [Minute], _ now: Int64) -> [String] {
         let recent = minutes.filter { now - $0.at < troubleWindow }
         func told(_ bad: [Minute], _ sentence: (Int, String) -> String, _ count: (Minute) -> Int) -> [String] {
@@ -125,17 +125,17 @@ package struct StatusReport: Encodable, Sendable {
         ]
     }
 
-    /// How Postfix's queue can be looked at.
+    /// How to make Postfix's queue readable.
     package static let queueRemedy =
         "add the user of postern serve to the group postdrop, and name Postfix's folder in postfix_directory"
 
-    /// Seconds after which what was removed should be away: a large team takes minutes.
+    /// Seconds after which removed rows should be gone: a large team takes minutes.
     package static let removalTime: Int64 = 3600
 
-    /// What to do where they stay.
+    /// What to do if they remain.
     package static let removalRemedy = "start postern serve, or search its log for \"taken away\""
 
-    /// What was removed and is still there.
+    /// Removed items that still have rows.
     package static func removals(_ store: Store, _ now: Int64) throws(StoreFailure) -> [String] {
         let backlog = try store.removals.backlog()
         guard let oldest = backlog.oldest, now - oldest >= removalTime else { return [] }
@@ -145,7 +145,7 @@ package struct StatusReport: Encodable, Sendable {
         ]
     }
 
-    /// Streams that are not delivered to, since their receivers are private.
+    /// Streams without delivery because their receivers are private.
     package static func receivers(_ store: Store) throws(StoreFailure) -> [String] {
         try store.events.forbiddenStreams().map {
             "nothing is sent to stream \($0.stream) of \($0.audience): its receiver is private, or reached over http, \(PrivateReceivers.reason)"
@@ -223,7 +223,7 @@ package struct StatusReport: Encodable, Sendable {
         return warnings
     }
 
-    /// Why nothing can be written; nil where it can, or where whoever asks has no right to.
+    /// Why the database cannot be written; nil if it can, or if the caller has no right to write.
     private static func writingTrouble(_ installation: Installation, _ now: Int64) -> String? {
         do {
             try installation.store.database.checkWritable(now: now)

@@ -1,29 +1,29 @@
-// What a team asked of a user beyond signing in, as the user sees it: what for, why, and how it ended; and their objection.
+// The extra checks that a team required, as the user sees them: what for, why, and the result; and the user's objection.
 
 import Accounts
 import Database
 
-/// A decision that asked for a check.
+/// A decision that required a check.
 package struct AccountCheck: Sendable, Hashable {
     package enum End: Sendable, Hashable { case passed, failed, open }
 
     /// As in the log of decisions.
     package let decisionID: String
-    /// As the team asked: `sign_up`, `sign_in` and so on.
+    /// The team's event: `sign_up`, `sign_in` and so on.
     package let event: String
-    /// Kinds of checks that would have done.
+    /// Kinds of checks that the team would accept.
     package let challenges: [String]
     /// Reason codes of the policy.
     package let reasons: [String]
     /// Seconds since 1970.
     package let at: Int64
     package let end: End
-    /// When the user objected, seconds since 1970; nil where they did not.
+    /// When the user objected, seconds since 1970; nil if they did not.
     package let objectedAt: Int64?
 }
 
 extension UserExportRepository {
-    /// What was asked of an account, the latest first, at most `limit`.
+    /// The checks of an account, the latest first, at most `limit`.
     package func checks(account: Int64, limit: Int = 10) throws(StoreFailure) -> [AccountCheck] {
         try database.rows(
             """
@@ -47,9 +47,8 @@ extension UserExportRepository {
         }
     }
 
-    /// Notes that the user objects, once: the audit and `postern review list` have it for whoever runs the installation, and the
-    /// team's endpoint gets an event. Throws `notFound` for a decision
-    /// that is not one of the account's.
+    /// Records the user's objection, once: the audit and `postern review list` show it to the operator, and the team's endpoint
+    /// gets an event. Throws `notFound` for a decision of another account.
     package func object(account: Int64, decision id: String, _ change: Change) throws(StoreFailure) {
         try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let found = try connection.row(

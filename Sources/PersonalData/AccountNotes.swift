@@ -1,23 +1,23 @@
-// What a user calls an address and writes down about it: for their eyes alone. No event, answer, log or count has it.
+// A user's own name and note for an address, which only the user sees. No event, response, log or count contains them.
 
 import Accounts
 import Database
 import InternetMessage
 
-/// A name and a note of the user's own for an account.
+/// A user's own name and note for an account.
 package struct AccountNotes: Sendable, Hashable {
-    /// Empty where there is none.
+    /// Empty if there is none.
     package let name: String
-    /// Empty where there is none; may have several lines.
+    /// Empty if there is none; may have several lines.
     package let note: String
 
     /// Characters.
     package static let maximumName = 80
     package static let maximumNote = 1_000
-    /// Of both: a character may be made of any number of octets.
+    /// Octets of both together: a character may consist of any number of octets.
     private static let maximumOctets = 8_000
 
-    /// Throws `refused` for what is too long, or has characters that are not to be seen.
+    /// Throws `refused` for text that is too long or has invisible characters.
     package init(name: String, note: String) throws(StoreFailure) {
         self.name = name.split(whereSeparator: \.isWhitespace).joined(separator: " ")
         let lines = note.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
@@ -50,7 +50,7 @@ package struct AccountNotes: Sendable, Hashable {
         }
     }
 
-    /// One of the two, opened; nil where there is none.
+    /// One of the two, decrypted; nil if there is none.
     static func text(_ row: SQLRow, _ part: Part, account: Int64, _ sealer: Sealer) throws(StoreFailure) -> String? {
         try SealedValue(row: row, part.rawValue).map { sealed throws(StoreFailure) in
             try sealer.openText(sealed, part.context(account))
@@ -59,14 +59,14 @@ package struct AccountNotes: Sendable, Hashable {
 }
 
 extension UserExportRepository {
-    /// Throws `notFound` where the account is not the user's.
+    /// Throws `notFound` if the account is not the user's.
     func requireOwn(_ connection: any DatabaseConnection, user id: String, account: Int64) throws(StoreFailure) {
         let user = try connection.userNumber(id)
         let found: Int64? = try connection.value("SELECT id FROM accounts WHERE id = \(account) AND user_id = \(user)")
         guard found != nil else { throw .refused(.notFound, "there is no such address") }
     }
 
-    /// Writes a name and a note in place of what was there. Throws `notFound` where the account is not the user's.
+    /// Stores a name and a note, replacing earlier ones. Throws `notFound` if the account is not the user's.
     package func setNotes(user id: String, account: Int64, _ notes: AccountNotes) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             try requireOwn(connection, user: id, account: account)
@@ -84,12 +84,12 @@ extension UserExportRepository {
         }
     }
 
-    /// All of the user's accounts, for the list.
+    /// All accounts of the user, for the list.
     /// - Parameter now: seconds since 1970.
     package func addresses(user id: String, now: Int64) throws(StoreFailure) -> [AddressListItem] {
         try database.read { connection throws(StoreFailure) in
             let user = try connection.userNumber(id)
-            // Once for all: each of thousands would cost a statement.
+            // One query for all: with thousands of accounts, separate queries would be slow.
             let consents = try connection.rows(
                 """
                 SELECT g.account_id, p.primary_client_id, y.name FROM grants g JOIN app_groups p ON p.id = g.group_id

@@ -1,9 +1,9 @@
-// What was refused on its way to a user, for the user alone: counts by day, kind and the domain that the sender named.
+// Mail to a user that was refused, shown only to the user: counts by day, kind and the domain that the sender named.
 
 import Accounts
 import Database
 
-/// Why a forward did not come through, as its user is told. The raw values are in databases: never change or reuse one.
+/// Why a forward was refused, as shown to its user. The raw values are in databases: never change or reuse one.
 package enum RefusalKind: Int64, SQLCodable, Sendable, Hashable, CaseIterable {
     /// The user had switched forwarding off.
     case forwardingOff = 1
@@ -11,21 +11,21 @@ package enum RefusalKind: Int64, SQLCodable, Sendable, Hashable, CaseIterable {
     case stopped = 2
     /// The user's inbox was not confirmed, or refused too much.
     case inbox = 3
-    /// More than a day's limit.
+    /// The day's limit was exceeded.
     case limit = 4
-    /// The sender is none of the team's.
+    /// The sender does not belong to the team.
     case stranger = 5
-    /// The sender names a domain of the team's, and nothing proves it.
+    /// The sender names a domain of the team, but without proof.
     case unproved = 6
     /// The user had blocked the sender.
     case blocked = 7
-    /// The message cannot be read safely, or not be rewritten.
+    /// The message cannot be read safely, or cannot be rewritten.
     case content = 8
 
     /// - Parameters:
-    ///   - reason: the stable word of the relay's reason.
-    ///   - answer: as in `550 5.7.26`.
-    /// - Returns: nil for what the sender only has to try again, whatever the user does.
+    ///   - reason: the stable word for the relay's reason.
+    ///   - answer: the reply, as in `550 5.7.26`.
+    /// - Returns: nil if the sender only has to try again, whatever the user does.
     init?(reason: String, answer: String) {
         switch reason {
         case "forwarding-off": self = .forwardingOff
@@ -44,9 +44,9 @@ package enum RefusalKind: Int64, SQLCodable, Sendable, Hashable, CaseIterable {
 /// Refusals of one kind that named one domain.
 package struct AccountRefusal: Sendable, Hashable {
     package let kind: RefusalKind
-    /// As the sender named it, which nothing proves; empty for those beyond the twenty of a day.
+    /// As the sender named it, without proof; empty for domains beyond the twenty of a day.
     package let domain: String
-    /// Of the last 7, 30 and 90 days.
+    /// In the last 7, 30 and 90 days.
     package let week: Int
     package let month: Int
     package let quarter: Int
@@ -54,11 +54,11 @@ package struct AccountRefusal: Sendable, Hashable {
     package let lastAt: Int64
 }
 
-/// Refusals gathered by account, day, kind and domain.
+/// Refusals grouped by account, day, kind and domain.
 struct AccountRefusals {
-    /// Distinct domains that are kept of an account and day: a sender can name any number. Those beyond count under none.
+    /// Distinct domains kept for an account and day, because a sender can name any number. Others count without a domain.
     static let maximumDomains = 20
-    /// Days for which they are kept: the page shows as many.
+    /// Days for which they are kept: the page shows the same number.
     static let days: Int64 = 90
 
     private struct Key: Hashable, Comparable {
@@ -87,7 +87,7 @@ struct AccountRefusals {
         }
     }
 
-    /// Adds them to what is there. Every host takes rows in the same order, so that two of them never wait for each other.
+    /// Adds them to the stored counts. Every host locks rows in the same order, so that two hosts never wait for each other.
     func add(to connection: any DatabaseConnection) throws(StoreFailure) {
         for (key, value) in counts.sorted(by: { $0.key < $1.key }) {
             let others: [String] = try connection.values(
@@ -109,19 +109,19 @@ struct AccountRefusals {
 }
 
 extension Store {
-    /// Gathers what is refused, for teams and for users.
+    /// Collects refusals, for teams and for users.
     package func refusalBuffer() -> RejectionBuffer {
         RejectionBuffer { events throws(StoreFailure) in try self.add(refusals: events) }
     }
 
-    /// Writes down what was refused, for teams (`RejectionRepository`) and for users, in one step.
+    /// Stores refusals, for teams (`RejectionRepository`) and for users, in one transaction.
     package func add(refusals events: [RejectionEvent]) throws(StoreFailure) {
         try rejections.add(events) { connection throws(StoreFailure) in try AccountRefusals(events).add(to: connection) }
     }
 }
 
 extension UserExportRepository {
-    /// Deletes refusals that users were told of for 90 days, at most `limit`; how many.
+    /// Deletes refusals older than the 90 days that users see, at most `limit`; returns how many.
     package func deleteRefusals(now: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
         let day = Day.number(now) - AccountRefusals.days
         return try database.write(.relaxed) { connection throws(StoreFailure) in
@@ -133,7 +133,7 @@ extension UserExportRepository {
         }
     }
 
-    /// What was refused for an account, the latest first, at most `limit`.
+    /// The refusals of an account, the latest first, at most `limit`.
     /// - Parameter now: seconds since 1970.
     package func refusals(account: Int64, now: Int64, limit: Int = 20) throws(StoreFailure) -> [AccountRefusal] {
         let today = Day.number(now)

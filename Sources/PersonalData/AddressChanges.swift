@@ -1,5 +1,5 @@
-// What users do with an address of theirs: get another one in its place, and let forwarding switch by itself, on a day or after
-// so many messages.
+// Changes that users make to their addresses: replacing one, and scheduling a switch of forwarding on a day or after a number
+// of messages.
 
 import Accounts
 import Database
@@ -9,8 +9,8 @@ extension AddressRepository {
     /// New addresses of one account in a day.
     private static let newPerDay = 5
 
-    /// Retires the account's address and gives it another one, with forwarding as it is; its team is told the new one. Throws
-    /// `unmet` where the account has none, and `limit` beyond five in 24 hours.
+    /// Retires the account's address and gives it another one, with forwarding unchanged; its team is notified of the new one.
+    /// Throws `unmet` if the account has none, and `limit` beyond five in 24 hours.
     package func replace(account number: Int64, _ change: Change) throws(StoreFailure) -> AddrSpec {
         try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let row = try connection.row(
@@ -37,10 +37,10 @@ extension AddressRepository {
         }
     }
 
-    /// Lets forwarding of the account's address switch by itself, once; nil takes that back.
+    /// Schedules one switch of forwarding for the account's address; nil cancels it.
     /// - Parameters:
     ///   - time: seconds since 1970.
-    ///   - messages: after which forwarding ends, counted from now on; where it is on.
+    ///   - messages: the number of messages from now on after which forwarding ends, if it is on.
     package func switchForwarding(
         account number: Int64, at time: Int64?, after messages: Int? = nil, _ change: Change
     ) throws(StoreFailure) {
@@ -57,7 +57,7 @@ extension AddressRepository {
         }
     }
 
-    /// Switches what is due, the longest due first, at most a hundred at a time.
+    /// Makes the switches that are due, the longest overdue first, at most a hundred at a time.
     /// - Parameter now: seconds since 1970.
     package func switchDue(now: Int64) throws(StoreFailure) {
         let due = try events.database.rows(
@@ -68,13 +68,14 @@ extension AddressRepository {
         for row in due { try switchOver(AddrSpec(row: row), on: !(row["forwarding_on"] as Bool), now: now) }
     }
 
-    /// Ends forwarding where the last message came through that was to. What comes in the same second may still.
-    /// - Parameter accounts: of which messages were counted since this was last asked; nil for all.
+    /// Ends forwarding where the last allowed message was forwarded. Further messages in the same second may still be
+    /// forwarded.
+    /// - Parameter accounts: the accounts whose messages were counted since the last call; nil for all.
     package func endCounted(accounts: [Int64]?, now: Int64) throws(StoreFailure) {
         let isAny: Int64? = try events.database.value("SELECT 1 FROM relay_addresses WHERE ends_at_count IS NOT NULL LIMIT 1")
         guard isAny != nil else { return }
         let all = accounts ?? []
-        // So many at a time that a database takes them in one statement.
+        // As many at a time as fit into one statement.
         for start in stride(from: 0, to: accounts == nil ? 1 : all.count, by: 200) {
             let some = all[min(start, all.count)..<min(start + 200, all.count)]
             let which: SQL =
@@ -93,7 +94,7 @@ extension AddressRepository {
     private func switchOver(_ address: AddrSpec, on isOn: Bool, now: Int64) throws(StoreFailure) {
         do { try setForwarding(address, on: isOn, Change(actor: "serve", now: now)) } catch {
             guard error.isRefusal else { throw error }
-            // Of a team that was removed: nothing is to be switched any more.
+            // The team was removed: nothing needs to be switched.
             try events.database.write(.relaxed) { connection throws(StoreFailure) in
                 try connection.run(
                     """

@@ -1,16 +1,16 @@
-// The list of a user's addresses: what is looked for, in which order, and which part of it one page shows. Pure.
+// The list of a user's addresses: the search, the order, and the part shown on one page. Pure.
 
 import Foundation
 import InternetMessage
 import Support
 
-/// What is to be said of an account in a list.
+/// The state of an account in a list.
 package enum AddressState: String, Sendable, CaseIterable {
-    /// Mail comes.
+    /// Mail is forwarded.
     case on
     /// The user turned forwarding off.
     case off
-    /// Apps have consent, and no relay address.
+    /// Apps have consent, but there is no relay address.
     case open
     /// Its app moved to another team.
     case moved
@@ -20,13 +20,13 @@ package enum AddressState: String, Sendable, CaseIterable {
 
 /// An account in the list.
 package struct AddressListItem: Sendable, Hashable {
-    /// The store's own number.
+    /// The store's number.
     package let account: Int64
     /// The name of the team.
     package let team: String
     package let address: AddrSpec?
     package let state: AddressState
-    /// As the user calls it; empty where they do not.
+    /// The user's own name for it; empty if none.
     package let ownName: String
     package let note: String
     /// Names of the apps that have consent.
@@ -42,20 +42,20 @@ package struct AddressListItem: Sendable, Hashable {
         (self.ownName, self.note, self.apps, self.createdAt) = (ownName, note, apps, createdAt)
     }
 
-    /// What it stands under in the list.
+    /// Its heading in the list.
     package var title: String { ownName.isEmpty ? team : ownName }
 }
 
-/// What a user wants to see of the list.
+/// A user's search in the list.
 package struct AddressListQuery: Sendable, Hashable {
     package enum Order: String, Sendable, CaseIterable {
-        /// As the language sorts, numbers by value.
+        /// In the language's order, numbers by value.
         case name
         /// The newest first.
         case newest
     }
 
-    /// Words, all of which an address has to have somewhere.
+    /// Words; an address matches if it contains all of them.
     package var search: String
     /// Nil for all.
     package var state: AddressState?
@@ -63,7 +63,7 @@ package struct AddressListQuery: Sendable, Hashable {
     /// From 1.
     package var page: Int
 
-    /// Characters of what is looked for; what is beyond is left out.
+    /// The most characters of a search; the rest is ignored.
     package static let maximumSearch = 100
 
     package init(search: String = "", state: AddressState? = nil, order: Order = .name, page: Int = 1) {
@@ -76,20 +76,20 @@ package struct AddressListQuery: Sendable, Hashable {
 
 /// One page of the list.
 package struct AddressListPage: Sendable, Hashable {
-    /// Of one page.
+    /// Items on one page.
     package static let size = 25
 
-    /// Those that mail can come to first, then by state.
+    /// Addresses that can receive mail first, then by state.
     package let items: [AddressListItem]
-    /// How many there are of each state, found by the words that were looked for.
+    /// The number of search results in each state.
     package let counts: [AddressState: Int]
-    /// How many there are of the state that was asked for.
+    /// The number of results in the requested state.
     package let found: Int
-    /// The page that this is: the last one where a later one was asked for.
+    /// The number of this page: the last one if a later one was requested.
     package let page: Int
     package let pages: Int
 
-    /// - Parameter language: RFC 5646, whose order counts.
+    /// - Parameter language: an RFC 5646 tag, which determines the order.
     package init(_ all: [AddressListItem], _ query: AddressListQuery, language: String) {
         let words = Self.folded(query.search).split(separator: " ")
         let matching = words.isEmpty ? all : all.filter { Self.matches($0, words) }
@@ -103,7 +103,7 @@ package struct AddressListPage: Sendable, Hashable {
         items = chosen.ordered(in: range) { Self.precedes($0, $1, query.order, locale) }
     }
 
-    /// Characters of a word that is looked for in the address too: shorter ones are in many, by chance.
+    /// Words of at least this length are searched in the address too: shorter ones match many by chance.
     private static let addressWord = 5
 
     private static func folded(_ text: String) -> String {
@@ -141,13 +141,13 @@ package struct AddressListPage: Sendable, Hashable {
 }
 
 extension Array {
-    /// What is in this range once everything is in order. Only as much is sorted as that takes: to compare names as a language
-    /// does is slow, and one page of ten thousand is wanted.
+    /// The elements in this range of the sorted order. Sorts only as much as needed: comparing names in a language's order is
+    /// slow, and only one page of ten thousand is needed.
     func ordered(in range: Range<Int>, by precedes: (Element, Element) -> Bool) -> [Element] {
         var rest = self
         var wanted = range
         while !wanted.isEmpty, rest.count > 2 * wanted.count + 16 {
-            // The middle one of three, so that what is sorted already is not the worst case.
+            // The median of three, so that sorted input is not the worst case.
             let pivot = [rest[0], rest[rest.count / 2], rest[rest.count - 1]].sorted(by: precedes)[1]
             let before = rest.filter { precedes($0, pivot) }
             if wanted.upperBound <= before.count {

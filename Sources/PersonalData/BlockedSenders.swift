@@ -1,22 +1,22 @@
-// Whom users block, for one of their addresses.
+// The senders that users block, for one of their addresses.
 
 import Accounts
 import Database
 import InternetMessage
 
 extension UserExportRepository {
-    /// Blocked senders of one account.
+    /// The most blocked senders of one account.
     package static var maximumBlocks: Int { 100 }
 
-    /// Whom the user blocks of an account: domains, each with all below it, and addresses, in order.
+    /// The senders that the user blocks for an account: domains, each with all its subdomains, and addresses, in order.
     package func blocks(account: Int64) throws(StoreFailure) -> [String] {
         try database.rows("SELECT value FROM account_blocks WHERE account_id = \(account) ORDER BY value").map {
             row throws(StoreFailure) in try row["value"]
         }
     }
 
-    /// Blocks a domain or address of the account's team. Throws `invalid` for what is neither or not of the team, `limit` beyond
-    /// a hundred, and `notFound` where the account is not the user's.
+    /// Blocks a domain or address of the account's team. Throws `invalid` for other text or another team's sender, `limit`
+    /// beyond a hundred, and `notFound` if the account is not the user's.
     package func block(user id: String, account: Int64, _ text: String, now: Int64) throws(StoreFailure) {
         let value = try Self.blocked(text)
         try database.write(.durable) { connection throws(StoreFailure) in
@@ -40,7 +40,7 @@ extension UserExportRepository {
         }
     }
 
-    /// Takes mail from a blocked domain or address again. Throws `notFound` where the account is not the user's.
+    /// Unblocks a domain or address. Throws `notFound` if the account is not the user's.
     package func unblock(user id: String, account: Int64, _ value: String) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             try requireOwn(connection, user: id, account: account)
@@ -48,7 +48,7 @@ extension UserExportRepository {
         }
     }
 
-    /// A domain or an address as it is stored: lower case, domains in A-labels.
+    /// A domain or an address in stored form: lower case, domains in A-labels.
     private static func blocked(_ text: String) throws(StoreFailure) -> String {
         let text = text.filter { !$0.isWhitespace }.trimmingPrefix("@")
         if let address = try? AddrSpec.typed(String(text)) { return address.folded.wireForm }
@@ -58,7 +58,7 @@ extension UserExportRepository {
         return domain.text
     }
 
-    /// Whether a domain or address is the other one or has it in it.
+    /// Whether a domain or address equals the other one or contains it.
     private static func covers(_ outer: String, _ inner: String) -> Bool {
         guard outer != inner else { return true }
         guard let outer = HostName(outer), let domain = inner.split(separator: "@").last.flatMap({ HostName(String($0)) }) else {

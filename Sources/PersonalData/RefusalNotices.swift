@@ -1,10 +1,10 @@
-// Telling users by mail what was refused on its way to them: of each address the first of a kind, and once a week at most.
+// Notifies users by mail of refused messages: of the first of each kind for each address, and at most once a week.
 
 import Accounts
 import Database
 import InternetMessage
 
-/// What one message tells.
+/// The content of one message.
 package struct RefusalNotice: Sendable {
     package let userID: String
     /// The default inbox, verified.
@@ -15,22 +15,23 @@ package struct RefusalNotice: Sendable {
 }
 
 extension RefusalKind {
-    /// What a user could not know and may want to change: not what they did themselves, and nothing where they can read no mail.
+    /// Kinds that a user could not know and may want to change: not the user's own choices, and nothing while they can read no
+    /// mail.
     static let told: [RefusalKind] = [.limit, .stranger, .unproved, .content]
 }
 
 extension UserExportRepository {
     /// Seconds between two messages to a user.
     private static let pause: Int64 = 7 * 86_400
-    /// Days after which the same is told again.
+    /// Days after which the same kind is reported again.
     private static let memory: Int64 = 90
 
-    /// Whether the user is told by mail.
+    /// Whether the user wants these messages.
     package func wantsRefusals(user id: String) throws(StoreFailure) -> Bool {
         try database.value("SELECT wants_refusals FROM users WHERE handle = \(id)") ?? true
     }
 
-    /// Says whether the user wants to be told by mail.
+    /// Sets whether the user wants these messages.
     package func setWantsRefusals(user id: String, _ isWanted: Bool) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             let user = try connection.userNumber(id)
@@ -38,7 +39,7 @@ extension UserExportRepository {
         }
     }
 
-    /// What a user may be told of now.
+    /// The refusals of which users may be notified now.
     private static func fresh(_ now: Int64) -> SQL {
         let kinds = RefusalKind.told.dropFirst().reduce("\(RefusalKind.told[0])" as SQL) { "\($0), \($1)" }
         return """
@@ -49,7 +50,7 @@ extension UserExportRepository {
             """
     }
 
-    /// Users who may be told now.
+    /// Users who may be notified now.
     private static func ready(_ now: Int64) -> SQL {
         """
         FROM users u JOIN inboxes i ON i.user_id = u.id AND i.is_default = 1 AND i.verified_at IS NOT NULL AND i.suspended_at IS NULL
@@ -57,14 +58,15 @@ extension UserExportRepository {
         """
     }
 
-    /// The users whose messages are due, by the store's numbers, at most `limit`. Looks through all that was refused in a week.
+    /// The users whose messages are due, by the store's numbers, at most `limit`. Reads all refusals of a week.
     /// - Parameter now: seconds since 1970, as in `takeRefusalNotices`.
     package func usersToTell(now: Int64, limit: Int) throws(StoreFailure) -> [Int64] {
         try database.values(
             "SELECT u.id \(Self.ready(now)) AND u.id IN (SELECT a.user_id \(Self.fresh(now))) ORDER BY u.id LIMIT \(limit)")
     }
 
-    /// Takes the messages to users that are due, so that no one else does. A few users at a time: others wait to write.
+    /// Claims the messages due to these users, so that no other host sends them. A few users at a time, because others wait to
+    /// write.
     package func takeRefusalNotices(of users: [Int64], now: Int64) throws(StoreFailure) -> [RefusalNotice] {
         try database.write(.durable) { connection throws(StoreFailure) in
             let users = try connection.rows(for: users) {
@@ -97,10 +99,10 @@ extension UserExportRepository {
         }
     }
 
-    /// Before when what was told is told again (seconds since 1970).
+    /// Kinds reported before this time are reported again (seconds since 1970).
     private static func forgotten(_ now: Int64) -> Int64 { now - memory * 86_400 }
 
-    /// Deletes notes of what was told too long ago to count, at most `limit`; how many.
+    /// Deletes records of reports that are too old to count, at most `limit`; returns how many.
     package func deleteTold(now: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
@@ -111,8 +113,8 @@ extension UserExportRepository {
         }
     }
 
-    /// Gives back a message that could not be handed over: it is due again.
-    /// - Parameter now: as it was taken.
+    /// Gives back a message that could not be submitted: it is due again.
+    /// - Parameter now: the time when it was claimed.
     package func giveBack(_ notice: RefusalNotice, now: Int64) throws(StoreFailure) {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(

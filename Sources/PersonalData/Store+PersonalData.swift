@@ -1,9 +1,9 @@
-// What the store knows of users for themselves.
+// The store's data about users, for the users themselves.
 
 import Accounts
 
 extension Store {
-    /// What users see of themselves.
+    /// Users' own data.
     package var persons: UserExportRepository {
         UserExportRepository(database: database, sealer: sealer, tombstones: tombstones, events: events)
     }

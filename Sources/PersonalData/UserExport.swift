@@ -1,102 +1,101 @@
-// A user as they see themselves.
+// A user's own data.
 
 import Accounts
 import InternetMessage
 
 /// An account as its user sees it.
 package struct UserExportAccount: Sendable, Hashable {
-    /// The store's own number.
+    /// The store's number.
     package let number: Int64
     package let team: Team
-    /// The address that the team has; nil where every one is retired, or the team has none.
+    /// The address that the team has; nil if all are retired, or the team has none.
     package let address: AddrSpec?
     package let isForwardingOn: Bool
-    /// When that switches by itself, seconds since 1970; nil for never.
+    /// When forwarding switches, seconds since 1970; nil for never.
     package let switchesAt: Int64?
-    /// After how many messages more it is turned off; nil for never.
+    /// After how many more messages forwarding ends; nil for never.
     package let messagesLeft: Int?
-    /// Of the account, seconds since 1970.
+    /// When the account was created, seconds since 1970.
     package let createdAt: Int64
-    /// The inbox that its mail goes to; nil where there is none.
+    /// The inbox that its mail goes to; nil if there is none.
     package let inboxNumber: Int64?
-    /// Whether that inbox was chosen for this account, and not the default.
+    /// Whether that inbox was chosen for this account, instead of the default.
     package let hasOwnInbox: Bool
     /// Which address of the user the team was given.
     package let emailKind: EmailKind
     /// Whether the team was given the user's name.
     package let sharesName: Bool
-    /// The last day (days since 1970) on which a forward held an inbox of the user's; nil where none did, as far back as counts
-    /// are kept.
+    /// The last day (days since 1970) on which a forward contained an inbox of the user; nil if none did while counts are kept.
     package let inboxWrittenDay: Int64?
-    /// The last day (days since 1970) on which a message came through; nil where none did, as far back as counts are kept.
+    /// The last day (days since 1970) on which a message was relayed; nil if none was while counts are kept.
     package let lastUsedDay: Int64?
     package let notes: AccountNotes
     /// The oldest first.
     package let consents: [UserExportConsent]
-    /// Where the last consents went with their apps; nil where some are left, or none went.
+    /// Where the last consents moved with their apps; nil if some remain, or none moved.
     package let move: UserExportMove?
-    /// Messages relayed since the day asked for.
+    /// Messages relayed since the requested day.
     package let recent: DailyUsage
-    /// Messages relayed, as far back as counts are kept.
+    /// Messages relayed while counts are kept.
     package let total: DailyUsage
 
-    /// The last day on which the team wrote an inbox that it was not given.
+    /// The last day on which the team wrote an inbox that it had not been given.
     package var probingDay: Int64? { emailKind == .real ? nil : inboxWrittenDay }
 
-    /// As the user calls it, otherwise as the team calls itself.
+    /// The user's own name for it, otherwise the team's name.
     package var title: String { notes.name.isEmpty ? team.name : notes.name }
 
-    /// Whether some app may use it.
+    /// Whether any app may use it.
     package var hasConsent: Bool { consents.contains(where: \.isLive) }
 
-    /// Whether mail can come at all.
+    /// Whether it can receive mail.
     package var isActive: Bool { address != nil && hasConsent }
 }
 
-/// An app that went to another team, and the user's consent with it.
+/// An app that moved to another team, with the user's consent.
 package struct UserExportMove: Sendable, Hashable {
-    /// The new team, by its name.
+    /// The name of the new team.
     package let team: String
-    /// The user's account with it, by the store's own number.
+    /// The user's account with the new team, by the store's number.
     package let account: Int64
-    /// Any app that went; nil for mail alone.
+    /// Any app that moved; nil for mail only.
     package let app: UserExportApp?
     /// Seconds since 1970.
     package let movedAt: Int64
-    /// Until when the old address takes the new team's mail, seconds since 1970.
+    /// Until when the old address accepts the new team's mail, seconds since 1970.
     package let endsAt: Int64
 }
 
 /// An app as its users see it.
 package struct UserExportApp: Sendable, Hashable {
     package let clientID: String
-    /// As the operator calls it for people; nil where they do not.
+    /// The operator's display name for it; nil if none.
     package let name: String?
     package let hasIcon: Bool
 
-    /// For people.
+    /// The name shown to people.
     package var title: String { name ?? clientID }
 }
 
 /// A consent as its user sees it.
 package struct UserExportConsent: Sendable, Hashable {
     package let group: AppGroup
-    /// Every app that it covers.
+    /// All apps that it covers.
     package let apps: [UserExportApp]
     package let isLive: Bool
     package let firstAuthorizedAt: Int64
     package let lastAuthorizedAt: Int64
 
-    /// The app that stands for the others; nil for mail alone.
+    /// The app that represents the others; nil for mail only.
     package var title: String? { primary?.title ?? group.primaryClientID }
 
-    /// The client_id of the app whose icon stands for the others; nil where it has none.
+    /// The client_id of the app whose icon represents the others; nil if it has none.
     package var icon: String? { primary.flatMap { $0.hasIcon ? $0.clientID : nil } }
 
     private var primary: UserExportApp? { apps.first { $0.clientID == group.primaryClientID } ?? apps.first }
 }
 
-/// One section of what is stored about a user: rows of named values.
+/// One section of the stored data about a user: rows of named values.
 package struct UserExportRecords: Sendable {
     package enum Value: Sendable, Hashable {
         case null
@@ -108,7 +107,7 @@ package struct UserExportRecords: Sendable {
         /// Days since 1970.
         case day(Int64)
         case words([String])
-        /// JSON that is stored as such.
+        /// Stored JSON.
         case json(String)
     }
 

@@ -1,19 +1,19 @@
-// What users may see of themselves: their accounts for the page, and everything that is stored for their download.
+// Users' own data: their accounts for the page, and all stored data for their download.
 
 import Accounts
 import Database
 import InternetMessage
 
-/// Reads for the page of one's own.
+/// Reads data for the user's own page.
 package struct UserExportRepository: Sendable {
     let database: any Database
     let sealer: Sealer
     let tombstones: TombstoneRepository
     let events: AccountEvents
 
-    /// The user's accounts by the name of the team; those where mail can come, first.
+    /// The user's accounts by the name of the team; those that can receive mail come first.
     /// - Parameters:
-    ///   - numbers: which ones, by the store's own numbers; nil for all.
+    ///   - numbers: which accounts, by the store's numbers; nil for all.
     ///   - day: days since 1970, from which `recent` counts.
     ///   - now: seconds since 1970.
     package func accounts(
@@ -64,7 +64,7 @@ package struct UserExportRepository: Sendable {
         }
     }
 
-    /// Whether the user chose the inbox for some account that mail can come to.
+    /// Whether the user chose the inbox for any account that can receive mail.
     package func isChosen(user id: String, inbox number: Int64) throws(StoreFailure) -> Bool {
         try database.read { connection throws(StoreFailure) in
             let account: Int64? = try connection.value(
@@ -101,7 +101,7 @@ package struct UserExportRepository: Sendable {
         }
     }
 
-    /// Where its app went, as long as the old address takes mail.
+    /// Where its app moved, while the old address accepts mail.
     private func move(_ connection: any DatabaseConnection, account: Int64, now: Int64) throws(StoreFailure) -> UserExportMove? {
         try connection.row(
             """
@@ -132,8 +132,8 @@ package struct UserExportRepository: Sendable {
         return try DailyUsage(forwarded: row?["forwarded"] ?? 0, replied: row?["replied"] ?? 0)
     }
 
-    /// Everything that is stored about a user, section by section. Keyed hashes, of which no one can read anything, are told by
-    /// what they are for and when they go. Consistent: from one snapshot.
+    /// All stored data about a user, section by section. Keyed hashes, which no one can read, are described by their purpose
+    /// and deletion time. Consistent: from one snapshot.
     package func records(user id: String, now: Int64) throws(StoreFailure) -> [UserExportRecords] {
         let earlier = try tombstones.tombstones(user: id, now: now).map { tombstone in
             [
@@ -197,7 +197,7 @@ package struct UserExportRepository: Sendable {
 }
 
 extension RefusalKind {
-    /// For people.
+    /// Name in the download.
     fileprivate var name: String {
         switch self {
         case .forwardingOff: "forwarding_off"
@@ -213,7 +213,7 @@ extension RefusalKind {
 }
 
 extension CounterKind {
-    /// For people.
+    /// Name in the download.
     fileprivate var name: String {
         switch self {
         case .forwarded: "messages_to_you"

@@ -1,8 +1,8 @@
-// What the download is made of, for whoever reads it by a program.
+// The structure of the download, for programs that read it.
 
-/// A section of the download and what its rows have.
+/// A section of the download, and the fields of its rows.
 package struct UserExportShape: Sendable {
-    /// How a value is written.
+    /// The format of a value.
     package enum Kind: Sendable, Hashable {
         case integer, text, flag
         /// RFC 3339.

@@ -1,11 +1,11 @@
-// What of each table belongs to a user: the list that their download is made from. A new table with something about users joins
-// it.
+// The data in each table that belongs to a user, from which their download is made. A new table with user data must be added
+// here.
 
 import Database
 
 /// One section of the download.
 struct UserExportSection: Sendable {
-    /// How a column reads.
+    /// The format of a column.
     enum Kind: Sendable {
         case integer, text, flag, time, day, words, json, counter, refusal
         /// In columns `name_key` and `name_sealed`.
@@ -13,16 +13,16 @@ struct UserExportSection: Sendable {
         case passkeyName
         /// In columns `name_key`, `name_sealed` and so on, with `account_id`.
         case accountName, accountNote
-        /// In columns `address_key` and `address_sealed`; that of a correspondent with `token`.
+        /// In columns `address_key` and `address_sealed`; for a correspondent also `token`.
         case inbox, correspondent
     }
 
     package let name: String
     let fields: [(name: String, kind: Kind, column: SQL)]
-    /// Its columns are named as the fields are.
+    /// Its columns have the names of the fields.
     let sql: SQL
 
-    /// - Parameter rows: `FROM` and what follows it.
+    /// - Parameter rows: `FROM` and the rest of the query.
     private init(_ name: String, _ fields: [(name: String, kind: Kind, column: SQL)], _ rows: SQL) {
         (self.name, self.fields) = (name, fields)
         let columns = fields.map { field -> SQL in
@@ -34,7 +34,7 @@ struct UserExportSection: Sendable {
         sql = "SELECT \(columns.dropFirst().reduce(columns[0]) { "\($0), \($1)" }) \(rows)"
     }
 
-    /// All of the user with this number and identifier.
+    /// All sections of the user with this number and identifier.
     static func all(user: Int64, id: String) -> [UserExportSection] {
         let ofUser: SQL = """
             JOIN accounts a ON a.id = x.account_id JOIN teams b ON b.id = a.team_id AND b.removed_at IS NULL
@@ -211,7 +211,7 @@ struct UserExportSection: Sendable {
                     ("ended_at", .time, "x.ended_at"),
                 ],
                 "FROM outbox x \(ofUser) ORDER BY x.id"),
-            // Streams that a team has of changes, and that leave this account out.
+            // Event streams of teams that exclude this account.
             UserExportSection(
                 "stream_exclusions", [("account", .integer, "x.account_id"), ("app", .text, "e.audience")],
                 "FROM stream_exclusions x JOIN event_endpoints e ON e.id = x.endpoint_id \(ofUser) ORDER BY x.account_id, x.endpoint_id"

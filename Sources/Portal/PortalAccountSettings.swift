@@ -1,4 +1,4 @@
-// What users set for one address: forwarding, a name and a note of their own, and the inbox.
+// Settings of one address: forwarding, the user's name and note for it, and the inbox.
 
 import Accounts
 import Database
@@ -13,12 +13,12 @@ extension PortalPage {
             throw PortalRefusal.notFound
         }
         try await pool.run { _ = try store.addresses.setForwarding(address, on: state == "on", Self.change(session, now())) }
-        // Back to where the button was.
+        // Back to the page with the button.
         let list = Self.listPath(request.form["back"]).map { "\($0)#address-\(account.number)" }
         return request.redirect(list ?? "/me/addresses/\(account.number)", told: state, of: account.number)
     }
 
-    /// Forwarding switches by itself on a day or after so many messages, or no longer does where neither is given.
+    /// Schedules a switch of forwarding on a day or after a number of messages; cancels it if neither is given.
     func scheduleSwitch(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let account = try await account(request, session)
         guard account.isActive else { throw PortalRefusal.notFound }
@@ -52,7 +52,7 @@ extension PortalPage {
             title: request.language.text("Replace this address?"), current: .addresses)
     }
 
-    /// Another address in place of one that is known to too many.
+    /// Replaces an address that too many people know.
     func replace(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let account = try await account(request, session)
         guard account.isActive else { throw PortalRefusal.notFound }
@@ -62,7 +62,7 @@ extension PortalPage {
         return request.redirect("/me/addresses/\(account.number)", told: "replaced", of: account.number)
     }
 
-    /// A name and a note, for the user alone.
+    /// A name and a note that only the user sees.
     func setNotes(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let account = try await account(request, session)
         do {
@@ -77,7 +77,7 @@ extension PortalPage {
         return request.redirect("/me/addresses/\(account.number)", told: "noted", of: account.number)
     }
 
-    /// Mail to this address goes to an inbox of its own, or to the one that all mail goes to. Where it went so far is told.
+    /// Directs mail for this address to a separate inbox, or to the default one. The inbox used so far is notified.
     func chooseInbox(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let account = try await account(request, session)
         let chosen = request.form["inbox"] ?? ""
@@ -98,7 +98,7 @@ extension PortalPage {
         return request.redirect("/me/addresses/\(account.number)", told: "led", of: account.number)
     }
 
-    /// The inboxes that an address may have; empty where there is nothing to choose.
+    /// The inboxes that can be chosen for an address; empty if there is no choice.
     func choices(of account: UserExportAccount, _ inboxes: [Inbox]) -> [String: Any] {
         let possible = inboxes.filter { $0.isVerified && !$0.isReplyOnly }
         guard account.isActive, account.emailKind != .real, possible.count > 1 else { return ["has_choice": false] }

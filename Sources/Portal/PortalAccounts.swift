@@ -1,4 +1,4 @@
-// Relay addresses on the page: what came through, forwarding, apps, and writing to a team first.
+// Relay addresses on the page: messages received, forwarding, apps, and writing to a team first.
 
 import Accounts
 import SignIn
@@ -8,20 +8,20 @@ import InternetMessage
 import PersonalData
 import RelayCore
 
-/// The forms of an address's page that can say what is wrong with what was entered.
+/// The forms on an address's page that can report an error in the input.
 enum AccountForm { case notes, day, write, block }
 
 extension PortalPage {
-    /// Days that "lately" stands for.
+    /// The days that count as "lately".
     static let recentDays: Int64 = 30
 
-    /// The account of the path, where it is the user's own.
+    /// The account in the path, if it belongs to the user.
     func account(_ request: PortalRequest, _ session: PageSession) async throws -> UserExportAccount {
         guard let account = try await accounts(session, [request.number("account")]).first else { throw PortalRefusal.notFound }
         return account
     }
 
-    /// What is shown of these accounts of the user.
+    /// The data shown for these accounts of the user.
     func accounts(_ session: PageSession, _ numbers: [Int64]) async throws -> [UserExportAccount] {
         let time = now()
         return try await pool.run {
@@ -67,7 +67,7 @@ extension PortalPage {
         return values
     }
 
-    /// What the team was given of the user. It does not forget it where the user stops.
+    /// The user data that the team was given. The team keeps it even after the user stops.
     private func knowledge(
         _ account: UserExportAccount, inboxes: [Inbox], userName: String?, _ words: PortalText
     ) -> [String: Any] {
@@ -75,7 +75,7 @@ extension PortalPage {
         guard !account.consents.isEmpty else { return [:] }
         var known: [String] = []
         if account.emailKind == .real {
-            // The one that was shared, which may be gone by now; never a later default.
+            // The inbox that was shared, which may be gone now; never a later default.
             let inbox = inboxes.first { account.hasOwnInbox && $0.number == account.inboxNumber && $0.isVerified }
             known.append(
                 inbox.map { language.text("your own address ({address})", ["address": PortalText.address($0.address)]) }
@@ -193,7 +193,7 @@ extension PortalPage {
 
     // MARK: Writing first
 
-    /// The address under which the user reaches someone of the team, before that one has written.
+    /// The address at which the user reaches a person of the team who has not written yet.
     func writeFirst(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let account = try await account(request, session)
         let typed = (request.form["correspondent"] ?? "").trimmingCharacters(in: .whitespaces)
@@ -239,6 +239,6 @@ extension PortalPage {
             written: (correspondent.wireForm, AddrSpec(localPart: token.localPart, domain: relayAddress.domain).wireForm))
     }
 
-    /// Who changes something on the page.
+    /// Attributes a change on the page to the user, for the audit.
     static func change(_ session: PageSession, _ now: Int64) -> Change { Change(actor: "user:\(session.userID)", now: now) }
 }

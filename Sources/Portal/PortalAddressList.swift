@@ -1,4 +1,4 @@
-// The list of relay addresses: what the user looked for, page by page.
+// The list of relay addresses: search results, page by page.
 
 import Accounts
 import Hummingbird
@@ -7,7 +7,7 @@ import SignIn
 import Support
 
 extension PortalPage {
-    /// Beyond so many addresses one has to look for one.
+    /// The search appears beyond this many addresses.
     private static let searchedFrom = 8
 
     func overview(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
@@ -37,7 +37,7 @@ extension PortalPage {
         if total > Self.searchedFrom || query != AddressListQuery() { values["tools"] = Self.tools(page, query, request.words) }
         values["pages"] = Self.pages(page, query, request.words)
         values["back"] = Self.path(query)
-        // It may be gone from this page by what was done to it.
+        // The action may have removed it from this page.
         var told = accounts[request.toldOf ?? 0]?.title
         if told == nil, let number = request.toldOf { told = try await self.accounts(session, [number]).first?.title }
         return try request.html(
@@ -45,12 +45,12 @@ extension PortalPage {
             notice: notice(request, told), hasScript: true)
     }
 
-    /// What stands under one heading.
+    /// The states listed under each heading.
     private static let sections: [(list: String, states: Set<AddressState>)] = [
         ("active", [.on, .off]), ("open", [.open]), ("moved", [.moved]), ("ended", [.ended]),
     ]
 
-    // MARK: What is looked for
+    // MARK: The search
 
     private static func query(_ request: PortalRequest) -> AddressListQuery {
         AddressListQuery(
@@ -59,7 +59,7 @@ extension PortalPage {
             page: request.query("page").flatMap(Int.init) ?? 1)
     }
 
-    /// Where this is shown.
+    /// The path of this list.
     static func path(_ query: AddressListQuery) -> String {
         var pairs: [(name: String, value: String)] = []
         if !query.search.isEmpty { pairs.append(("search", query.search)) }
@@ -69,7 +69,7 @@ extension PortalPage {
         return pairs.isEmpty ? "/me" : "/me?\(FormEncoding.encode(pairs))"
     }
 
-    /// The same from the hidden field of a form: only what this page could have written leads anywhere.
+    /// The same from the hidden field of a form: accepts only paths that this page could have written.
     static func listPath(_ text: String?) -> String? {
         guard let text, text == "/me" || text.hasPrefix("/me?"), text.utf8.count <= 2_000,
             let pairs = FormEncoding.pairs(Array(text.dropFirst("/me?".count).utf8), maximum: 4)
@@ -101,7 +101,7 @@ extension PortalPage {
         return values
     }
 
-    /// Links to the pages beside this one; empty where there is only one.
+    /// Links to the neighbouring pages; empty if there is only one page.
     private static func pages(_ page: AddressListPage, _ query: AddressListQuery, _ words: PortalText) -> [[String: Any]] {
         guard page.pages > 1 else { return [] }
         var values: [String: Any] = ["page": words.number(page.page), "pages": words.number(page.pages)]
@@ -113,8 +113,8 @@ extension PortalPage {
         return [values]
     }
 
-    /// What was done just now.
-    /// - Parameter title: of the address that it was done to.
+    /// What was just done.
+    /// - Parameter title: the title of the address concerned.
     func notice(_ request: PortalRequest, _ title: String?) -> String? {
         let text: String? =
             switch request.told {

@@ -1,4 +1,4 @@
-// What was asked of the user beyond signing in, and why, in plain words; they may object.
+// Extra checks that the user had to pass, and why, in plain words; the user may object.
 
 import Accounts
 import Hummingbird
@@ -14,7 +14,7 @@ extension PortalPage {
         return request.redirect("/me/addresses/\(account.number)#checks", told: "objected", of: account.number)
     }
 
-    /// What the account's page says of them.
+    /// The checks as shown on the account's page.
     func checks(of account: UserExportAccount, _ words: PortalText) async throws -> [String: Any] {
         let checks = try await pool.run { try store.persons.checks(account: account.number) }
         let language = words.language
@@ -26,7 +26,7 @@ extension PortalPage {
                 "end": Self.end(check.end, language),
             ]
             let reasons = check.reasons.map { Self.reason($0, language) }
-            // Several codes may say the same.
+            // Several codes may have the same text.
             item["why"] = reasons.enumerated().filter { !reasons[..<$0.offset].contains($0.element) }.map(\.element)
             item["objected"] = check.objectedAt.map(words.date)
             return item
@@ -60,7 +60,7 @@ extension PortalPage {
         }
     }
 
-    /// The codes of the policy that comes with Postern, and the evaluator's own; others are the operator's.
+    /// The codes of Postern's default policy, and the evaluator's own; others belong to the operator.
     private static func reason(_ code: String, _ language: Catalogue) -> String {
         switch code {
         case "CONSENT_REVOKED": language.text("You had stopped using the app and came back.")

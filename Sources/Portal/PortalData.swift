@@ -1,4 +1,4 @@
-// What is stored about oneself, to be rid of: at once, or on a day until which it can be kept.
+// The user's stored data and its deletion: at once, or on a later day until which it can be cancelled.
 
 import Accounts
 import SignIn
@@ -6,7 +6,7 @@ import HTTP
 import Hummingbird
 
 extension PortalPage {
-    /// Asks again, by mail: a session that someone found open is not enough.
+    /// Asks for confirmation by mail: access to an open session is not enough.
     func sendDeletionLink(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         guard let browser = request.browser else { throw PortalRefusal.foreign }
         let link = try await pool.run {
@@ -53,16 +53,16 @@ extension PortalPage {
             cookies: [PortalCookies.session, PortalCookies.browser, PortalCookies.known].map(cookies.remove))
     }
 
-    /// When what is asked to be deleted now is; nil for at once.
+    /// When a deletion requested now is due; nil for at once.
     private var deletionTime: Int64? { deletionDays == 0 ? nil : now() + Int64(deletionDays) * 86_400 }
 
-    /// Takes the deletion back that was to come.
+    /// Cancels the scheduled deletion.
     func keepEverything(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         try await pool.run { try store.users.planDeletion(session.userID, at: nil, Self.change(session, now())) }
         return request.redirect("/me/data", told: "kept")
     }
 
-    /// What was done just now.
+    /// What was just done.
     func showData(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let notice: String? =
             switch request.told {

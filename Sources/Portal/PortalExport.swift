@@ -1,4 +1,4 @@
-// The download of everything that is stored about oneself: as JSON, its schema, and a page to read.
+// The download of all data stored about the user: as JSON, its schema, and a page to read.
 
 import Accounts
 import Foundation
@@ -27,7 +27,7 @@ extension PortalPage {
         return Response(type: "application/json", headers: headers, body: ByteBuffer(string: text))
     }
 
-    /// The same to read: the newest rows of each section, under the names that the file has.
+    /// The same as a page: the newest rows of each section, with the names used in the file.
     func readData(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let time = now()
         let records = try await pool.run { try store.persons.records(user: session.userID, now: time) }
@@ -53,9 +53,9 @@ extension PortalPage {
     }
 }
 
-/// Sections in a fixed order, members in theirs, two spaces a level, so that people can read the file too.
+/// Sections and members in a fixed order, indented by two spaces per level, so that people can read the file too.
 enum PortalExport {
-    /// Rows of a section that the page shows.
+    /// The most rows of a section that the page shows.
     static let shownRows = 20
 
     static func text(_ records: [UserExportRecords], service: String, schema: String, at time: Int64) -> String {
@@ -123,7 +123,7 @@ enum PortalExport {
         return words.prefix(1).uppercased() + words.dropFirst()
     }
 
-    /// A value for people; nil for none.
+    /// A value in readable form; nil for none.
     static func read(_ value: UserExportRecords.Value, _ words: PortalText) -> String? {
         switch value {
         case .null: nil
@@ -145,7 +145,7 @@ enum PortalExport {
         case .time(let seconds): string(timestamp(seconds))
         case .day(let day): string(String(timestamp(day.multipliedReportingOverflow(by: 86_400).partialValue).prefix(10)))
         case .words(let words): "[" + words.map(string).joined(separator: ", ") + "]"
-        // As it is stored, where it is JSON; as text where it is not, so that the whole stays JSON.
+        // Unchanged if it is JSON, otherwise as text, so that the whole stays JSON.
         case .json(let text):
             (try? JSONSerialization.jsonObject(with: Data(text.utf8), options: [.fragmentsAllowed])) == nil ? string(text) : text
         }

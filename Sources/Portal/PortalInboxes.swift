@@ -1,4 +1,4 @@
-// Inboxes on the page: another one, verified again; which one mail goes to.
+// Inboxes on the page: adding one, verifying it again, and choosing where mail goes.
 
 import Database
 import Accounts
@@ -64,7 +64,7 @@ extension PortalPage {
         }
     }
 
-    /// Adds an inbox and writes to it. Whether someone else has it is no one's business here.
+    /// Adds an inbox and sends a message to it. The response does not reveal whether another user has it.
     func addInbox(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let typed = (request.form["email"] ?? "").trimmingCharacters(in: .whitespaces)
         guard let address = try? AddrSpec.typed(typed) else {
@@ -133,7 +133,7 @@ extension PortalPage {
         }
     }
 
-    /// Mail goes to another inbox from now on; the one that it went to is told, in case someone else did this.
+    /// Makes another inbox the default; the old one is notified, in case someone else did this.
     func makeDefault(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let number = try request.number("inbox")
         let change = Self.change(session, now())
@@ -141,7 +141,7 @@ extension PortalPage {
             let old = try store.inboxes.inboxes(user: session.userID).first { $0.isDefault && $0.isVerified }
             try store.inboxes.makeDefault(user: session.userID, .number(number), change)
             guard let old, old.number != number else { return nil as (inbox: Inbox, staysFor: Bool)? }
-            // Where the user chose it for an address, it stays.
+            // Addresses for which the user chose the old inbox keep it.
             return (old, try store.persons.isChosen(user: session.userID, inbox: old.number))
         }
         if let old {
@@ -163,7 +163,7 @@ extension PortalPage {
             guard !(inbox.isDefault && inbox.isVerified) else {
                 throw StoreFailure.refused(.unmet, "mail goes to this inbox: choose another inbox for your mail first")
             }
-            // It ends this very session: not by the first button.
+            // This ends the current session, so the first button is not enough.
             guard number != session.inboxNumber || isSure else { return false }
             try store.inboxes.remove(user: session.userID, .number(number), change)
             return true

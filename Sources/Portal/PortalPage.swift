@@ -1,4 +1,4 @@
-// The page of one's own: what its routes are made of, and which there are.
+// The user's own page: its routes and their dependencies.
 
 import Accounts
 import SignIn
@@ -12,11 +12,11 @@ import MailCrypto
 import RelayCore
 import WebAuthn
 
-/// `/me`: server-rendered, behind a code or a link that is mailed to the user's inbox, or a passkey, which alone needs a script.
+/// `/me`: server-rendered, for users who sign in by a mailed code or link, or by a passkey; only passkeys need a script.
 package struct PortalPage: RouteModule {
     let store: Store
     let mailer: InboxMailer
-    /// Writes mail off the path of the request.
+    /// Sends mail outside of the request.
     let queue: MailQueue
     let tokens: @Sendable () -> TokenMint
     let pool: BlockingPool
@@ -26,34 +26,34 @@ package struct PortalPage: RouteModule {
     let views: PortalViews
     var languages: Languages { mailer.languages }
     let signUp: SignUpRules
-    /// Days in which whoever asked that everything be deleted may think better of it; 0 for none.
+    /// Days for which a requested deletion can be cancelled; 0 for none.
     let deletionDays: Int
     let cookies: PortalCookies
-    /// As a browser writes it into Origin.
+    /// As a browser writes it into the Origin field.
     let origin: String
-    /// Answers apps that ask for a sign-in; nil where another page does.
+    /// Answers apps that request a sign-in; nil if another page does.
     let provider: SheetProvider?
-    /// The operator's own OpenID provider; nil where users sign in here alone.
+    /// The operator's own OpenID provider; nil if users sign in only here.
     let upstream: UpstreamProvider?
-    /// For passkeys; nil where the page has no name.
+    /// For passkeys; nil if the page's address has no host name.
     let relyingParty: RelyingParty?
-    /// Of makers of devices whose word for a new passkey counts; none: they are not asked.
+    /// Certificates of makers that can attest a new passkey's device; if empty, no attestation is requested.
     let passkeyRoots: [Certificate]
 
-    /// Sign-in forms of one client network: for a household that mistypes, and no more than that for who pesters.
+    /// Limit of sign-in forms for one client network: enough for a household with typing errors, too little for abuse.
     let clients = RateLimiter(perSecond: 1.0 / 30, burst: 10)
-    /// Codes typed by one client network; each is good for few tries.
+    /// Limit of codes entered from one client network; each code allows few tries.
     let codes = RateLimiter(perSecond: 1.0 / 10, burst: 20)
-    /// Trips to the operator's own provider of one client network: many people may sit behind it.
+    /// Limit of visits to the operator's own provider for one client network, which may have many people.
     let trips = RateLimiter(perSecond: 2, burst: 60)
-    /// Whose word on where a form comes from is taken.
+    /// The proxies whose client addresses are trusted.
     let proxies: TrustedProxies
     let monotonic: @Sendable () -> Double
 
-    /// Octets of a form: an address and a token, and what an app asked for.
+    /// The most octets of a form: an address, a token, and an app's request.
     static let formLimit = 81_920
 
-    /// Nil where users have no way to the HTTP service. Throws where a template does not parse, which no test would let through.
+    /// Nil if users cannot reach the HTTP service. Throws if a template does not parse, which tests prevent.
     package init?(
         store: Store, mailer: InboxMailer, queue: MailQueue, tokens: @escaping @Sendable () -> TokenMint, pool: BlockingPool,
         now: @escaping @Sendable () -> Int64, monotonic: @escaping @Sendable () -> Double = APIClock.uptime,
@@ -91,7 +91,7 @@ package struct PortalPage: RouteModule {
             PortalExport.schema(service: mailer.settings.service).utf8, lasts: false)
         asset(routes, "/me/page.js", "text/javascript; charset=utf-8", PortalStyle.script.utf8)
 
-        // Anyone who comes.
+        // Open to everyone.
         open(routes, .get, "/me/icons/{client_id}") { try await icon($0.context) }
         open(routes, .get, "/") { $0.redirect("/me") }
         open(routes, .get, "/me/sign-in") { try await askForAddress($0) }
@@ -108,7 +108,7 @@ package struct PortalPage: RouteModule {
         addSheetRoutes(to: routes)
         addUpstreamRoutes(to: routes)
 
-        // Anyone who is signed in.
+        // For signed-in users.
         signedIn(routes, .get, "/me") { try await overview($0, $1) }
         signedIn(routes, .post, "/me/sign-out") { try await signOut($0, $1) }
         signedIn(routes, .get, "/me/addresses/{account}") { try await showAccount($0, $1) }
@@ -149,7 +149,7 @@ package struct PortalPage: RouteModule {
         signedIn(routes, .post, "/me/delete/{token}") { try await delete($0, $1) }
     }
 
-    /// For whoever went to an address by hand or followed an old link: paths of programs keep their problems.
+    /// For people who typed an address or followed an old link; paths for programs keep their problems.
     package func page(for problem: Problem, _ request: Request, _ context: APIContext) -> Response? {
         let path = request.uri.path
         let isPage = path == "/me" || path.hasPrefix("/me/")
@@ -161,7 +161,7 @@ package struct PortalPage: RouteModule {
         return response
     }
 
-    /// - Parameter lasts: it is linked with its version, so that it is never requested again.
+    /// - Parameter lasts: whether links include its version, so that it can be cached for ever.
     private func asset(
         _ routes: Routes, _ path: RouterPath, _ type: String, _ octets: some Sequence<UInt8> & Sendable, lasts: Bool = true
     ) {
@@ -172,7 +172,7 @@ package struct PortalPage: RouteModule {
         }
     }
 
-    /// The icon of an app: whoever can name the app may see it.
+    /// The icon of an app: anyone who can name the app may see it.
     private func icon(_ context: APIContext) async throws -> Response {
         let clientID = context.parameters.get("client_id") ?? ""
         guard let png = try await pool.run({ try store.apps.icon(clientID: clientID) }) else { throw PortalRefusal.notFound }
@@ -181,7 +181,7 @@ package struct PortalPage: RouteModule {
         return Response(type: "image/png", headers: headers, body: ByteBuffer(bytes: png))
     }
 
-    /// A route for anyone who comes. Errors become pages.
+    /// A route open to everyone. Errors become pages.
     func open(
         _ routes: Routes, _ method: HTTPRequest.Method, _ path: RouterPath,
         _ handler: @escaping @Sendable (PortalRequest) async throws -> Response
@@ -198,7 +198,7 @@ package struct PortalPage: RouteModule {
         }
     }
 
-    /// A route for anyone who is signed in; others are led to the door. What changes something needs the token of its form.
+    /// A route for signed-in users; others are sent to the sign-in page. Changes need the token of their form.
     private func signedIn(
         _ routes: Routes, _ method: HTTPRequest.Method, _ path: RouterPath,
         _ handler: @escaping @Sendable (PortalRequest, PageSession) async throws -> Response
@@ -218,13 +218,13 @@ package struct PortalPage: RouteModule {
         }
     }
 
-    /// Who is signed in.
+    /// The session of the signed-in user.
     func session(_ request: PortalRequest) async throws -> PageSession? {
         guard let token = request.sessionToken else { return nil }
         return try await pool.run { try store.page.session(token, now: now()) }
     }
 
-    /// Tells a user by mail, at the inbox that mail goes to. Nothing happens where there is none.
+    /// Notifies a user by mail, at the default inbox. Does nothing if there is none.
     func tell(
         _ user: String, _ kind: NoticeKind, in language: Catalogue,
         _ complete: @escaping @Sendable (inout NoticeValues) -> Void = { _ in }
@@ -236,8 +236,8 @@ package struct PortalPage: RouteModule {
         }
     }
 
-    /// Hands mail over off the path of the request; false where too much waits.
-    /// - Parameter warning: what is logged where it could not be sent.
+    /// Queues mail outside of the request; returns false if too much is waiting.
+    /// - Parameter warning: the log message if the mail could not be sent.
     func sendLater(_ warning: Logger.Message, _ send: @escaping @Sendable () throws -> Void) -> Bool {
         queue.add { [logger] in
             do { try send() } catch { logger.warning(warning, metadata: ["detail": "\(error)"]) }

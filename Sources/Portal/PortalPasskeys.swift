@@ -1,4 +1,4 @@
-// Passkeys on the page: signing in with one, adding one, and the sessions of a user.
+// Passkeys on the page: sign-in, adding one, and the sessions of a user.
 
 import Accounts
 import Database
@@ -10,7 +10,7 @@ import Support
 import WebAuthn
 
 extension PortalPage {
-    /// Who the page is for authenticators; nil where its address has no name, as browsers then make no passkeys.
+    /// The page as a relying party; nil if its address has no host name, because browsers then make no passkeys.
     static func relyingParty(url: String) -> RelyingParty? {
         guard let start = url.firstRange(of: "://")?.upperBound else { return nil }
         let host = url[start...].prefix { $0 != ":" && $0 != "/" }
@@ -18,7 +18,7 @@ extension PortalPage {
         return RelyingParty(id: String(host), client: ExpectedClient(origins: [url]), requiresUserVerification: true)
     }
 
-    /// What the script needs of a form, beside what belongs to the form.
+    /// The values that the script needs in addition to the form.
     func passkeyValues(_ ceremony: Ceremony, browser: String) throws -> [String: Any]? {
         guard let relyingParty else { return nil }
         let challenge = try store.passkeys.challenge(ceremony, browser: browser, now: now())
@@ -32,7 +32,7 @@ extension PortalPage {
 
     // MARK: Signing in
 
-    /// One answer to whatever does not sign in; why, is for the operator alone.
+    /// One response to every failed sign-in; only the operator learns the reason.
     func signInByPasskey(_ request: PortalRequest) async throws -> Response {
         try requireOwnSignIn()
         guard let browser = request.browser, let relyingParty else { return request.redirect(request.step("/me/sign-in")) }
@@ -58,7 +58,7 @@ extension PortalPage {
         }
     }
 
-    // MARK: Someone who is signed in
+    // MARK: Signed-in users
 
     func showSecurity(
         _ request: PortalRequest, _ session: PageSession, problem: String? = nil, status: HTTPResponse.Status = .ok
@@ -105,7 +105,7 @@ extension PortalPage {
             notice: told(request), hasScript: true)
     }
 
-    /// How someone signed in: for the three sentences that say so.
+    /// How the user signed in, for the three sentences that mention it.
     private func way(_ method: SignInMethod) -> [String: Any] {
         switch method {
         case .mail: ["by_mail": true]

@@ -1,4 +1,4 @@
-// What did not come through to one address and why, and whom its user blocks.
+// Mail to one address that was refused and why, and the senders that its user blocks.
 
 import Accounts
 import Database
@@ -30,7 +30,7 @@ extension PortalPage {
         return request.redirect("/me/addresses/\(account.number)", told: "unblocked", of: account.number)
     }
 
-    /// What the account's page says of both.
+    /// Both as shown on the account's page.
     func refusals(of account: UserExportAccount, _ words: PortalText) async throws -> [String: Any] {
         let time = now()
         let (refusals, blocks) = try await pool.run {

@@ -1,4 +1,4 @@
-// One request to the page: its form, its cookies, where it comes from; and how it is answered.
+// One request to the page: its form, its cookies, its origin, and the response.
 
 import Database
 import Foundation
@@ -10,7 +10,7 @@ import Languages
 import MailCrypto
 import Support
 
-/// The token of a form: anyone who does not have the cookie cannot make it.
+/// The token of a form: it cannot be made without the cookie.
 enum PortalCSRF {
     static func token(for cookie: String) -> String {
         let code = HMACSHA256.authenticationCode(for: Array("postern form 1".utf8), key: Array(cookie.utf8))
@@ -22,12 +22,12 @@ enum PortalCSRF {
     }
 }
 
-/// What stops a request short, with its own page.
+/// Ends a request early, with its own page.
 struct PortalRefusal: Error {
     let status: HTTPResponse.Status
     let title: String
     let text: String
-    /// Seconds, for Retry-After; nil where waiting does not help.
+    /// Seconds, for Retry-After; nil if waiting does not help.
     var retryAfter: Int?
 
     static func tooOften(_ seconds: Int) -> PortalRefusal {
@@ -58,13 +58,13 @@ struct PortalRequest: Sendable {
     let request: Request
     let context: APIContext
     private(set) var form = FormBody()
-    /// The app's request that this page is a step of; nil where there is none, or it is over.
+    /// The app's request that this page is a step of; nil if there is none, or it has ended.
     private(set) var sheet: OpenSheet?
     /// The token that forms of this page carry; nil while no one is signed in.
     var csrf: String?
     /// The inbox that the user signed in with; nil while no one is signed in.
     var inbox: InboxAddress?
-    /// When everything of the user who is signed in is to be deleted, in seconds since 1970; nil where nothing is.
+    /// When all data of the signed-in user is to be deleted, in seconds since 1970; nil if no deletion is scheduled.
     var deletesAt: Int64?
 
     init(page: PortalPage, request: Request, context: APIContext) {
@@ -74,10 +74,10 @@ struct PortalRequest: Sendable {
         openSheet()
     }
 
-    // MARK: What came
+    // MARK: Input
 
     var sessionToken: String? { page.cookies.value(PortalCookies.session, in: request.headers) }
-    /// What the page is written in: as the app asked, or the browser.
+    /// The language of the page: the app's or the browser's choice.
     var language: Catalogue {
         page.languages.best(sheet?.request.uiLocales ?? [], accepted: request.headers[.acceptLanguage])
     }
@@ -85,7 +85,7 @@ struct PortalRequest: Sendable {
     /// The cookie that ties a link to the browser that asked for it.
     var browser: String? { page.cookies.value(PortalCookies.browser, in: request.headers) }
 
-    /// Where the request comes from.
+    /// The networks that the request comes from.
     var clientNetworks: [ClientNetwork] { page.proxies.networks(of: request, context) }
 
     /// A number in the path. Throws `PortalRefusal` (404).
@@ -94,7 +94,7 @@ struct PortalRequest: Sendable {
         return number
     }
 
-    /// A token in the path, as we make them. Throws `PortalRefusal` (404).
+    /// A token in the path, in the form made here. Throws `PortalRefusal` (404).
     func token() throws -> String {
         guard let text = context.parameters.get("token"), text.utf8.count == 32, Base32.isEncoded(text.utf8) else {
             throw PortalRefusal.notFound
@@ -102,17 +102,17 @@ struct PortalRequest: Sendable {
         return text
     }
 
-    /// What was done just now: a word of ours, in a cookie that the page takes away again. A link cannot say so, and a reload
-    /// does not.
+    /// What was just done: a word in a cookie that the page then removes. A link cannot set it, and a reload does not repeat
+    /// it.
     var told: String? { telling?.word }
-    /// The account that it was done to, by the store's number: only where the page finds it among the user's own.
+    /// The account concerned, by the store's number: shown only if it is one of the user's own.
     var toldOf: Int64? { telling?.number }
     private var telling: (word: String, number: Int64?)? { page.cookies.telling(in: request.headers) }
 
-    /// Browsers say where a request comes from; what says that it comes from elsewhere does not get in.
+    /// Browsers report where a request comes from; requests from elsewhere are refused.
     func checkOrigin() throws {
         guard request.method != .get, request.method != .head else { return }
-        // Under our own no-referrer browsers write `null`; then Sec-Fetch-Site tells, and the token of the form in any case.
+        // With this page's no-referrer policy, browsers write `null`; Sec-Fetch-Site and the form's token still protect it.
         if let origin = request.headers[.origin], origin != "null", origin.lowercased() != page.origin {
             throw PortalRefusal.foreign
         }
@@ -121,13 +121,13 @@ struct PortalRequest: Sendable {
         }
     }
 
-    /// A parameter of the address; nil where it is absent.
+    /// A parameter of the address; nil if absent.
     func query(_ name: String) -> String? {
         FormEncoding.pairs((request.uri.query ?? "").utf8, maximum: 10)?.first { $0.name == name }?.value
     }
 
-    /// Opens the app's request that this page is a step of. Of other pages it is none, whatever their address says: they keep
-    /// what a step has to give up, so that a window that opened them has no hold on them.
+    /// Opens the app's request that this page is a step of. Other pages never have one, whatever their address: they keep the
+    /// protection that a step must give up, so that a window that opened them cannot control them.
     private mutating func openSheet() {
         guard page.provider != nil, Self.isStep(request.uri.path), let identifier = form["request"] ?? query("request") else {
             return
@@ -142,10 +142,10 @@ struct PortalRequest: Sendable {
             || path.hasPrefix("/me/sign-in/")
     }
 
-    /// A path of ours as a step of the same request.
+    /// A path of this page as a step of the same request.
     func step(_ path: String) -> String { sheet.map { "\(path)?request=\($0.identifier)" } ?? path }
 
-    /// Reads the form: none of ours has more than eight fields.
+    /// Reads the form: no form of this page has more than eight fields.
     mutating func readForm() async throws {
         form = try await request.form(context, maximum: 10)
         openSheet()
@@ -156,13 +156,13 @@ struct PortalRequest: Sendable {
         guard let sessionToken, PortalCSRF.matches(form["csrf"], sessionToken) else { throw PortalRefusal.foreign }
     }
 
-    // MARK: Answers
+    // MARK: Responses
 
     /// A page.
     /// - Parameters:
-    ///   - alert: what went wrong, read out at once.
+    ///   - alert: an error, which screen readers read at once.
     ///   - notice: what was done.
-    ///   - hasScript: whether the page has our script.
+    ///   - hasScript: whether the page uses the script file.
     func html(
         _ view: String, _ values: [String: Any] = [:], title: String, status: HTTPResponse.Status = .ok,
         current: PortalViews.Place? = nil,
@@ -180,7 +180,7 @@ struct PortalRequest: Sendable {
         headers.append(PortalHeaders.policy(hasScript: hasScript, leadsAway: asked != nil))
         headers.append(PortalHeaders.referrer)
         headers.append(PortalHeaders.frames)
-        // The window that opened the page waits for a message: it has to stay its opener.
+        // The window that opened the page waits for a message, so it must stay the opener.
         if asked?.target.mode != .webMessage { headers.append(PortalHeaders.opener) }
         for cookie in cookies + (told == nil ? [] : [page.cookies.remove(PortalCookies.told)]) {
             headers.append(HTTPField(name: .setCookie, value: cookie))
@@ -188,10 +188,10 @@ struct PortalRequest: Sendable {
         return Response(status: status, type: "text/html; charset=utf-8", headers: headers, body: ByteBuffer(string: text))
     }
 
-    /// On to another page, by GET.
+    /// Redirects to another page, by GET.
     /// - Parameters:
-    ///   - told: what was done, for that page to say.
-    ///   - account: what it was done to.
+    ///   - told: what was done, reported by that page.
+    ///   - account: the account concerned.
     func redirect(_ path: String, told: String? = nil, of account: Int64? = nil, cookies: [String] = []) -> Response {
         let telling = told.map { word in account.map { "\(word)-\($0)" } ?? word }
         var headers: HTTPFields = [.location: path, .cacheControl: "no-store"]
@@ -204,7 +204,7 @@ struct PortalRequest: Sendable {
         return Response(status: .seeOther, headers: headers)
     }
 
-    /// What any error becomes. Says nothing internal.
+    /// Converts any error to a page. Reveals nothing internal.
     func failure(_ error: any Error) throws -> Response {
         switch error {
         case let refusal as PortalRefusal:
@@ -229,7 +229,7 @@ struct PortalRequest: Sendable {
         }
     }
 
-    /// Why the store refuses, in the words of the language where it has them. A number has the place `{n}` there.
+    /// Why the store refuses, translated if possible. The translation has `{n}` in place of a number.
     func sentence(_ refusal: StoreFailure) -> String {
         let text = Self.sentence(refusal.publicMessage)
         let words = language.text(text)
@@ -243,13 +243,13 @@ struct PortalRequest: Sendable {
     }
 }
 
-/// Fields that go with every page.
+/// Fields sent with every page.
 enum PortalHeaders {
-    /// Nothing but our own style and mark, and no frame around it.
+    /// Allows only this page's style and mark, and no frame around it.
     /// - Parameters:
-    ///   - hasScript: our one script file too, which writes no markup.
-    ///   - leadsAway: a form of the page may end at an app. Browsers hold `form-action` against every redirect that follows a
-    ///     form, at the app's as well, so that nothing can be said here.
+    ///   - hasScript: also allows the page's one script file, which writes no markup.
+    ///   - leadsAway: a form of the page may end at an app. Browsers apply `form-action` to every redirect that follows a form,
+    ///     including those at the app, so it cannot be set here.
     static func policy(hasScript: Bool = false, leadsAway: Bool = false) -> HTTPField {
         field(
             "Content-Security-Policy",

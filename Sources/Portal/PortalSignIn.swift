@@ -1,4 +1,4 @@
-// Signing in by a link or a code that is mailed, signing out, and confirming an inbox by the link of its message.
+// Sign-in by a mailed link or code, sign-out, and confirming an inbox by the link in its message.
 
 import Accounts
 import SignIn
@@ -10,13 +10,13 @@ import Logging
 extension PortalPage {
     private static let noLink: Logger.Message = "no sign-in link was sent"
 
-    /// The door: a form that asks for the inbox. The browser gets its cookie here, before anything is known of its user.
+    /// The sign-in page: a form that asks for the inbox. The browser gets its cookie here, before its user is known.
     func askForAddress(
         _ request: PortalRequest, alert: String? = nil, problem: String? = nil, status: HTTPResponse.Status = .ok
     ) async throws -> Response {
         let browser = try request.browser ?? newToken()
         var values: [String: Any] = ["csrf": PortalCSRF.token(for: browser), "is_open": signUp.mode == .open]
-        // What was refused is not offered again by itself.
+        // A refused address is not suggested again.
         values["upstream"] = upstreamValues(request)
         values["has_own"] = upstream?.settings.isOnly != true
         if upstream?.settings.isOnly != true {
@@ -36,7 +36,7 @@ extension PortalPage {
             cookies: [cookies.set(PortalCookies.browser, browser, age: 86_400)])
     }
 
-    /// The same answer whoever is asked for, and as fast: whether there is such a user is looked up afterwards.
+    /// The response and its timing are the same for every address: whether there is such a user is looked up afterwards.
     func sendSignInLink(_ request: PortalRequest) async throws -> Response {
         try requireOwnSignIn()
         guard let browser = request.browser else {
@@ -54,13 +54,13 @@ extension PortalPage {
                     "That is not a valid email address. Enter only the address, as in name@example.com."),
                 status: .unprocessableContent)
         }
-        // Before anything is looked up, and anyone who is asked for: it reveals nothing about who has an account.
+        // Checked before any lookup and for every address, so that it reveals nothing about who has an account.
         if let seconds = clients.take(request.clientNetworks, now: monotonic()) { throw PortalRefusal.tooOften(seconds) }
         let inbox = InboxAddress(address)
-        // Kept by the browser, whoever it is: what is not stored here cannot be lost, nor tell of anyone.
+        // The browser keeps it, for every address: data that is not stored here cannot be lost or reveal anyone.
         let sealed = signUp.mode == .open ? try store.page.sealSignUp(inbox, browser: browser, now: now()) : nil
         let language = request.language
-        // Looked up beside the mail that is being handed over, which may take its time, and not behind it.
+        // Looked up in parallel with mail that is being submitted, which may be slow, and not after it.
         let isQueued = queue.lookUp {
             do {
                 let link = try store.page.signInLink(
@@ -70,19 +70,19 @@ extension PortalPage {
                     logger.warning(Self.noLink, metadata: ["detail": "too much mail waits to be submitted"])
                 }
             } catch {
-                // A refusal is a limit; both are for the operator alone.
+                // A refusal means a limit; only the operator learns of refusals and failures.
                 logger.warning(Self.noLink, metadata: ["detail": "\(error)"])
             }
         }
         guard isQueued else { throw PortalRefusal.busy }
-        // A link that is opened in this browser leads to the same app.
+        // A link opened in this browser continues with the same app.
         let kept = [(PortalCookies.asked, request.sheet?.identifier), (PortalCookies.signUp, sealed)]
         return request.redirect(
             request.step("/me/sent"),
             cookies: cookies.removeSealed(in: request.request.headers) + kept.compactMap { cookies.set($0, $1) })
     }
 
-    /// The link, opened. Programs that look at mail open links too: only the button signs in.
+    /// The opened link. Programs that scan mail open links too, so only the button signs in.
     func showSignInLink(_ request: PortalRequest) async throws -> Response {
         let (token, browser) = (try request.token(), request.browser)
         let state = try await pool.run { try store.page.state(of: token, .signIn, browser: browser, now: now()) }
@@ -97,7 +97,7 @@ extension PortalPage {
             "sign-in-link", ["token": token, "csrf": PortalCSRF.token(for: browser)], title: request.language.text("Sign in"))
     }
 
-    /// The page for a link that does nothing here.
+    /// The page for a link that does not work here.
     func deadLink(_ request: PortalRequest, _ state: PortalRepository.LinkState) throws -> Response {
         try request.html(
             "link", ["other_browser": state == .otherBrowser], title: request.language.text("This link does not work here"),
@@ -115,7 +115,7 @@ extension PortalPage {
         return try await enter(request, session, sheet: cookies.sealed(PortalCookies.asked, in: request.request.headers))
     }
 
-    /// What follows the form: a message is on its way, to be opened here or read anywhere.
+    /// The page after the form: a message was sent, with a link to open here or a code to read anywhere.
     func askForCode(_ request: PortalRequest, problem: String? = nil) throws -> Response {
         guard let browser = request.browser else { return request.redirect(request.step("/me/sign-in")) }
         var values: [String: Any] = ["csrf": PortalCSRF.token(for: browser), "is_open": signUp.mode == .open]
@@ -125,7 +125,7 @@ extension PortalPage {
         )
     }
 
-    /// One answer to every code that does not sign in: whether someone is known here, or had too many tries, does not show.
+    /// One response to every failed code: it does not reveal whether the user is known or has used up the tries.
     func useSignInCode(_ request: PortalRequest) async throws -> Response {
         try requireOwnSignIn()
         guard let browser = request.browser else { return request.redirect(request.step("/me/sign-in")) }
@@ -147,11 +147,11 @@ extension PortalPage {
         return try await enter(request, session)
     }
 
-    /// - Parameter sheet: the identifier of an app's request that a link belongs to; otherwise that of the form.
+    /// - Parameter sheet: the identifier of the app's request that a link belongs to, used if the form has none.
     func enter(_ request: PortalRequest, _ session: String, sheet: String? = nil) async throws -> Response {
         let known = try await tell(of: session, request)
         let asked = provider == nil ? nil : request.sheet?.identifier ?? sheet
-        // A cookie that was there before, whoever put it there, is worth nothing from here on.
+        // From here on an earlier browser cookie, whoever set it, is worthless.
         return request.redirect(
             asked.map { "\(Self.sheetPath)?request=\($0)" } ?? "/me",
             cookies: [
@@ -161,8 +161,8 @@ extension PortalPage {
             ] + cookies.removeSealed(in: request.request.headers))
     }
 
-    /// Tells the user where mail goes of a session in a browser that is new; not where they signed in by a message to that inbox.
-    /// - Returns: what the browser keeps.
+    /// Notifies the default inbox of a session in a new browser, unless the user signed in by a message to that inbox.
+    /// - Returns: the value that the browser keeps.
     private func tell(of token: String, _ request: PortalRequest) async throws -> String {
         let kept = cookies.value(PortalCookies.known, in: request.request.headers)
         let (known, user, inbox) = try await pool.run {
@@ -192,7 +192,7 @@ extension PortalPage {
             "/me/sign-in", told: "out", cookies: [cookies.remove(PortalCookies.session), cookies.remove(PortalCookies.browser)])
     }
 
-    // MARK: The link of a verification
+    // MARK: The verification link
 
     func showConfirmation(_ request: PortalRequest) async throws -> Response {
         let token = try request.token()
@@ -205,7 +205,7 @@ extension PortalPage {
         return try request.html("confirm", ["token": token], title: request.language.text("Confirm your inbox"))
     }
 
-    /// The link alone does it: it may be opened anywhere, by anyone who reads that inbox.
+    /// The link alone is enough: anyone who reads that inbox may open it, anywhere.
     func confirm(_ request: PortalRequest) async throws -> Response {
         let token = try request.token()
         _ = try await pool.run { try store.verifications.confirm(link: token, now: now()) }

@@ -1,16 +1,16 @@
-// How the page looks: one style sheet and one mark, our own (Templates/style.css, mark.svg), and what the operator puts in their
-// place. Colours are at the head of the sheet, for light and for dark; a test computes their contrast.
+// The look of the page: one style sheet and one mark (Templates/style.css, mark.svg), and the operator's replacements. The
+// sheet defines colours at its beginning, for light and for dark; a test computes their contrast.
 
 import Accounts
 import MailCrypto
 import Support
 
-/// What the operator of an installation gives its pages.
+/// The operator's own look for the pages of an installation.
 package struct PageLooks: Sendable {
     let colours: AccentColours?
     let logo: AppIcon?
 
-    /// Postern's own look.
+    /// Postern's default look.
     package static let standard = PageLooks(colours: nil, logo: nil)
 
     package init(colours: AccentColours?, logo: AppIcon?) { (self.colours, self.logo) = (colours, logo) }
@@ -20,16 +20,16 @@ struct PortalStyle: Sendable {
     /// Changes with the style sheet, the mark, the logo or the script.
     let version: String
     let css: String
-    /// The mark or the logo within a page; it has no text, which stands beside it.
+    /// The mark or the logo within a page; without text, which is next to it.
     let mark: String
     let logo: [UInt8]?
-    /// Path of the picture for tabs, and its type.
+    /// Path and type of the tab icon.
     let tabIcon: (path: String, type: String)
 
-    /// For what no page can do without one: passkeys, and copying.
+    /// For functions that need a script: passkeys, and copying.
     static let script = String(decoding: PackageResources.page_js, as: UTF8.self)
 
-    /// A gate with a small door in it: a file of its own, in a colour for light and for dark tabs.
+    /// A gate with a small door in it: a separate file, with a colour for light and for dark tabs.
     static let icon = String(decoding: PackageResources.mark_svg.dropLast(), as: UTF8.self)
 
     init(_ looks: PageLooks = .standard) {
@@ -47,7 +47,7 @@ struct PortalStyle: Sendable {
             : #"<img class="mark" src="/me/logo.png?v=\#(version)" alt="" width="32" height="32">"#
     }
 
-    /// The operator's colours in place of ours, at the end of the sheet.
+    /// The operator's colours in place of the default ones, at the end of the sheet.
     private static func css(_ colours: AccentColours) -> String {
         func variables(_ scheme: AccentColours.Scheme) -> String {
             ":root { --accent: \(scheme.accent); --accent-hover: \(scheme.hover); --on-accent: \(scheme.onAccent); --tile: \(scheme.tile); }"

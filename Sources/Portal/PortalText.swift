@@ -1,4 +1,4 @@
-// Dates, counts and lists as people read them in their language.
+// Dates, counts and lists in the reader's language.
 
 import Accounts
 import Foundation
@@ -6,14 +6,14 @@ import InternetMessage
 import Languages
 import Support
 
-/// What a page writes in the language of its reader.
+/// Formats the values of a page in the language of its reader.
 struct PortalText {
     let language: Catalogue
     private let locale: Locale
 
     init(_ language: Catalogue) {
         self.language = language
-        // As Europe writes English: `3 March 2026`.
+        // European English: `3 March 2026`.
         locale = Locale(identifier: language.tag == "en" ? "en-GB" : language.tag)
     }
 
@@ -32,12 +32,12 @@ struct PortalText {
     /// A day since 1970 in the same way.
     func day(_ day: Int64) -> String { date(day.multipliedReportingOverflow(by: 86_400).partialValue) }
 
-    /// Days since 1970 as a form has them: `2026-03-03`.
+    /// A day since 1970 in the format of forms: `2026-03-03`.
     static func formDay(_ day: Int64) -> String {
         Date(timeIntervalSince1970: Double(day) * 86_400).formatted(.iso8601.year().month().day())
     }
 
-    /// The reverse; nil for what is no such date.
+    /// The reverse; nil for text that is not such a date.
     static func dayNumber(_ text: String) -> Int64? {
         guard text.utf8.count == 10, let date = try? Date(text, strategy: .iso8601.year().month().day()) else { return nil }
         return Day.number(Int64(date.timeIntervalSince1970))
@@ -53,7 +53,7 @@ struct PortalText {
     /// `a`, `a and b`, `a, b and c`.
     func list(_ items: [String]) -> String { items.formatted(.list(type: .and).locale(locale)) }
 
-    /// Messages by month, the newest first, at most a year.
+    /// Messages by month, the newest first, for at most a year.
     func months(_ counters: [DailyCounter]) -> [[String: Any]] {
         var sums: [Int: (Int, Int)] = [:]
         for counter in counters where counter.kind == .forwarded || counter.kind == .replied {
@@ -79,7 +79,7 @@ struct PortalText {
         return calendar
     }()
 
-    /// An inbox as its user writes it: the domain in its own script.
+    /// An inbox in readable form: the domain in its own script.
     static func address(_ inbox: InboxAddress) -> String {
         let address = inbox.revealed
         let wire = address.wireForm
@@ -87,7 +87,7 @@ struct PortalText {
         return wire[...at] + domain
     }
 
-    /// The letter that stands for a team: the first of its name, without an article.
+    /// The letter that represents a team: the first of its name, without an article.
     static func initial(_ name: String) -> String {
         let rest = name.lowercased().hasPrefix("the ") ? name.dropFirst(4) : name[...]
         return String(rest.trimmingPrefix(while: { !$0.isLetter && !$0.isNumber }).prefix(1)).uppercased()

@@ -5,7 +5,7 @@ import Languages
 import Mustache
 
 struct PortalViews: Sendable {
-    /// Which entry of the navigation is the current one.
+    /// The current entry of the navigation.
     enum Place: String, CaseIterable, Sendable {
         case addresses, inboxes, security, data
 
@@ -28,7 +28,7 @@ struct PortalViews: Sendable {
         }
     }
 
-    /// Every view: what stands in the layout, without the newline that ends its file.
+    /// Every view: the content inside the layout, without the newline at the end of the file.
     private static let files: [String: [UInt8]] = [
         "account": PackageResources.account_mustache, "confirm": PackageResources.confirm_mustache,
         "confirmed": PackageResources.confirmed_mustache, "data": PackageResources.data_mustache,
@@ -44,7 +44,7 @@ struct PortalViews: Sendable {
         "replace": PackageResources.replace_mustache,
     ]
 
-    /// Views in the words of one language.
+    /// The views in one language.
     private struct Language {
         let catalogue: Catalogue
         let templates: [String: MustacheTemplate]
@@ -55,7 +55,7 @@ struct PortalViews: Sendable {
     private let service: String
     let style: PortalStyle
 
-    /// Throws where a template does not parse.
+    /// Throws if a template does not parse.
     init(service: String, languages: Languages, looks: PageLooks = .standard) throws {
         self.service = service
         style = PortalStyle(looks)
@@ -69,7 +69,7 @@ struct PortalViews: Sendable {
         }
     }
 
-    /// Every text of the views.
+    /// All texts of the views.
     static var texts: [String] {
         let layout = Catalogue.texts(of: String(decoding: PackageResources.layout_mustache, as: UTF8.self))
         return files.sorted { $0.key < $1.key }.reduce(into: layout) {
@@ -78,11 +78,11 @@ struct PortalViews: Sendable {
     }
 
     /// - Parameters:
-    ///   - language: whose words are wanted.
+    ///   - language: the language of the texts.
     ///   - current: nil for a page without navigation.
     ///   - csrf: the token of the sign-out form.
-    ///   - inbox: that the user is signed in with.
-    ///   - ending: the day on which everything of theirs is to be deleted.
+    ///   - inbox: the inbox that the user signed in with.
+    ///   - ending: the day on which all of the user's data is to be deleted.
     func render(
         _ view: String, _ values: [String: Any], in language: Catalogue, title: String, current: Place?, csrf: String?,
         inbox: String?, ending: String?, alert: String?, notice: String?, hasScript: Bool

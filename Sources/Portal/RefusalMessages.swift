@@ -1,4 +1,4 @@
-// Tells users by mail, once a week at most, that mail to them was refused for a reason that is new to them.
+// Notifies users by mail, at most once a week, that mail to them was refused for a reason that is new to them.
 
 import Accounts
 import Database
@@ -16,13 +16,13 @@ extension PortalPage {
         return request.redirect("/me/inboxes", told: state == "on" ? "told" : "untold")
     }
 
-    /// Messages that are taken at once; a mail server that takes none keeps housekeeping no longer than the first of them does.
+    /// Messages taken at once. If the mail server accepts none, housekeeping is delayed only by the first.
     private static let batch = 20
-    /// Users that are looked for at a time: to look for them reads all of a week.
+    /// Users searched at a time: each search reads the data of a whole week.
     private static let users = 10_000
 
-    /// Writes the messages that are due. Blocks until the mail server has them; from the first on that it does not take they are
-    /// due again.
+    /// Sends the messages that are due. Blocks until the mail server has them; if it refuses one, that one and all later ones
+    /// are due again.
     package func tellOfRefusals() throws(StoreFailure) {
         while true {
             let users = try store.persons.usersToTell(now: now(), limit: Self.users)
@@ -35,7 +35,7 @@ extension PortalPage {
         }
     }
 
-    /// Whether all that were due left.
+    /// Returns whether all due messages were sent.
     private func tell(_ users: [Int64]) throws(StoreFailure) -> Bool {
         let time = now()
         let notices = try store.persons.takeRefusalNotices(of: users, now: time)
@@ -43,7 +43,7 @@ extension PortalPage {
             do {
                 let language = try mailer.language(of: notice.userID)
                 try mailer.tell(.refusals, to: notice.inbox, in: language, now: time) { values in
-                    // Nothing that a sender wrote: whoever is refused has no words of theirs read by it.
+                    // Contains no text of a sender: a refused sender must not reach the user this way.
                     values.reasons = RefusalKind.allCases.filter(notice.kinds.contains).map { Self.reason($0, in: language) }
                 }
             } catch {
@@ -56,7 +56,7 @@ extension PortalPage {
     }
 
     /// Why mail was refused, in plain words.
-    /// - Parameter team: whose address it was sent to; nil where several may be meant.
+    /// - Parameter team: the team whose address it was sent to; nil if it may be any of several.
     static func reason(_ kind: RefusalKind, team: String? = nil, in language: Catalogue) -> String {
         switch kind {
         case .forwardingOff: language.text("You had turned forwarding off")

@@ -8,7 +8,7 @@ import Support
 
 /// Everything that can be set. Defaults and their reasons are in `ConfigurationKey.all`.
 package struct Configuration: Sendable {
-    /// Lower case; the first issues new addresses.
+    /// Lower case; new addresses are at the first.
     package let relayDomains: [String]
     package let database: DatabaseLocation
     /// Absolute path of the key file.
@@ -18,7 +18,7 @@ package struct Configuration: Sendable {
     package let trustedAuthservIDs: [String]
     /// Where mail to postmaster and abuse goes; nil where the operator has set none.
     package let operatorAddress: AddrSpec?
-    /// Lists of IP addresses that the doctor asks.
+    /// Lists of IP addresses that the doctor queries.
     package let blockLists: [String]
     /// By local part in lower case.
     package let localRecipients: [String: AddrSpec]
@@ -28,7 +28,7 @@ package struct Configuration: Sendable {
     package let forwardLinks: ForwardLinks
     package let replyUnrewritable: ReplyChoice
     package let replyEncrypted: ReplyChoice
-    /// The smtpd that takes copies; nil for no fan-out.
+    /// The smtpd for copies; nil for no fan-out.
     package let fanOut: ListenAddress?
     /// Postfix's configuration directory.
     package let postfixDirectory: String
@@ -38,22 +38,22 @@ package struct Configuration: Sendable {
     package let suspension: Suspension?
     package let dns: DNSSettings
     package let providers: ProviderRules
-    /// Those of the file; the store has them and what commands add.
+    /// Those of the file; the store has these and those that commands add.
     package let issuers: [Issuer]
     package let log: LogSettings
     package let http: HTTPSettings
-    /// How the service calls itself to users.
+    /// The name of the service for users.
     package let serviceName: String
-    /// Those of the users' pages; nil for Postern's own.
+    /// The colours of the users' pages; nil for Postern's own.
     package let pageColours: AccentColours?
-    /// Days until everything of a user is deleted; 0 for at once.
+    /// Days until all data of a user is deleted; 0 for at once.
     package let pageDeletionDays: Int
     package let pageLogoPath: String?
-    /// Where users reach the HTTP service, without `/` at the end; nil where they do not.
+    /// Where users reach the HTTP service, without `/` at the end; nil if they cannot.
     package let publicURL: String?
     /// Further certificate authorities for event endpoints.
     package let eventRootsPath: String?
-    /// Whether receivers that teams name may be at private addresses and be reached over http.
+    /// Whether receivers that teams configure may be at private addresses and be reached over http.
     package let allowsPrivateReceivers: Bool
     package let provider: ProviderSettings
     package let mail: MailSettings
@@ -62,7 +62,7 @@ package struct Configuration: Sendable {
     package struct MailSettings: Sendable {
         package let submission: ListenAddress
         package let security: Security
-        /// Name and absolute path of the password's file; nil where no one is named.
+        /// Name and absolute path of the password file; nil if no login is configured.
         package let credentials: (user: String, passwordPath: String)?
         /// Further certificate authorities.
         package let rootsPath: String?
@@ -75,9 +75,9 @@ package struct Configuration: Sendable {
 
     package struct VerificationSettings: Sendable {
         package let hours: Int
-        /// Wrong codes for one message.
+        /// Wrong codes allowed for one message.
         package let tries: Int
-        /// Messages in an hour.
+        /// Messages per hour.
         package let perInbox: Int
         package let perUser: Int
         package let perInstallation: Int
@@ -86,7 +86,7 @@ package struct Configuration: Sendable {
     /// What to do with `mailto:` links in forwards.
     package enum ForwardLinks: String, Sendable { case rewrite, keep }
 
-    /// What to do with a reply whose inbox address cannot be taken out.
+    /// What to do with a reply from which the inbox address cannot be removed.
     package enum ReplyChoice: String, Sendable { case refuse, deliver }
 
     package struct MilterSettings: Sendable {
@@ -99,9 +99,9 @@ package struct Configuration: Sendable {
     }
 
     package struct Limits: Sendable {
-        /// Messages a day, per account and direction.
+        /// Messages per day, account and direction.
         package let messagesPerDay: Limit
-        /// Addresses of others in the text of forwards, per account and day.
+        /// Other people's addresses in the text of forwards, per account and day.
         package let textAddressesPerDay: Limit
         /// Octets.
         package let messageSize: Limit
@@ -114,14 +114,14 @@ package struct Configuration: Sendable {
         package let hops: Limit
         /// Recipients of a transaction.
         package let recipients: Limit
-        /// Octets that replies take, over all sessions.
+        /// Octets of memory for replies, over all sessions.
         package let replyMemory: Limit
     }
 
     package struct Suspension: Sendable, Hashable {
         /// Permanent failures of an inbox within the window.
         package let failures: Int
-        /// Their part of what was forwarded to it, in percent.
+        /// Their share of the mail forwarded to it, in percent.
         package let percent: Int
         /// The window, today included.
         package let days: Int
@@ -140,15 +140,15 @@ package struct Configuration: Sendable {
         package let listen: ListenAddress?
         /// Absolute paths of certificate chain and private key; nil without TLS.
         package let certificate: (chain: String, key: String)?
-        /// Open at one time.
+        /// Open at the same time.
         package let connections: Int
-        /// Of one client.
+        /// For one client.
         package let connectionsPerClient: Int
-        /// Whose word on a client's address is taken.
+        /// The proxies whose statement of a client's address is trusted.
         package let proxies: TrustedProxies
         /// Octets.
         package let bodySize: Int
-        /// Of one API key.
+        /// For one API key.
         package let requestsPerSecond: Int
     }
 
@@ -158,15 +158,15 @@ package struct Configuration: Sendable {
         package let authorizationEndpoint: String?
         /// The page for requests that `/auth/authorize` checked; nil where that endpoint is off.
         package let signInPage: String?
-        /// Whether that page is our own.
+        /// Whether that page is Postern's own.
         package let isPageBuiltIn: Bool
-        /// Who becomes a user there.
+        /// Who can become a user there.
         package let signUp: SignUpRules
-        /// The operator's own OpenID provider; nil where users sign in here alone.
+        /// The operator's own OpenID provider; nil if users sign in only here.
         package let upstream: UpstreamSource?
         /// The folder of catalogues; nil where there is none.
         package let languagesPath: String?
-        /// The file of makers' certificates; nil where passkeys are not asked what keeps them.
+        /// The file of manufacturers' certificates; nil if passkeys are not asked for an attestation.
         package let passkeyRootsPath: String?
         package let refreshesPerDay: Int
     }
@@ -178,7 +178,7 @@ package struct Configuration: Sendable {
         package let format: Format
     }
 
-    /// Takes checked values apart. Throws `ConfigurationError` for what only shows when several are seen together.
+    /// Converts checked values. Throws `ConfigurationError` for conflicts between several values.
     package init(_ resolved: ResolvedConfiguration) throws {
         let folder = ((resolved.path as NSString).deletingLastPathComponent as NSString)
         func text(_ key: String) -> String { if case .text(let text) = resolved.value(key) { text } else { "" } }
@@ -341,7 +341,6 @@ package struct Configuration: Sendable {
         }
     }
 
-    /// Whether `HOST` or `HOST:PORT` is this machine alone.
     private static func colours(_ text: String, _ path: String) throws(ConfigurationError) -> AccentColours {
         guard let colour = Colour(text) else {
             throw ConfigurationError(
@@ -357,6 +356,7 @@ package struct Configuration: Sendable {
         return colours
     }
 
+    /// Whether `HOST` or `HOST:PORT` is this machine only.
     private static func isLoopback(_ authority: String) -> Bool {
         (ListenAddress(authority) ?? ListenAddress(authority + ":80"))?.isLoopback ?? false
     }

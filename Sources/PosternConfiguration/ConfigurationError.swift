@@ -2,12 +2,12 @@
 
 import Support
 
-/// A configuration that cannot be used. One line: where, what, and what to do. Never repeats a secret.
+/// A configuration that cannot be used. One line: the place, the problem and the remedy. Never repeats a secret.
 package struct ConfigurationError: Error, Sendable, Hashable, CustomStringConvertible {
     package struct Code: RawRepresentable, Sendable, Hashable {
         package let rawValue: String
         package init(rawValue: String) { self.rawValue = rawValue }
-        /// No configuration file was named, or none is there.
+        /// No configuration file was named, or it does not exist.
         package static let missing = Code(rawValue: "missing")
         /// The text is not YAML, or not of the expected shape.
         package static let syntax = Code(rawValue: "syntax")
@@ -17,13 +17,13 @@ package struct ConfigurationError: Error, Sendable, Hashable, CustomStringConver
         package static let invalidValue = Code(rawValue: "invalid value")
         /// The key file is missing, readable by others, or malformed.
         package static let keyFile = Code(rawValue: "key file")
-        /// Something is there already that would be overwritten.
+        /// Something exists already and would be overwritten.
         package static let exists = Code(rawValue: "exists")
         /// A file or folder cannot be read or made.
         package static let inputOutput = Code(rawValue: "input/output")
     }
     package let code: Code
-    /// `file:line`, a variable's name, or a flag; nil where the message says it.
+    /// `file:line`, a variable's name, or a flag; nil if the message contains the place.
     package let place: String?
     package let message: String
 
@@ -38,7 +38,7 @@ package struct ConfigurationError: Error, Sendable, Hashable, CustomStringConver
 
 /// The known name nearest to a mistyped one.
 enum NearestName {
-    /// The candidate at the smallest edit distance, where that is at most a third of the name (and no less than 2).
+    /// The candidate at the smallest edit distance, if that is at most a third of the name (and no less than 2).
     static func find(_ name: String, among candidates: [String]) -> String? {
         let best = candidates.map { (name: $0, distance: editDistance(name, $0)) }.min { $0.distance < $1.distance }
         guard let best, best.distance <= max(2, name.utf8.count / 3) else { return nil }

@@ -1,4 +1,4 @@
-// postern.yaml as text: keys with their lines, nothing judged but that each key exists.
+// postern.yaml as text: keys with their lines; only the existence of each key is checked.
 
 import Foundation
 import RiskPolicy
@@ -15,7 +15,7 @@ package struct ConfigurationFile {
         do {
             text = try String(contentsOfFile: path, encoding: .utf8)
         } catch {
-            // A folder that may not be looked into hides whether there is one.
+            // If the folder cannot be searched, it is unknown whether the file exists.
             let code = access(path, R_OK) == 0 ? 0 : errno
             throw ConfigurationError(
                 code == ENOENT ? .missing : .inputOutput, at: path,
@@ -26,7 +26,7 @@ package struct ConfigurationFile {
         try self.init(text: text, name: path)
     }
 
-    /// Reads the text of a file; `name` is in errors.
+    /// Reads the text of a file; `name` is used in errors.
     package init(text: String, name: String) throws {
         let root: Node?
         do throws(YAMLFault) {
@@ -104,7 +104,7 @@ package struct ConfigurationFile {
         private func table(_ mapping: Node.Mapping, _ line: Int) throws -> [String: String] {
             var result: [String: String] = [:]
             for (key, value) in mapping {
-                // A list in braces counts as its items between commas.
+                // A list in braces is read as its items between commas.
                 if case .sequence(let items) = value {
                     result[try text(key, line)] = try items.map { try text($0, line) }.joined(separator: ",")
                 } else {
@@ -123,7 +123,7 @@ package struct ConfigurationFile {
     }
 }
 
-/// What to say about a key that does not exist.
+/// The message for a key that does not exist.
 func unknownKeyMessage(_ path: String) -> String {
     let nearest =
         NearestName.find(path, among: ConfigurationKey.all.map(\.path))

@@ -1,25 +1,25 @@
-// Every configuration key with its kind, its default and the reason for it: the one place where they stand.
+// Every configuration key with its kind, its default and the reason for it; defined only here.
 
 import Accounts
 
 /// One key of postern.yaml.
 package struct ConfigurationKey: Sendable {
-    /// Where a value comes from when no one set one.
+    /// Where a value comes from if it is not set.
     package enum Default: Sendable {
         /// There is none: it must be set.
         case required
         /// Absent.
         case absent
         case value(ConfigurationValue)
-        /// Worked out from others when the configuration is read; the text says how.
+        /// Derived from others when the configuration is read; the text explains how.
         case derived(String)
     }
 
-    /// The key with dots between levels; in variables `POSTERN_` and capitals with underscores.
+    /// The key, with dots between levels; in variables it has the prefix `POSTERN_`, capitals, and underscores.
     package let path: String
     let kind: ValueKind
     package let standard: Default
-    /// What it is for, and why the default is what it is.
+    /// The purpose of the key, and the reason for the default.
     package let reason: String
     /// What happens beyond a limit.
     let consequence: Limit.Consequence?
@@ -34,10 +34,10 @@ package struct ConfigurationKey: Sendable {
         self.consequence = consequence
     }
 
-    /// What happens beyond a limit, as in `452 4.7.1`; nil for what is not a limit.
+    /// What happens beyond a limit, as in `452 4.7.1`; nil if the key is not a limit.
     package var beyond: String? { consequence?.text }
 
-    /// The default as it would be written in the file.
+    /// The default as it would be in the file.
     package var standardText: String {
         switch standard {
         case .required: "(must be set)"
@@ -48,7 +48,7 @@ package struct ConfigurationKey: Sendable {
         }
     }
 
-    /// The variable that sets it.
+    /// The environment variable for the key.
     package var variable: String {
         "POSTERN_" + path.uppercased().map { $0 == "." ? "_" : String($0) }.joined()
     }

@@ -5,7 +5,7 @@ import SignIn
 import HTTP
 import InternetMessage
 
-/// A value unchanged in the file, a variable or a flag, before its kind is known.
+/// A value as written in the file, a variable or a flag, before its kind is known.
 enum RawValue: Sendable {
     case scalar(String)
     case list([String])
@@ -20,7 +20,7 @@ enum RawValue: Sendable {
 package struct ListenAddress: Sendable, Hashable {
     /// A name or an address, without brackets.
     package let host: String
-    /// 0 for any free one.
+    /// 0 for any free port.
     package let port: Int
 
     /// Reads `HOST:PORT`; an IPv6 address is in brackets.
@@ -92,17 +92,17 @@ package enum ConfigurationValue: Sendable, Hashable {
     }
 }
 
-/// What a key takes.
+/// The values that a key accepts.
 enum ValueKind: Sendable {
     case text
-    /// One word, as it may be in a header field without quotes.
+    /// One word that may be in a header field without quotes.
     case token
     /// A domain name, normalised.
     case domain
     case domains
-    /// Text without white space, several.
+    /// Several texts without white space.
     case words
-    /// IP addresses and networks, several.
+    /// Several IP addresses and networks.
     case networks
     case integer(ClosedRange<Int>)
     /// Octets, with kB, MB or GB (powers of 1000) or KiB, MiB, GiB allowed after the number.
@@ -114,7 +114,7 @@ enum ValueKind: Sendable {
     /// Local parts and addresses.
     case addresses
     case providers
-    /// Names, each with iss, jwks_uri or jwks_file, and perhaps algorithms, nonce_form and leeway.
+    /// Names, each with iss, jwks_uri or jwks_file, and optionally algorithms, nonce_form and leeway.
     case issuers
     /// `inet:PORT@HOST`, `inet6:PORT@HOST` or `unix:/path`.
     case socket
@@ -122,10 +122,10 @@ enum ValueKind: Sendable {
     case listen
     /// `HOST:PORT`, an IPv6 address in brackets.
     case endpoint
-    /// `https://HOST` or `http://HOST`, perhaps with a port, without a path.
+    /// `https://HOST` or `http://HOST`, optionally with a port, without a path.
     case webAddress
 
-    /// The value, or a message that says what would be right.
+    /// The value, or a message that says what is accepted.
     func check(_ raw: RawValue) -> Result<ConfigurationValue, Complaint> {
         do throws(Complaint) {
             return .success(try checked(raw))
@@ -134,7 +134,7 @@ enum ValueKind: Sendable {
         }
     }
 
-    /// Why a value is not taken.
+    /// Why a value is not accepted.
     struct Complaint: Error { let message: String }
 
     private func checked(_ raw: RawValue) throws(Complaint) -> ConfigurationValue {
@@ -229,7 +229,7 @@ enum ValueKind: Sendable {
         return text
     }
 
-    /// A list; a single value is a list of one, and variables separate by commas.
+    /// A list; a single value is a list of one, and variables use commas.
     private func items(_ raw: RawValue) throws(Complaint) -> [String] {
         let items: [String]
         switch raw {

@@ -5,7 +5,7 @@ import Foundation
 import PosternPostgres
 import PosternSQLite
 
-/// What the key `database` names. Describes itself without a password.
+/// The database that the key `database` names. Its description has no password.
 package struct DatabaseLocation: Sendable, CustomStringConvertible, CustomReflectable {
     private enum Place {
         case file(String)
@@ -13,13 +13,13 @@ package struct DatabaseLocation: Sendable, CustomStringConvertible, CustomReflec
     }
 
     private let place: Place
-    /// Connections of this process to a server at most.
+    /// Most connections of this process to a server.
     private let connections: Int
 
     /// - Parameters:
-    ///   - text: a URL of PostgreSQL, or what is not a URL and hence a path.
-    ///   - path: the absolute path that stands for the text.
-    /// Throws `ConfigurationError` for a URL that is none of PostgreSQL or cannot be read; no message quotes it.
+    ///   - text: a URL of PostgreSQL; any other text is a path.
+    ///   - path: the absolute path for the text.
+    /// Throws `ConfigurationError` for a URL that is not one of PostgreSQL or cannot be read; no message quotes it.
     package init(
         _ text: String, path: String, connections: Int = PostgresDatabase.Settings().connections, at place: String
     ) throws {
@@ -49,7 +49,7 @@ package struct DatabaseLocation: Sendable, CustomStringConvertible, CustomReflec
     package var customMirror: Mirror { Mirror(self, children: [:]) }
 
     /// Opens the database.
-    /// - Parameter creating: make the file where there is none; databases on a server are never made.
+    /// - Parameter creating: create the file if it does not exist; databases on a server are never created.
     package func open(creating: Bool = false) throws -> any Database {
         switch place {
         case .file(let path): return try SQLiteDatabase(path: path, creating: creating)
@@ -61,7 +61,8 @@ package struct DatabaseLocation: Sendable, CustomStringConvertible, CustomReflec
     }
 }
 
-/// A URL as it may be shown: `(redacted)` in place of every password in it. What cannot be divided with certainty is hidden too.
+/// A URL that may be shown: `(redacted)` replaces every password in it. Parts that cannot be parsed with certainty are hidden
+/// too.
 package func withoutPasswords(_ url: String) -> String {
     guard let scheme = url.range(of: "://") else { return url }
     var rest = url[scheme.upperBound...]

@@ -1,24 +1,24 @@
-// An installation: configuration, keys and store, opened together by every command alike.
+// An installation: configuration, keys and store; every command opens them in the same way.
 
 import Database
 import Accounts
 import Foundation
 import MailCrypto
 
-/// A running system's data folder, opened.
+/// The data folder of a running system, opened.
 package struct Installation: Sendable {
     package let configuration: Configuration
     package let resolved: ResolvedConfiguration
-    /// The keys in force; see `KeyFileService` for how they change.
+    /// The keys in force; see `KeyFileService` for their rotation.
     package var keys: KeyRing { store.keys.current }
     package let store: Store
 
-    /// 32 octets for a purpose that has no key of its own in the key file. Throws as libcrypto does.
+    /// 32 octets for a purpose without a separate key in the key file. Throws as libcrypto does.
     package func derivedKey(_ purpose: String) throws -> [UInt8] {
         try HKDFSHA256.derive(key: keys.marks.active.secret, info: Array(purpose.utf8), length: 32)
     }
 
-    /// Reads the configuration alone: for `config show`, and for a reload.
+    /// Reads only the configuration: for `config show`, and for a reload.
     package static func configuration(
         flag: String?, environment: [String: String], set: [String] = []
     ) throws -> (Configuration, ResolvedConfiguration) {
@@ -28,10 +28,10 @@ package struct Installation: Sendable {
         return (try Configuration(resolved), resolved)
     }
 
-    /// Opens everything, and applies migrations that the database lacks.
+    /// Opens everything, and applies missing migrations to the database.
     /// - Parameters:
     ///   - flag: the file that `--config` named.
-    ///   - set: `key=value` texts, above file and environment.
+    ///   - set: `key=value` texts, which override file and environment.
     ///   - now: seconds since 1970.
     /// Throws `ConfigurationError` or `StoreFailure`.
     package static func open(
@@ -48,7 +48,7 @@ package struct Installation: Sendable {
         return installation
     }
 
-    /// The same database and keys under the configuration as it is now: for a reload.
+    /// The same database and keys with the present configuration: for a reload.
     /// Throws `ConfigurationError` or `StoreFailure`.
     package func reread(flag: String?, environment: [String: String], set: [String], now: Int64) throws -> Installation {
         let (configuration, resolved) = try Self.configuration(flag: flag, environment: environment, set: set)
@@ -58,7 +58,7 @@ package struct Installation: Sendable {
         return installation
     }
 
-    /// Brings the store's issuers to those of the configuration.
+    /// Updates the store's issuers to those of the configuration.
     private func configureIssuers(now: Int64) throws {
         do {
             try store.issuers.configure(configuration.issuers, Change(actor: "postern.yaml", now: now))
@@ -78,7 +78,7 @@ package struct Installation: Sendable {
             addressLength: configuration.addressLength)
     }
 
-    /// Hands `body` a store with everything that is in this one, of which nothing remains afterwards.
+    /// Passes `body` a store with all data of this one; its changes are discarded afterwards.
     package func rehearse<T>(_ body: (Store) throws -> T) throws -> T {
         try store.database.rehearse { database in
             let rehearsed = Installation(configuration: configuration, resolved: resolved, keys: store.keys, database: database)

@@ -1,15 +1,15 @@
-// The key file on disk: who may read it, and how it is made.
+// The key file on disk: checks who may read it, and creates it.
 
 import Database
 import Accounts
 import Foundation
 
-/// Reads and makes the key file.
+/// Reads and creates the key file.
 package enum KeyFile {
-    /// Far above any key file; a file beyond it is something else.
+    /// Far larger than any key file; a larger file is something else.
     private static let maximumSize = 1 << 20
 
-    /// Reads a key file. Throws `ConfigurationError` where it is missing, readable by others than its owner, or malformed.
+    /// Reads a key file. Throws `ConfigurationError` if it is missing, readable by anyone but its owner, or malformed.
     package static func read(path: String) throws -> KeyRing {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else {
@@ -41,13 +41,13 @@ package enum KeyFile {
         }
     }
 
-    /// Puts another text in the place of a key file: anyone who reads it sees the old or the new one, whatever happens.
+    /// Replaces a key file: a reader sees the old or the new text, whatever happens.
     package static func replace(path: String, text: String) throws {
         let new = path + ".new"
         unlink(new)
         try create(path: new, text: text)
-        // Owner and group stay, so that the service, which runs as another user than root, can read it still. A link has neither:
-        // what it leads to may be anything, and the folder's owner has the new file then.
+        // Owner and group stay, so that the service, which does not run as root, can still read it. Those of a link are not
+        // kept: it may lead to anything, and the folder's owner then owns the new file.
         var status = stat()
         let isOwned =
             lstat(path, &status) == 0
@@ -63,7 +63,8 @@ package enum KeyFile {
         close(folder)
     }
 
-    /// Makes a file that only its owner can read, and syncs it. Throws `ConfigurationError` (`exists`) rather than overwrite.
+    /// Creates a file that only its owner can read, and syncs it. Throws `ConfigurationError` (`exists`) instead of
+    /// overwriting.
     package static func create(path: String, text: String) throws {
         let file: Int32
         do { file = try OwnedFile.open(path, O_WRONLY | O_CREAT | O_EXCL) } catch {

@@ -1,8 +1,8 @@
-// Limits that say what happens beyond them.
+// Limits that define what happens beyond them.
 
 /// A maximum and its consequence.
 package struct Limit: Sendable, Hashable {
-    /// What the sender hears beyond a limit.
+    /// The reply to the sender beyond a limit.
     package enum Consequence: Sendable, Hashable {
         /// Refused permanently, with this SMTP code and enhanced code.
         case refuse(code: Int, enhanced: String)
@@ -17,7 +17,7 @@ package struct Limit: Sendable, Hashable {
         }
     }
 
-    /// The largest value that is still taken.
+    /// The largest accepted value.
     package let max: Int
     package let onExceed: Consequence
 

@@ -1,12 +1,12 @@
-// Layers of configuration: defaults, file, environment, flags, each above the one before.
+// Layers of configuration: defaults, file, environment, flags; each overrides the one before.
 
 import Accounts
 import Foundation
 import Support
 
-/// Every key with its value and where that comes from.
+/// Every key with its value and the origin of the value.
 package struct ResolvedConfiguration: Sendable {
-    /// Who had the last word about a value.
+    /// The layer that set a value.
     package enum Origin: Sendable, Hashable {
         case standard
         /// `file:line`.
@@ -25,13 +25,13 @@ package struct ResolvedConfiguration: Sendable {
         }
     }
 
-    /// One key as it is in force.
+    /// One key with its value in force.
     package struct Entry: Sendable {
         package let key: ConfigurationKey
         package let value: ConfigurationValue
         package let origin: Origin
 
-        /// The value for people, a password in a database URL hidden.
+        /// The value for people; a password in a database URL is hidden.
         package var shownValue: String {
             if case .text(let text) = value { withoutPasswords(text) } else { value.text }
         }
@@ -42,10 +42,10 @@ package struct ResolvedConfiguration: Sendable {
     /// The file that was read.
     package let path: String
 
-    /// Where the configuration is when no one says.
+    /// The default path of the configuration.
     package static let usualPath = "/etc/postern/postern.yaml"
 
-    /// The file to read: the flag, `POSTERN_CONFIG`, or the usual place. A folder stands for `postern.yaml` in it.
+    /// The file to read: the flag, `POSTERN_CONFIG`, or the default path. A folder stands for `postern.yaml` in it.
     package static func locate(flag: String?, environment: [String: String]) -> String {
         let named = flag ?? environment["POSTERN_CONFIG"].flatMap { $0.isEmpty ? nil : $0 } ?? usualPath
         var isFolder: ObjCBool = false
@@ -63,7 +63,7 @@ package struct ResolvedConfiguration: Sendable {
             file: ConfigurationFile(path: path), path: path, environment: environment, flags: flags, machineName: machineName)
     }
 
-    /// The same over a file that was read before; `path` is in errors, and relative paths start from its folder.
+    /// The same for a file that was read before; `path` is used in errors, and relative paths start from its folder.
     package init(
         file: ConfigurationFile, path: String, environment: [String: String], flags: [String], machineName: String
     ) throws {
@@ -146,8 +146,8 @@ package struct ResolvedConfiguration: Sendable {
         return result
     }
 
-    /// Refuses variables that are meant for a key and miss it: those of a section (`POSTERN_LIMITS_…`) that is not in it, and
-    /// those within two letters of a known one. Other variables that happen to begin with `POSTERN_` are someone else's.
+    /// Refuses variables that look like a mistyped key: those of a section (`POSTERN_LIMITS_…`) that does not have such a key,
+    /// and those within two letters of a known one. Other variables that begin with `POSTERN_` belong to other programs.
     private static func checkVariables(_ environment: [String: String]) throws {
         let known = Set(ConfigurationKey.all.map(\.variable)).union(["POSTERN_CONFIG"])
         let sections = Set(

@@ -1,11 +1,11 @@
-// A secret in a file of its own, so that neither the configuration nor the list of processes shows it.
+// A secret in a separate file, so that neither the configuration nor the process list shows it.
 
 import Foundation
 
 package enum SecretFile {
-    /// The first line. Throws `ConfigurationError` for a file that cannot be read, that others can read, or that has none.
+    /// The first line. Throws `ConfigurationError` for a file that cannot be read, that others can read, or that is empty.
     /// - Parameters:
-    ///   - key: the setting that names the file.
+    ///   - key: the setting with the file's name.
     ///   - place: the configuration that has it.
     package static func text(_ path: String, for key: String, at place: String) throws(ConfigurationError) -> String {
         func refusal(_ what: String) -> ConfigurationError {

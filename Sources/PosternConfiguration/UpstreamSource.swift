@@ -1,9 +1,9 @@
-// `sign_in.upstream`: the OpenID provider that the operator already has.
+// `sign_in.upstream`: the operator's existing OpenID provider.
 
 import Foundation
 import SignIn
 
-/// As configured; its secret is read where it is needed.
+/// The configured provider; its secret is read when needed.
 package struct UpstreamSource: Sendable {
     package let issuer: String
     private let clientID: String
@@ -14,7 +14,7 @@ package struct UpstreamSource: Sendable {
     private let addresses: UpstreamSettings.Addresses
     private let isOnly: Bool
 
-    /// Nil where there is none. Throws for one that is half configured.
+    /// Nil if there is none. Throws if it is only partly configured.
     /// - Parameters:
     ///   - text: the value of a key below `sign_in.upstream`; empty where it is absent.
     ///   - place: the configuration.
@@ -43,7 +43,7 @@ package struct UpstreamSource: Sendable {
         isOnly = text("only") == "yes"
     }
 
-    /// With the secret. Throws where that cannot be read.
+    /// With the secret. Throws if that cannot be read.
     /// - Parameter place: the configuration.
     package func settings(at place: String) throws(ConfigurationError) -> UpstreamSettings {
         var secret: ClientSecretText?

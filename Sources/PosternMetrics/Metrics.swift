@@ -1,15 +1,15 @@
-// Counters, gauges and histograms, and their text for Prometheus. Cheap enough for the path of mail: an atomic addition each.
+// Counters, gauges and histograms, and their text for Prometheus. Cheap enough for the mail path: an atomic addition each.
 
 import Synchronization
 
-/// A number that only grows.
+/// A number that only increases.
 package final class Counter: Sendable {
     private let value = Atomic<Int>(0)
     package func add(_ count: Int = 1) { value.wrappingAdd(count, ordering: .relaxed) }
     package var count: Int { value.load(ordering: .relaxed) }
 }
 
-/// A number that comes and goes.
+/// A number that goes up and down.
 package final class Gauge: Sendable {
     private let bits = Atomic<UInt64>(0)
     package func set(_ value: Double) { bits.store(value.bitPattern, ordering: .relaxed) }
@@ -18,7 +18,7 @@ package final class Gauge: Sendable {
 
 /// How long things took.
 package final class Histogram: Sendable {
-    /// Upper bounds in seconds, rising: from a look in memory to the patience of a mail server.
+    /// Upper bounds in seconds, ascending: from a look-up in memory to the timeout of a mail server.
     package static let seconds: [Double] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
     package let bounds: [Double]
@@ -35,7 +35,7 @@ package final class Histogram: Sendable {
         microseconds.add(Int(max(0, min(seconds, 1e9)) * 1e6))
     }
 
-    /// Measures the work.
+    /// Measures how long the work takes.
     package func timed<Result, Failure: Error>(_ work: () throws(Failure) -> Result) throws(Failure) -> Result {
         let start = ContinuousClock.now
         defer {
@@ -45,7 +45,7 @@ package final class Histogram: Sendable {
         return try work()
     }
 
-    /// Observations up to each bound, and all of them at last.
+    /// Observations up to each bound; the last entry counts all.
     package var cumulative: [Int] {
         var total = 0
         return buckets.map {
@@ -56,9 +56,9 @@ package final class Histogram: Sendable {
     package var sum: Double { Double(microseconds.count) / 1e6 }
 }
 
-/// One metric with its label values. The values are words of ours; beyond `limit` of them, further ones count as `other`.
+/// One metric with its label values. The values are fixed words of our code; beyond `limit` of them, others count as `other`.
 package final class Family<Metric: Sendable>: Sendable {
-    /// Combinations of label values: far over any that our code has, so that a mistake in it cannot fill the memory.
+    /// Combinations of label values: far more than our code has, so that a mistake in it cannot fill the memory.
     package static var limit: Int { 500 }
 
     package let name: String
@@ -128,7 +128,7 @@ package final class MetricsRegistry: Sendable {
         return family
     }
 
-    /// A gauge with one label that is read when it is asked for, for each value that there is then; they are few. May block.
+    /// A gauge with one label that is read on request, for each value that exists then; they are few. May block.
     package func readings(
         _ name: String, _ help: String, label: String, _ read: @escaping @Sendable () -> [(value: String, count: Int)]
     ) {

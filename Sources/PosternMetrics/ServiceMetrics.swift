@@ -1,5 +1,5 @@
-// Every metric of the service, in one place. No label holds an address, an identifier of a user, or anything that was sent; that
-// of a team is in `postern_team_inboxes_written` alone.
+// Every metric of the service, in one place. No label holds an address, an identifier of a user, or anything that was sent;
+// only `postern_team_inboxes_written` has a label with the identifier of a team.
 
 /// The metrics of `postern serve`.
 package final class ServiceMetrics: Sendable {
@@ -8,7 +8,7 @@ package final class ServiceMetrics: Sendable {
     /// `direction`: forward, reply, report, answer (to a verification), operator. `outcome`: relayed, discarded, refused,
     /// deferred.
     package let messages: Family<Counter>
-    /// `reason`: the stable word of the log (`docs/OPERATING.md`).
+    /// `reason`: the fixed word in the log (`docs/OPERATING.md`).
     package let refusals: Family<Counter>
     /// `stage`: rcpt, header, body, message.
     package let milterSeconds: Family<Histogram>
@@ -16,7 +16,7 @@ package final class ServiceMetrics: Sendable {
     package let copies: Family<Counter>
     /// Replies in which the leak check found an inbox.
     package let leakIncidents: Counter
-    /// Forwards that went on with links past the relay in them.
+    /// Forwards relayed with links in them that bypass the relay.
     package let linksLeft: Counter
     /// `type`: of the record. `result`: answer, none, failure.
     package let dnsQueries: Family<Counter>
@@ -28,12 +28,12 @@ package final class ServiceMetrics: Sendable {
     package let decisions: Family<Counter>
     /// `rule`: of the active policy.
     package let decisionRules: Family<Counter>
-    /// Seconds since the oldest event that was not delivered was made; 0 where there is none.
+    /// Seconds since the oldest undelivered event was created; 0 if there is none.
     package let outboxAge: Gauge
     package let outboxSize: Gauge
-    /// Messages in Postfix's queue for addresses at a relay domain, where nothing is delivered; -1 where that is not known.
+    /// Messages in Postfix's queue for addresses at a relay domain, where nothing is delivered; -1 if unknown.
     package let parkedMessages: Gauge
-    /// Whether the store took the last change: 1, or 0 as on a full disk.
+    /// Whether the store accepted the last change: 1, or 0, for example, on a full disk.
     package let storeWritable: Gauge
     /// `result`: delivered, retried, parked.
     package let events: Family<Counter>
@@ -67,7 +67,7 @@ package final class ServiceMetrics: Sendable {
             "Messages in Postfix's queue for addresses at a relay domain, where nothing is delivered; -1: unknown.")()
         parkedMessages.set(-1)
         events = registry.counter("postern_events_total", "Attempts to deliver an event.", labels: ["result"])
-        // What an alert is made of must be there before it happens.
+        // Metrics that an alert uses must exist before the event happens.
         for direction in ["forward", "reply", "report", "answer", "operator"] {
             for outcome in ["relayed", "discarded", "refused", "deferred"] { _ = messages(direction, outcome) }
         }

@@ -1,15 +1,15 @@
-// `?` as repositories write it, `$1` as PostgreSQL reads it.
+// Translates `?`, as repositories write it, to `$1`, as PostgreSQL reads it.
 
 import Database
 
 enum Placeholders {
-    /// The statement with `$1`, `$2`… in place of every `?`; one that has a number keeps it. No literal in a statement of ours
-    /// may contain `?` (`SQL`). Throws `statement` where some have a number and others have not (SQLite counts on from
-    /// the largest number), and where there are not as many as values.
+    /// The statement with `$1`, `$2`… in place of every `?`; a `?` with a number keeps it. No literal in our statements may
+    /// contain `?` (`SQL`). Throws `statement` if some have a number and others do not (SQLite continues from the largest
+    /// number), or if there are not as many as values.
     static func translated(_ sql: String, values: Int) throws(PostgresFailure) -> String {
         var octets: [UInt8] = []
         octets.reserveCapacity(sql.utf8.count + 32)
-        // Of those without a number how many; of the others the largest.
+        // How many have no number, and the largest number of the others.
         var (number, largest) = (0, 0)
         var rest = sql.utf8[...]
         while let octet = rest.popFirst() {

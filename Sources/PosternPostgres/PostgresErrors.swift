@@ -1,35 +1,35 @@
-// PostgreSQL's SQLSTATE codes as the store's two kinds of trouble.
+// PostgreSQL's SQLSTATE codes as temporary and permanent failures of the store.
 
 import Database
 import CPQ
 
-/// What a statement or a connection failed with, before it is known what to do about it.
+/// The failure of a statement or a connection, before it is decided how to handle it.
 struct PostgresFailure: Error {
-    /// Five characters (PostgreSQL manual, appendix A); empty where the connection itself failed.
+    /// Five characters (PostgreSQL manual, appendix A); empty if the connection itself failed.
     let state: String
     /// The primary message: names tables and constraints. The detail, which quotes values, is never read.
     let message: String
     /// Whether the connection cannot be used any more.
     let isConnectionLost: Bool
-    /// What the store says of it, where it is not the server that failed.
+    /// The store's failure, if it was not the server that failed.
     private var known: StoreFailure?
 
-    /// Whether the server takes no writes: it has become a standby, and another one is the primary now.
+    /// Whether the server accepts no writes: it has become a standby, and another one is the primary now.
     var isNoPrimary: Bool { state == "25006" || (state == "0A000" && message.contains("hot standby")) }
 
-    /// Whether the server has no connection left for us: those that there are go on.
+    /// Whether the server has no connection left for us: existing ones continue.
     var isServerFull: Bool { state == "53300" }
 
-    /// Whether the transaction may succeed when it is run again: it lost against another one, or stood still for too long, and
+    /// Whether the transaction may succeed when it runs again: it conflicted with another one, or was idle for too long, and
     /// has left no trace.
     var isRepeatable: Bool { ["40001", "40P01", "25P03"].contains(state) || isRacingMigration }
 
-    /// Whether another host made the same table, column or index a moment earlier: seen again, nothing is left to be done.
+    /// Whether another host just created the same table, column or index: after a repetition, nothing is left to do.
     private var isRacingMigration: Bool {
         ["42P07", "42701", "42710"].contains(state) || (state == "23505" && message.contains("\"pg_"))
     }
 
-    /// What the store says of it.
+    /// The failure as the store reports it.
     var storeFailure: StoreFailure {
         if let known { return known }
         if isNoPrimary { return .temporary(.away, "the server is read-only: it is not the primary") }
@@ -47,7 +47,7 @@ struct PostgresFailure: Error {
         case "53", "57": return .temporary(.resources, message)
         case "58": return .temporary(.inputOutput, message)
         case "23": return .permanent(.constraint, message)
-        // Messages about data quote it.
+        // Messages about data quote the data.
         case "22": return .permanent(.statement, "a value does not fit its column (SQLSTATE \(state))")
         case "XX": return .permanent(.corrupted, message)
         default: return .permanent(.statement, message.isEmpty ? "SQLSTATE \(state)" : message)
@@ -58,7 +58,7 @@ struct PostgresFailure: Error {
     init(result: OpaquePointer?, connection: OpaquePointer) {
         func field(_ code: Int32) -> String { PQresultErrorField(result, code).map { String(cString: $0) } ?? "" }
         state = field(Int32(UInt8(ascii: "C")))
-        // With 57P01 and its like, and 25P03, the server says that it ends the connection, which libpq may not have seen yet.
+        // With 57P01 and the like, and 25P03, the server says that it ends the connection; libpq may not know yet.
         isConnectionLost = PQstatus(connection) != CONNECTION_OK || state.hasPrefix("57P") || state == "25P03"
         let primary = field(Int32(UInt8(ascii: "M")))
         message = !primary.isEmpty ? primary : isConnectionLost ? "the connection to the server was lost" : "the statement failed"
@@ -70,7 +70,7 @@ struct PostgresFailure: Error {
         self.isConnectionLost = isConnectionLost
     }
 
-    /// What did not come from the server.
+    /// A failure that did not come from the server.
     init(_ failure: StoreFailure) {
         self.init(state: "", message: failure.message, isConnectionLost: false)
         known = failure

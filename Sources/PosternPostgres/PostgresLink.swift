@@ -1,4 +1,4 @@
-// One connection to a PostgreSQL server, made safe: results are read whole and freed, statements are prepared once.
+// One connection to a PostgreSQL server, made safe: results are read completely and freed, statements are prepared once.
 
 import Database
 import CPQ
@@ -7,20 +7,20 @@ import Synchronization
 
 /// Used by one thread at a time; the pool ensures this.
 ///
-/// The connection is in libpq's pipeline mode: BEGIN waits for the first statement and goes out with it, as does a preparation,
-/// and an end that no one has to wait for is answered while others work. Each statement is one round trip.
+/// The connection is in libpq's pipeline mode: BEGIN is sent together with the first statement, as is a preparation. The reply
+/// to an end that no one waits for is read later. Each statement is one round trip.
 final class PostgresLink: @unchecked Sendable {
     private let connection: OpaquePointer
-    /// Prepared statements by their text; of one text those with different types of arguments.
+    /// Prepared statements by text; one text may have several, with different types of arguments.
     private var prepared: [String: [Prepared]] = [:]
-    /// How many the server keeps.
+    /// How many statements the server keeps.
     private var preparedCount = 0
 
-    /// How many names were given, to those too whose preparation failed.
+    /// How many names were used, including those whose preparation failed.
     private var named = 0
 
     private struct Prepared {
-        /// Nil where every value was NULL, which is of any type.
+        /// Nil if every value was NULL, which fits any type.
         let types: [Oid?]
         let statement: Statement
 
@@ -28,7 +28,7 @@ final class PostgresLink: @unchecked Sendable {
             types.count == wanted.count && zip(types, wanted).allSatisfy { $1 == nil || $0 == $1 }
         }
 
-        /// The types of both, where neither contradicts the other.
+        /// The types of both, if neither contradicts the other.
         func joined(_ wanted: [Oid?]) -> [Oid?]? {
             guard types.count == wanted.count, zip(types, wanted).allSatisfy({ $0 == nil || $1 == nil || $0 == $1 }) else {
                 return nil
@@ -37,7 +37,7 @@ final class PostgresLink: @unchecked Sendable {
         }
     }
 
-    /// What the server calls it, and the columns of its result, which are known with the first one.
+    /// The statement's name on the server, and the columns of its result, which are known after the first result.
     private final class Statement {
         let name: String
         var columns: SQLColumns?
@@ -45,7 +45,7 @@ final class PostgresLink: @unchecked Sendable {
         init(name: String) { self.name = name }
     }
 
-    /// What was sent and is not answered yet, in order.
+    /// What was sent and not answered yet, in order.
     private var unanswered: [Sent] = []
 
     private enum Sent {
@@ -54,24 +54,24 @@ final class PostgresLink: @unchecked Sendable {
         case sync
     }
 
-    /// What begins the transaction and goes out with its first statement.
+    /// Statements that begin the transaction; sent with its first statement.
     private var beginning: [String] = []
     /// Whether the server is in the middle of a transaction.
     private var isInTransaction = false
-    /// Set once it cannot be trusted any more: it is closed instead of being given back.
+    /// Set once the connection cannot be trusted any more: it is closed instead of being returned.
     private(set) var isBroken = false
     private let goodbye = Goodbye()
 
-    /// Whether the server has said that it ends the connection.
+    /// Whether the server has announced that it ends the connection.
     private final class Goodbye: Sendable {
         let isSaid = Atomic(false)
     }
 
-    /// More than the program usually has. Beyond it the server forgets all, and those that are used are prepared again.
+    /// More statements than the program usually has. Above it all are deallocated, and those in use are prepared again.
     private static let statementLimit = 1000
 
-    /// Connects. Blocks at most as long as `connect_timeout` says for each host.
-    /// The message of a failure never holds the password.
+    /// Connects. Blocks at most as long as `connect_timeout` says for each host. The message of a failure never contains the
+    /// password.
     init(parameters: [(String, String)], setup: String) throws(PostgresFailure) {
         let opened: OpaquePointer? = Self.withCStrings(parameters.map(\.0)) { names in
             Self.withCStrings(parameters.map(\.1)) { values in PQconnectdbParams(names, values, 0) }
@@ -85,8 +85,8 @@ final class PostgresLink: @unchecked Sendable {
             PQfinish(connection)
             throw failure
         }
-        // Warnings of the server go nowhere: libpq would print them on standard error. What comes unasked while nothing is under
-        // way is the server's goodbye: 57P01 and the like.
+        // Warnings of the server are dropped: libpq would print them on standard error. A message while nothing is running
+        // announces that the server ends the connection: 57P01 and similar codes.
         PQsetNoticeReceiver(
             connection,
             { argument, result in
@@ -110,11 +110,11 @@ final class PostgresLink: @unchecked Sendable {
     private static func connectionFailure(_ connection: OpaquePointer) -> PostgresFailure {
         let full = PQerrorMessage(connection).map { String(cString: $0) } ?? ""
         var line = full.split(whereSeparator: \.isNewline).map { $0.drop(while: \.isWhitespace) }.joined(separator: "; ")
-        // libpq quotes hosts, users and parameters, never the password; should that are in one of them, it is taken out.
+        // libpq quotes hosts, users and parameters, never the password; if one of them contains it, it is redacted.
         if let password = PQpass(connection).map({ String(cString: $0) }), password.utf8.count >= 3 {
             line = line.replacing(password, with: "(redacted)")
         }
-        // libpq gives no SQLSTATE here. What must be fixed by someone is recognized by its words in the C locale.
+        // libpq gives no SQLSTATE here. What someone must fix is recognized by its words in the C locale.
         let isRefusal = ["authentication failed", "no password supplied", "does not exist", "no pg_hba.conf entry"].contains {
             full.contains($0)
         }
@@ -122,27 +122,27 @@ final class PostgresLink: @unchecked Sendable {
         return PostgresFailure(state: isRefusal ? "28000" : isFull ? "53300" : "", message: line, isConnectionLost: !isRefusal)
     }
 
-    /// Whether someone else may have it: not in the middle of anything. Costs nothing.
+    /// Whether another caller may use it: nothing is in progress. Costs nothing.
     var isReusable: Bool { !isBroken && !isInTransaction && beginning.isEmpty && PQstatus(connection) == CONNECTION_OK }
 
-    /// Whether the server closed it meanwhile. Costs no round trip, but waits for the answer to what was not waited for.
+    /// Whether the server still has it open. Costs no round trip, but waits for replies that were not awaited before.
     var isAlive: Bool {
         guard isReusable, (try? collect()) != nil, PQconsumeInput(connection) == 1 else { return false }
-        // Looks at what came with it.
+        // Processes what was received.
         _ = PQisBusy(connection)
         return PQstatus(connection) == CONNECTION_OK && !goodbye.isSaid.load(ordering: .relaxed)
     }
 
     // MARK: Transactions
 
-    /// Begins a transaction: without a round trip, as the statements go out with the first one of it. Without one there is none.
+    /// Begins a transaction without a round trip: the statements are sent with its first statement. Without one, none begins.
     func begin(_ statements: [String]) { beginning = statements }
 
-    /// Ends it; returns when the server has said so.
+    /// Commits it; returns when the server has confirmed.
     func commit() throws(PostgresFailure) { try end("COMMIT", isAwaited: true) }
 
-    /// Ends a transaction that changed nothing. The answer is read before the connection is used again, and not even a lost
-    /// connection matters: what was read was read.
+    /// Ends a transaction that changed nothing. The reply is read before the connection is used again. Even a lost connection
+    /// does not matter: all reads are done.
     func endUnawaited() { try? end("COMMIT", isAwaited: false) }
 
     func rollBack() throws(PostgresFailure) { try end("ROLLBACK", isAwaited: true) }
@@ -163,18 +163,18 @@ final class PostgresLink: @unchecked Sendable {
         try sendBeginning()
         if !unanswered.isEmpty { try sync() }
         try collect()
-        // One message with several statements is what pipeline mode does not know.
+        // Pipeline mode does not allow several statements in one message.
         guard PQexitPipelineMode(connection) == 1 else { throw lost() }
         defer { if PQenterPipelineMode(connection) != 1 { isBroken = true } }
         try check(PQexec(connection, sql)) { _ in }
     }
 
-    /// Runs a statement with its arguments and reads the rows. Outside a transaction it is one by itself.
+    /// Runs a statement with its arguments and reads the rows. Outside a transaction it is its own transaction.
     func rows(_ sql: String, _ arguments: [SQLValue]) throws(PostgresFailure) -> [SQLRow] {
         try execute(sql, arguments, Self.rows)
     }
 
-    /// Runs a statement and gives the number of rows it touched.
+    /// Runs a statement and returns the number of rows it touched.
     func run(_ sql: String, _ arguments: [SQLValue]) throws(PostgresFailure) -> Int {
         try execute(sql, arguments) { result, _ in
             PQcmdTuples(result).flatMap { Int(String(cString: $0)) } ?? 0
@@ -184,14 +184,14 @@ final class PostgresLink: @unchecked Sendable {
     private func execute<T>(
         _ sql: String, _ arguments: [SQLValue], _ read: (OpaquePointer, Statement) throws(PostgresFailure) -> T
     ) throws(PostgresFailure) -> T {
-        // Not with what follows: an error there would be taken for one here.
+        // Separately from what follows: an error in earlier replies would be taken for one of this statement.
         try collect()
         if preparedCount >= Self.statementLimit { try forgetStatements() }
         try sendBeginning()
         let statement = try send(sql, arguments)
         try sync()
         var answer: Result<T, PostgresFailure>?
-        // Of all that is answered now, the statement is the last.
+        // The statement is the last of all that is answered now.
         try collect { result in answer = Result { () throws(PostgresFailure) in try read(result, statement) } }
         guard let answer else { throw lost() }
         return try answer.get()
@@ -204,7 +204,7 @@ final class PostgresLink: @unchecked Sendable {
         for statement in beginning { try send(statement, []) }
     }
 
-    /// Queues a statement, and its preparation before the first time.
+    /// Queues a statement, and before its first use its preparation.
     @discardableResult
     private func send(_ sql: String, _ arguments: [SQLValue]) throws(PostgresFailure) -> Statement {
         let wanted = arguments.map(BoundValue.type)
@@ -215,7 +215,7 @@ final class PostgresLink: @unchecked Sendable {
             let text = try Placeholders.translated(sql, values: arguments.count)
             named += 1
             statement = Statement(name: "s\(named)")
-            // With the types that are known of other values, so that rows with NULL in different places soon need no further one.
+            // With types known from other values, so that rows with NULL in different places soon need no new statement.
             let types = prepared[sql]?.lazy.compactMap { $0.joined(wanted) }.first ?? wanted
             let isSent = PQsendPrepare(
                 connection, statement.name, text, Int32(types.count), types.map { $0 ?? 0 })
@@ -231,7 +231,7 @@ final class PostgresLink: @unchecked Sendable {
         return statement
     }
 
-    /// Ends all prepared statements, between others.
+    /// Deallocates all prepared statements, between two statements.
     private func forgetStatements() throws(PostgresFailure) {
         (prepared, preparedCount) = ([:], 0)
         guard PQsendQueryParams(connection, "DEALLOCATE ALL", 0, nil, nil, nil, nil, 0) == 1 else { throw lost() }
@@ -246,8 +246,8 @@ final class PostgresLink: @unchecked Sendable {
         unanswered.append(.sync)
     }
 
-    /// Reads the answers to all that was sent, and gives each statement's to `read`.
-    /// Throws the first failure among them, when all are read.
+    /// Reads the replies to all that was sent, and passes each statement's to `read`. Throws the first failure among them,
+    /// after all are read.
     private func collect(_ read: (OpaquePointer) -> Void = { _ in }) throws(PostgresFailure) {
         guard !unanswered.isEmpty else { return }
         defer { unanswered.removeAll(keepingCapacity: true) }
@@ -260,7 +260,7 @@ final class PostgresLink: @unchecked Sendable {
                 guard isSync else { throw failure ?? lost() }
                 continue
             }
-            // What comes after an error was not run.
+            // What follows an error was not run.
             if failure != nil {
                 PQclear(result)
             } else {
@@ -285,7 +285,7 @@ final class PostgresLink: @unchecked Sendable {
         if let failure { throw failure }
     }
 
-    /// What a connection fails with that says nothing more.
+    /// The failure of a connection that gives no other reason.
     private func lost() -> PostgresFailure {
         isBroken = true
         return PostgresFailure(result: nil, connection: connection)
@@ -297,7 +297,7 @@ final class PostgresLink: @unchecked Sendable {
             return read(result)
         }
         let failure = PostgresFailure(result: result, connection: connection)
-        // A connection to what is not a primary any more, or whose prepared statements are gone, is of no use.
+        // A connection to a server that is no longer the primary, or whose prepared statements are gone, is of no use.
         if failure.isConnectionLost || ["25006", "26000", "0A000"].contains(failure.state) { isBroken = true }
         throw failure
     }
@@ -305,7 +305,7 @@ final class PostgresLink: @unchecked Sendable {
     private static func rows(_ result: OpaquePointer, _ statement: Statement) throws(PostgresFailure) -> [SQLRow] {
         let range = 0..<PQnfields(result)
         let columns = statement.columns ?? SQLColumns(range.map { PQfname(result, $0).map { String(cString: $0) } ?? "" })
-        // BEGIN, which was answered before it, has none.
+        // BEGIN, which was answered before it, has no columns.
         if !range.isEmpty { statement.columns = columns }
         let types = range.map { PQftype(result, $0) }
         return try (0..<PQntuples(result)).map { row throws(PostgresFailure) in

@@ -4,19 +4,19 @@ import Database
 import Concurrency
 import Foundation
 
-/// Hands out connections one thread at a time. A connection that broke is replaced; one that was idle for long is looked at
-/// before it is used, so that a restart of the server is not noticed by anyone who comes next.
+/// Lends each connection to one thread at a time. A broken connection is replaced; an idle one is checked before it is used, so
+/// that the next caller does not notice a restart of the server.
 ///
-/// A connection that cannot be made is not a failure while there are others: anyone who needs one waits until one comes back, and
-/// a thread goes on trying. Some may be set apart for those who go first.
+/// A connection that cannot be opened is not a failure while there are others: callers wait until one is returned, and a thread
+/// keeps trying. Some may be reserved for callers with priority.
 final class PostgresPool: @unchecked Sendable {
-    /// Who asks for a connection: those who go first (decisions), others (mail, services), and requests over HTTP, which come in
-    /// any number.
+    /// Who requests a connection: callers with priority (decisions), others (mail, services), and requests over HTTP, which
+    /// come in any number.
     private enum Claim: Int { case first, other, request }
 
-    /// Connections that requests leave to mail.
+    /// Connections that requests leave for mail.
     private static let leftToMail = 2
-    /// Between two attempts of that thread: doubled from the first to the last.
+    /// Seconds between two attempts of that thread: doubled from the first to the last.
     private static let pauses = (first: 0.05, last: 1.0)
 
     private let limit: Int
@@ -24,10 +24,10 @@ final class PostgresPool: @unchecked Sendable {
     private let connect: @Sendable () throws(PostgresFailure) -> PostgresLink
     private let condition = MonotonicCondition()
     private var idle: [PostgresLink] = []
-    /// Connections there are, and those that are being made.
+    /// Open connections, and those that are being opened.
     private var open = 0
     private var opening = 0
-    /// Connections in use, by who asked.
+    /// Connections in use, by `Claim`.
     private var inUse = [0, 0, 0]
     private var reserved = 0
     private var waiting = 0
@@ -35,16 +35,16 @@ final class PostgresPool: @unchecked Sendable {
     private var isClosed = false
 
     /// - Parameters:
-    ///   - limit: connections at most.
-    ///   - timeout: seconds to wait for one to come back before the store counts as busy.
+    ///   - limit: maximum number of connections.
+    ///   - timeout: seconds to wait until one is returned, before the store counts as busy.
     init(limit: Int, timeout: TimeInterval, connect: @escaping @Sendable () throws(PostgresFailure) -> PostgresLink) {
         self.limit = limit
         self.timeout = .seconds(timeout)
         self.connect = connect
     }
 
-    /// Sets connections apart for those who go first, at most half, and begins to make them: when they are needed, the server may
-    /// have none left.
+    /// Reserves connections for callers with priority, at most half, and starts to open them: when they are needed, the server
+    /// may have none left.
     func reserve(_ count: Int) {
         condition.lock()
         defer { condition.unlock() }
@@ -53,7 +53,7 @@ final class PostgresPool: @unchecked Sendable {
     }
 
     /// Runs `body` with its own connection.
-    /// - Parameter isFirst: may have those that are set apart.
+    /// - Parameter isFirst: whether it may use the reserved ones.
     func with<T>(isFirst: Bool = false, _ body: (PostgresLink) throws(PostgresFailure) -> T) throws(PostgresFailure) -> T {
         let claim: Claim = isFirst ? .first : WriteQueue.isOnSharedThread ? .request : .other
         let link = try take(claim)
@@ -80,7 +80,7 @@ final class PostgresPool: @unchecked Sendable {
                 outside { link.close() }
                 continue
             }
-            // Where there is none, each asks for itself: the server may just have come back.
+            // If there is no connection, each caller tries itself: the server may just have come back.
             if failure == nil, mayHaveNew(claim), !isGrowing || open == 0 {
                 opening += 1
                 count(claim, 1)
@@ -114,7 +114,7 @@ final class PostgresPool: @unchecked Sendable {
 
     private func count(_ claim: Claim, _ change: Int) { inUse[claim.rawValue] += change }
 
-    /// Whether as many are in use by those who ask so as may be.
+    /// Whether callers with this claim use fewer connections than they may.
     private func isBelowLimit(_ claim: Claim) -> Bool {
         let others = inUse[Claim.other.rawValue] + inUse[Claim.request.rawValue]
         return switch claim {
@@ -124,7 +124,7 @@ final class PostgresPool: @unchecked Sendable {
         }
     }
 
-    /// What the others have to leave: of few connections less, as they could have none otherwise.
+    /// Others must leave the reserved connections idle; fewer if there are few connections, as they could have none otherwise.
     private func mayHaveIdle(_ claim: Claim) -> Bool {
         guard claim != .first else { return true }
         return isBelowLimit(claim) && idle.count > min(max(0, reserved - inUse[Claim.first.rawValue]), max(0, open - 1))
@@ -133,7 +133,7 @@ final class PostgresPool: @unchecked Sendable {
     private func mayHaveNew(_ claim: Claim) -> Bool { open + opening < limit && isBelowLimit(claim) }
 
     private func give(_ link: PostgresLink, _ claim: Claim) {
-        // One in the middle of a transaction is not one to give to someone else.
+        // A connection in the middle of a transaction must not go to another caller.
         let isReusable = link.isReusable
         if !isReusable { link.close() }
         condition.lock()
@@ -146,8 +146,8 @@ final class PostgresPool: @unchecked Sendable {
 
     // MARK: Growing
 
-    /// Makes connections in the background, while someone waits for one, or those that are set apart are not there. Under the
-    /// lock.
+    /// Opens connections in the background while someone waits for one, or while reserved ones are missing. Call with the lock
+    /// held.
     private func grow() {
         guard !isGrowing, isWanting else { return }
         isGrowing = true
@@ -172,7 +172,7 @@ final class PostgresPool: @unchecked Sendable {
             }
             condition.broadcast()
             guard made == nil else { continue }
-            // A little apart from other hosts that wait for the same server.
+            // Not at the same time as other hosts that wait for the same server.
             outside { Thread.sleep(forTimeInterval: pause * Double.random(in: 0.8...1.2)) }
             pause = min(2 * pause, Self.pauses.last)
         }
@@ -183,7 +183,7 @@ final class PostgresPool: @unchecked Sendable {
 
     // MARK: Ending
 
-    /// Closes idle connections: after a failover the others of the pool are as bad as the one that noticed it.
+    /// Closes idle connections: after a failover the others in the pool are as useless as the one that noticed it.
     func discardIdle() {
         condition.lock()
         let links = takeIdle()

@@ -1,15 +1,15 @@
-// Who writes beside whom: a change of many rows, and one that lost too often, writes alone.
+// Which changes run at the same time: a change of many rows, and one that conflicted too often, runs alone.
 
 import Database
 
-/// How a change takes part in PostgreSQL's queue for the table that every one of ours locks first.
+/// How a change waits in PostgreSQL's queue for the table that all our changes lock first.
 ///
-/// LOCK TABLE takes no snapshot: a change that waited for its turn sees all that those before it did, so that it cannot lose
-/// against them. An advisory lock would be asked for with SELECT, whose snapshot would be from before the wait.
+/// LOCK TABLE takes no snapshot: a change that waited for its turn sees all changes before it, so it cannot conflict with them.
+/// An advisory lock needs a SELECT, whose snapshot would be from before the wait.
 enum Turn {
     /// Beside all others.
     case beside
-    /// When those that write have ended; those that come later wait for it.
+    /// After the running writers have ended; later ones wait for it.
     case alone
     /// Without the lock: the table does not exist before the first migration, and a rehearsal must not block others.
     case untold
@@ -17,25 +17,25 @@ enum Turn {
     /// The first table that a store gets.
     static let table = "schema_migrations"
 
-    /// Milliseconds to wait for a turn alone. Others wait as long: where a host hangs in the middle of a change it is not to be
-    /// had.
+    /// Milliseconds to wait for a turn alone. Others wait as long: if a host hangs in the middle of a change, no turn is
+    /// available.
     private static let aloneMilliseconds = 500
-    /// Milliseconds that a change with a turn alone may be idle, as when its host hangs, before the server ends it: all others
-    /// wait for it.
+    /// Milliseconds that a change with a turn alone may be idle, for example when its host hangs, before the server ends it:
+    /// all others wait for it.
     private static let stillMilliseconds = 2000
 
-    /// Down to one of few numbers, since a connection keeps each text that it prepared.
+    /// Rounds down to one of few numbers, because a connection keeps each text that it prepared.
     private static func rounded(_ milliseconds: Int) -> Int {
         let unit = milliseconds < 100 ? 10 : milliseconds < 1000 ? 50 : 500
         return max(1, milliseconds / unit * unit)
     }
 
-    /// What begins the transaction.
+    /// The statements that begin the transaction.
     /// - Parameter lockMilliseconds: how long it may wait for a lock.
     func beginning(_ durability: Durability, lockMilliseconds: Int) -> [String] {
         let lockMilliseconds = Self.rounded(lockMilliseconds)
         var statements = ["BEGIN ISOLATION LEVEL SERIALIZABLE, READ WRITE", "SET LOCAL lock_timeout = \(lockMilliseconds)"]
-        // Relaxed: a crash of the server may lose the last few tenths of a second, one of this process nothing.
+        // Relaxed: a crash of the server may lose the last few tenths of a second, a crash of this process nothing.
         if durability == .relaxed { statements.append("SET LOCAL synchronous_commit = off") }
         switch self {
         case .beside: statements.append("LOCK TABLE \(Self.table) IN ROW SHARE MODE")
@@ -52,12 +52,12 @@ enum Turn {
 }
 
 extension PostgresFailure {
-    /// Whether the table of turns is missing, or a user who may only read it.
+    /// Whether the table of turns is missing, or this user may only read it.
     var isWithoutTurns: Bool { ["42P01", "42501"].contains(state) && message.contains(Turn.table) }
 
-    /// Whether a turn alone was not to be had.
+    /// Whether a turn alone was not available.
     func isTurnTaken(_ turn: Turn) -> Bool { turn == .alone && state == "55P03" }
 
-    /// Whether the change itself had no chance yet.
+    /// Whether the change itself has not run yet.
     var isAboutTurns: Bool { isWithoutTurns || state == "55P03" }
 }

@@ -20,7 +20,7 @@ struct BoundValue {
         }
     }
 
-    /// The type the server is told: it cannot always know it from the statement. 0 leaves it to the server; nil for NULL.
+    /// The type for the server, which cannot always infer it from the statement. 0 leaves it to the server; nil for NULL.
     static func type(_ value: SQLValue) -> Oid? {
         switch value {
         case .integer: 20  // int8
@@ -42,7 +42,7 @@ struct BoundValue {
         self.init(octets: (utf8.contains(0) ? [0xFF] : utf8) + [0])
     }
 
-    /// Hands out arrays as PQexecPrepared wants them, valid within `body`.
+    /// Passes arrays as PQexecPrepared expects them, valid within `body`.
     static func withPointers<T>(
         _ values: [BoundValue],
         _ body: (UnsafePointer<UnsafePointer<CChar>?>?, UnsafePointer<Int32>?, UnsafePointer<Int32>?) -> T
@@ -64,7 +64,7 @@ struct BoundValue {
     }
 }
 
-/// Reads columns. The text form serves every type alike, also the numeric of a sum.
+/// Reads columns. The text form works for every type, including the numeric of a sum.
 enum ColumnText {
     private static let integers: Set<Oid> = [20, 21, 23, 26]  // int8, int2, int4, oid
     private static let numeric: Oid = 1700
@@ -79,7 +79,7 @@ enum ColumnText {
             guard let integer = Int64(String(decoding: text, as: UTF8.self)) else { throw unexpected }
             return .integer(integer)
         case numeric:
-            // The sum of integers is one; what has a fraction stays text, as with the other engine.
+            // The sum of integers is an integer; a number with a fraction stays text, as with SQLite.
             let string = String(decoding: text, as: UTF8.self)
             return Int64(string).map(SQLValue.integer) ?? .text(string)
         default: return .text(String(decoding: text, as: UTF8.self))

@@ -1,12 +1,11 @@
-// Whether the files that were opened are still the ones that are under their names.
+// Whether the opened files are still the ones under their names.
 
 import Database
 import Glibc
 import Synchronization
 
-/// The database's file with its log and the log's index, as they were opened. SQLite goes on with an open file whatever becomes
-/// of its name: where the file was moved away, or another one was put in its place, all that is written goes to a file that no
-/// one opens again.
+/// The database's file with its log and the log's index, as they were opened. SQLite keeps using an open file whatever happens
+/// to its name: if the file was moved away or replaced, all writes go to a file that no one opens again.
 final class OpenedFiles: Sendable {
     private struct Identity: Equatable, Sendable {
         let device: UInt
@@ -20,12 +19,12 @@ final class OpenedFiles: Sendable {
     }
 
     private let files: [(path: String, identity: Identity)]
-    /// What the leak check found: reads go by it, since a look takes longer than many a read.
+    /// The result of the last check: reads use it, because a check takes longer than many reads.
     private let isMissed = Atomic(false)
 
     /// - Parameters:
     ///   - path: of the database.
-    ///   - open: opens it. Throws `unreachable` where it became another file meanwhile.
+    ///   - open: opens it. Throws `unreachable` if it became another file meanwhile.
     static func watch<T>(_ path: String, open: () throws(StoreFailure) -> T) throws(StoreFailure) -> (T, OpenedFiles) {
         let before = Identity(path)
         let opened = try open()
@@ -37,8 +36,8 @@ final class OpenedFiles: Sendable {
         files = ["", "-wal", "-shm"].compactMap { suffix in Identity(path + suffix).map { (path + suffix, $0) } }
     }
 
-    /// Looks. Throws `unreachable` where one of the files is not in its place. Should it be put back, all
-    /// is well again: what was written meanwhile is in it.
+    /// Checks the files. Throws `unreachable` if one of them is not in its place. If it is put back, the database works again:
+    /// what was written meanwhile is in it.
     func requireInPlace() throws(StoreFailure) {
         for file in files where Identity(file.path) != file.identity {
             isMissed.store(true, ordering: .relaxed)
@@ -47,7 +46,7 @@ final class OpenedFiles: Sendable {
         isMissed.store(false, ordering: .relaxed)
     }
 
-    /// The same where the leak check found one missing, and nothing otherwise.
+    /// The same if the last check found one missing, and nothing otherwise.
     func requireFoundInPlace() throws(StoreFailure) {
         if isMissed.load(ordering: .relaxed) { try requireInPlace() }
     }

@@ -1,28 +1,28 @@
-// Moves what was written from the log into the database's file, beside those who write.
+// Moves written pages from the log into the database's file, while others write.
 
 import Concurrency
 import Database
 
-/// A thread with its own connection, once the log has grown. SQLite itself has the commit that fills the log move all of it, and
-/// sync the file: for as long, no one else could write.
+/// Starts a thread with its own connection once the log has grown. By default SQLite lets the commit that fills the log move
+/// all of it and sync the file: meanwhile no one else could write.
 ///
-/// The log grows meanwhile, so that what came in between is moved too, each time less. The last of it, and the way back to the
-/// log's start, take the writers' turn; they are short.
+/// The log grows meanwhile, so further rounds move what was added, less each time. The last round, and the return to the log's
+/// start, take the writers' turn; they are short.
 final class SQLiteCheckpointer: Sendable {
     private struct State {
-        /// Pages of the log at which there is something to do.
+        /// Pages of the log at which a checkpoint is due.
         var due = SQLiteDatabase.checkpointPages
         var pages = 0
         var isRunning = false
         var isClosed = false
     }
 
-    /// How long writers wait for readers who began before the log's pages were moved. Who reads on for longer, a copy for
-    /// example, keeps the log growing until they have ended.
+    /// How long writers wait for readers that began before the log's pages were moved. A reader that takes longer, for example
+    /// a copy, keeps the log growing until it has ended.
     static let timeout = Duration.milliseconds(20)
     /// How long to wait for the writers' turn.
     private static let patience = Duration.seconds(1)
-    /// Pages that a round may leave to the last one: some milliseconds.
+    /// Pages that a round may leave for the last one: some milliseconds.
     private static let rest = 200
     private static let rounds = 4
 
@@ -36,11 +36,11 @@ final class SQLiteCheckpointer: Sendable {
         self.open = open
     }
 
-    /// To be told after each commit.
-    /// - Parameter pages: of the log.
+    /// Call this after each commit.
+    /// - Parameter pages: the pages of the log.
     func note(pages: Int) {
         let starts = state.with { state in
-            // It begins again from its start.
+            // The log begins again from its start.
             if pages < state.pages { state.due = SQLiteDatabase.checkpointPages }
             state.pages = pages
             guard pages >= state.due, !state.isRunning, !state.isClosed else { return false }
@@ -51,14 +51,14 @@ final class SQLiteCheckpointer: Sendable {
         if starts, SystemThread.detach({ [self] in run() }) != 0 { state.with { $0.isRunning = false } }
     }
 
-    /// Waits for what is being moved; nothing is moved after that.
+    /// Waits for pages that are being moved; nothing is moved after that.
     func close() {
         state.with { $0.isClosed = true }
         _ = state.wait(atMost: nil) { !$0.isRunning }
     }
 
     private func run() {
-        // What fails here, a full disk for example, fails for those who write as well; the log waits for the next time.
+        // What fails here, for example on a full disk, fails for writers too; the log is moved the next time.
         do {
             try move()
         } catch {
@@ -76,7 +76,7 @@ final class SQLiteCheckpointer: Sendable {
         }
         try turn.run(by: .now + Self.patience) { () throws(StoreFailure) in
             let pages = try connection.checkpoint(restarting: true).pages
-            // In the writers' turn: whoever writes next finds it, and sets it back where the log begins again.
+            // In the writers' turn: the next writer reads this, and resets it if the log begins again.
             state.with { $0.due = max($0.pages, pages) + SQLiteDatabase.checkpointPages }
         }
     }

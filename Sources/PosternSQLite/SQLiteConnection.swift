@@ -1,10 +1,10 @@
-// One connection to a SQLite file, made safe: statements are prepared once, results are read whole.
+// One connection to a SQLite file, made safe: statements are prepared once, results are read completely.
 
 import Database
 import CSQLite
 import Glibc
 
-/// Used by one thread at a time; `WriterTurn` and `SQLiteReaders` ensure this. SQLite knows `?` as it is.
+/// Used by one thread at a time; `WriterTurn` and `SQLiteReaders` ensure this. SQLite reads `?` unchanged.
 final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
     /// Nil once it is closed.
     private var handle: OpaquePointer?
@@ -19,13 +19,13 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
         let columns: SQLColumns
     }
 
-    /// Opens a file that exists. Throws `corrupted` for what is not a database.
+    /// Opens an existing file. Throws `corrupted` if it is not a database.
     /// - Parameter busyTimeout: how long a statement waits for other processes.
     init(path: String, isReadOnly: Bool = false, busyTimeout: Duration) throws(StoreFailure) {
         let access = isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE
         try check(sqlite3_open_v2(path, &handle, access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nil))
         setBusyTimeout(busyTimeout)
-        // What is deleted is overwritten, so that a removed user's sealed inbox is gone from the file too.
+        // Deleted data is overwritten, so that a removed user's sealed inbox is gone from the file too.
         try runScript(
             """
             PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON; PRAGMA temp_store = MEMORY; PRAGMA synchronous = FULL;
@@ -48,7 +48,7 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
     }
 
     /// In WAL mode FULL syncs the log at every commit, NORMAL only at checkpoints: a crash of the process loses nothing either
-    /// way, a power failure the last commits. Without effect inside a transaction.
+    /// way, a power failure loses the last commits. No effect inside a transaction.
     func setDurability(_ durability: Durability) throws(StoreFailure) {
         guard durability != self.durability else { return }
         try runScript("PRAGMA synchronous = \(durability == .durable ? "FULL" : "NORMAL")")
@@ -70,29 +70,29 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
     struct CheckpointResult {
         /// Pages in the log.
         let pages: Int
-        /// Those of them that are in the main file.
+        /// How many of them are in the main file.
         let moved: Int
     }
 
     /// Moves pages of the log into the main file, as far as other readers and writers allow without waiting.
-    /// - Parameter restarting: whether to wait, as long as the busy timeout says, until the log is used from its start again.
+    /// - Parameter restarting: whether to wait, at most for the busy timeout, until the log is used from its start again.
     @discardableResult
     func checkpoint(restarting: Bool = false) throws(StoreFailure) -> CheckpointResult {
         guard let handle else { throw Self.closed }
         var (pages, moved): (Int32, Int32) = (0, 0)
         let status = sqlite3_wal_checkpoint_v2(
             handle, nil, restarting ? SQLITE_CHECKPOINT_RESTART : SQLITE_CHECKPOINT_PASSIVE, &pages, &moved)
-        // Someone reads on: the rest is for the next time.
+        // A reader is still active: the rest is for the next time.
         if status & 0xFF != SQLITE_BUSY { try check(status) }
         return CheckpointResult(pages: Int(pages), moved: Int(moved))
     }
 
-    /// The same for what this connection wrote, at its end.
+    /// The same for what this connection wrote, before it closes.
     func finalCheckpoint() {
         if let handle, sqlite3_total_changes(handle) != 0 { _ = try? checkpoint() }
     }
 
-    /// Runs `body` between BEGIN and COMMIT; rolled back where it throws.
+    /// Runs `body` between BEGIN and COMMIT; rolled back if it throws.
     func transaction<T>(_ begin: String, _ body: TransactionBody<T>) throws(StoreFailure) -> T {
         try run(begin, [])
         do {
@@ -100,14 +100,14 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
             try run("COMMIT TRANSACTION", [])
             return result
         } catch {
-            // Some errors of SQLite have rolled back already. One that cannot be rolled back must take in nothing more.
+            // After some errors SQLite has rolled back already. If a rollback fails, the connection must not be used again.
             if sqlite3_get_autocommit(handle) == 0 { _ = try? run("ROLLBACK TRANSACTION", []) }
             if sqlite3_get_autocommit(handle) == 0 { close() }
             throw error
         }
     }
 
-    /// Copies everything, as it is at one moment, to an empty database; others write meanwhile.
+    /// Copies everything, as of one moment, to an empty database; others can write meanwhile.
     func copy(to other: SQLiteConnection) throws(StoreFailure) {
         guard let backup = sqlite3_backup_init(other.handle, "main", handle, "main") else {
             throw other.failure(sqlite3_errcode(other.handle))
@@ -131,7 +131,7 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
     func run(_ sql: String, _ arguments: [SQLValue]) throws(StoreFailure) -> Int {
         let statement = try statement(sql)
         try step(statement, arguments) {}
-        // What no statement has changed stays as the last one left it: a statement that is not a change has touched nothing.
+        // `sqlite3_changes` keeps the count of the last change: a statement that is not a change has touched nothing.
         return sqlite3_stmt_readonly(statement.pointer) == 0 ? Int(sqlite3_changes(handle)) : 0
     }
 
@@ -140,7 +140,7 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
         try check(sqlite3_exec(handle, sql, nil, nil, nil))
     }
 
-    /// Steps to the end, with `row` at each row. The statement is free for the next use afterwards, whatever happened.
+    /// Steps to the end, and calls `row` at each row. Afterwards the statement is free for the next use, even after an error.
     private func step(_ statement: Statement, _ arguments: [SQLValue], _ row: () -> Void) throws(StoreFailure) {
         let statement = statement.pointer
         defer {
@@ -180,7 +180,7 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
     }
 
     static let closed = StoreFailure.temporary(.unreachable, "the database is closed")
-    /// What SQLite would take for NULL, or leave aside.
+    /// Without these errors SQLite would take missing values for NULL, and ignore a second statement.
     private static let wrongCount = StoreFailure.permanent(.statement, "a statement got more or fewer values than it has places")
     private static let twoStatements = StoreFailure.permanent(.statement, "a text of several statements is a script")
 
@@ -191,7 +191,7 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
         return storeFailure(status, message.map { String(cString: $0) } ?? "SQLite result \(status)")
     }
 
-    /// SQLite copies what it is given before it returns.
+    /// Tells SQLite to copy the value before it returns.
     private static let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
     private static func bind(_ statement: OpaquePointer, _ index: Int32, _ value: SQLValue) -> Int32 {
@@ -201,7 +201,7 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
         case .text(var text):
             return text.withUTF8 { text in
                 text.withMemoryRebound(to: CChar.self) {
-                    // Of no octets there may be no address, and that would be NULL.
+                    // An empty buffer may have no address, and that would be NULL.
                     $0.isEmpty
                         ? sqlite3_bind_text(statement, index, "", 0, nil)
                         : sqlite3_bind_text64(statement, index, $0.baseAddress, UInt64($0.count), transient, UInt8(SQLITE_UTF8))
@@ -225,7 +225,7 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
             let start = sqlite3_column_blob(statement, column)
             return .blob(Array(UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(statement, column)))))
         default:
-            // No column holds a floating-point number, and no expression of ours makes one; it would come as text.
+            // No column holds a floating-point number, and none of our expressions makes one; it would be read as text.
             let start = sqlite3_column_text(statement, column)
             let octets = UnsafeBufferPointer(start: start, count: Int(sqlite3_column_bytes(statement, column)))
             return .text(String(decoding: octets, as: UTF8.self))

@@ -6,20 +6,20 @@ import Glibc
 /// A SQLite database in WAL mode: readers in parallel, one writer, also over several processes on one machine
 /// (`postern` commands while `postern serve` runs). Never on a network file system.
 package final class SQLiteDatabase: Database {
-    /// How long to wait for another process's write before the store is `busy`. Below Postfix's timeout with a
-    /// filter (30 s), and far above what any of our transactions takes.
+    /// How long to wait for another process's write before the store is `busy`. Below Postfix's timeout for a filter (30 s),
+    /// and far above what any of our transactions takes.
     package static let busyTimeoutSeconds = 5.0
     /// Connections for reading. A read takes microseconds, so a few serve hundreds of sessions; a few more than there are
-    /// processors, as a thread may be interrupted while it has one. Each has its own page cache.
+    /// processors, because a thread may be interrupted while it has one. Each has its own page cache.
     package static let readers = 16
 
-    /// Page cache of a connection at most, KiB. Every page that is read is copied into it: a mapping of the file would spare
-    /// that, and end the process where the file is cut short or the disk fails.
+    /// Maximum page cache of a connection, in KiB. Every page that is read is copied into it: a memory-mapped file would avoid
+    /// that, but end the process if the file is truncated or the disk fails.
     package static let cacheKibibytes = 2_000
 
-    /// Pages of the write-ahead log after which it is moved into the main file: 16 MiB. Pages that the log of decisions and
-    /// counters write again and again are then moved, and synced, once for many commits; by `SQLiteCheckpointer`, beside who
-    /// writes.
+    /// Pages of the write-ahead log after which it is moved into the main file: 16 MiB. Pages that the decision log and
+    /// counters write again and again are then moved, and synced, once for many commits. `SQLiteCheckpointer` does this while
+    /// others write.
     package static let checkpointPages = 4000
 
     private let path: String
@@ -42,12 +42,12 @@ package final class SQLiteDatabase: Database {
 
     /// Opens a database file.
     /// - Parameters:
-    ///   - creating: make the file, with mode 0600, where there is none. An existing file is opened as it is.
+    ///   - creating: create the file, with mode 0600, if there is none. An existing file is opened unchanged.
     ///   - busyTimeout: seconds to wait for another process's write.
-    /// Throws `unreachable` where there is none, `corrupted` for what is not a database.
+    /// Throws `unreachable` if there is none, `corrupted` if it is not a database.
     package init(path: String, creating: Bool = false, busyTimeout: Double = busyTimeoutSeconds) throws(StoreFailure) {
         if creating {
-            // Made before SQLite sees it: its WAL and shared memory then have the same mode.
+            // Created before SQLite opens it: its WAL and shared memory then have the same mode.
             do { Glibc.close(try OwnedFile.open(path, O_CREAT | O_EXCL | O_RDWR)) } catch {
                 guard error.code == EEXIST else { throw .temporary(.inputOutput, "the database cannot be created: \(error)") }
             }
@@ -57,7 +57,7 @@ package final class SQLiteDatabase: Database {
         let timeout = Duration.seconds(busyTimeout)
         let (writer, files) = try OpenedFiles.watch(path) { () throws(StoreFailure) in
             let writer = try SQLiteConnection(path: path, busyTimeout: timeout)
-            // The log and its index are made here where there are none.
+            // This creates the log and its index if there are none.
             guard try writer.value("PRAGMA journal_mode = WAL", String.self) == "wal" else {
                 throw .permanent(.statement, "SQLite cannot write ahead at \(path): is it on a network file system?")
             }
@@ -74,13 +74,13 @@ package final class SQLiteDatabase: Database {
         }
         readers = SQLiteReaders(maximum: Self.readers) { () throws(StoreFailure) in
             let connection = try SQLiteConnection(path: path, isReadOnly: true, busyTimeout: timeout)
-            // Under the name there may be another file by now.
+            // There may be another file under the name by now.
             try files.requireInPlace()
             return connection
         }
     }
 
-    /// SQLite says of the database and of the files beside it alike that it cannot open a file. This says which, and why.
+    /// SQLite only reports that it cannot open a file, the database or one beside it. This reports which file, and why.
     private static func requireAccess(_ path: String) throws(StoreFailure) {
         for file in [path, path + "-wal", path + "-shm"] where access(file, R_OK | W_OK) != 0 {
             let code = errno
@@ -108,7 +108,7 @@ package final class SQLiteDatabase: Database {
         }
     }
 
-    /// Without BEGIN and COMMIT: a statement is a snapshot by itself.
+    /// Without BEGIN and COMMIT: a statement is its own snapshot.
     package func rows(_ sql: String, _ arguments: [SQLValue]) throws(StoreFailure) -> [SQLRow] {
         try files.requireFoundInPlace()
         return try readers.read { connection throws(StoreFailure) in try connection.rows(sql, arguments) }
@@ -122,12 +122,12 @@ package final class SQLiteDatabase: Database {
         let deadline = ContinuousClock.now + (timeout ?? busyTimeout)
         return try turn.run(by: deadline) { () throws(StoreFailure) in
             try files.requireInPlace()
-            // What is left of the time is for other processes.
+            // The time that is left is for waiting for other processes.
             writer.setBusyTimeout(deadline - .now)
             try writer.setDurability(durability)
             let result = try writer.transaction("BEGIN IMMEDIATE TRANSACTION", body)
             checkpointer.note(pages: writer.pagesInLog)
-            // No one is answered that something is kept which is in a file that was moved away.
+            // No caller is told that data is stored if it is in a file that was moved away.
             try files.requireInPlace()
             return result
         }
@@ -135,8 +135,8 @@ package final class SQLiteDatabase: Database {
 
     package func requireInPlace() throws(StoreFailure) { try files.requireInPlace() }
 
-    /// On a copy beside the database, which is as private as it is: a transaction would keep every other writer out for as long
-    /// as the rehearsal takes.
+    /// On a copy beside the database, which is equally private: a transaction would block every other writer for the whole
+    /// rehearsal.
     package func rehearse<T>(_ body: (any Database) throws(StoreFailure) -> T) throws(StoreFailure) -> T {
         let path = path + "-rehearsal-\(getpid())-\(UInt32.random(in: 0 ... .max))"
         defer { for suffix in ["", "-wal", "-shm", "-journal"] { unlink(path + suffix) } }
@@ -146,7 +146,7 @@ package final class SQLiteDatabase: Database {
         return try body(copy)
     }
 
-    /// A file beside the database, locked with flock(2): the kernel lets go of it when the process ends.
+    /// A file beside the database, locked with flock(2): the kernel releases it when the process ends.
     package func lock(_ name: String) throws(StoreFailure) -> (any DatabaseLock)? { try SQLiteLock(path: "\(path)-lock-\(name)") }
 
     /// A shared lock on a file whose name does not begin with the database's: it stays when the database's files are moved away
@@ -156,7 +156,7 @@ package final class SQLiteDatabase: Database {
         throw .temporary(.busy, "postern restore is replacing the database")
     }
 
-    /// The same for who puts a database there: as long as it is held no service begins. Nil where one serves.
+    /// The exclusive lock for replacing the database: while it is held no service starts. Nil if one is running.
     package static func holdForRestore(_ path: String) throws(StoreFailure) -> (any DatabaseLock)? {
         try SQLiteLock(path: servicePath(followed(path)))
     }
@@ -166,9 +166,8 @@ package final class SQLiteDatabase: Database {
         return "\(path.dropLast(name.count)).\(name)-service"
     }
 
-    /// Copies one consistent state into a new file (mode 0600), which is then complete by itself; others write meanwhile.
-    /// What was copied is checked before this returns; where that fails nothing is left.
-    /// Throws `corrupted` where the copy is damaged.
+    /// Copies one consistent state into a new file (mode 0600), which is then complete by itself; others can write meanwhile.
+    /// The copy is checked before this returns; if that fails, nothing is left. Throws `corrupted` if the copy is damaged.
     package func backUp(to path: String) throws(StoreFailure) {
         let file: Int32
         do { file = try OwnedFile.open(path, O_CREAT | O_EXCL | O_RDWR) } catch {
@@ -191,7 +190,7 @@ package final class SQLiteDatabase: Database {
         }
     }
 
-    /// Looks through the whole file. Throws `corrupted`.
+    /// Checks the whole file. Throws `corrupted`.
     package func check() throws(StoreFailure) {
         try readers.read { connection throws(StoreFailure) in try Self.check(connection) }
     }
@@ -205,10 +204,10 @@ package final class SQLiteDatabase: Database {
         }
     }
 
-    /// How long closing waits for changes that are under way: as long as `Monitor` waits at most.
+    /// How long closing waits for running changes: as long as `Monitor` waits at most.
     private static let closingTimeout = Duration.seconds(86_400)
 
-    /// Moves what was written into the main file first, as far as other processes allow without waiting.
+    /// First moves what was written into the main file, as far as other processes allow without waiting.
     package func close() throws(StoreFailure) {
         checkpointer.close()
         try turn.run(by: .now + Self.closingTimeout) { () throws(StoreFailure) in

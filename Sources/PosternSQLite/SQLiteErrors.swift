@@ -1,9 +1,9 @@
-// SQLite's result codes as the store's two kinds of trouble.
+// SQLite's result codes as temporary and permanent failures of the store.
 
 import Database
 import CSQLite
 
-/// What the store says of a result code, primary or extended.
+/// The store's failure for a result code, primary or extended.
 /// - Parameter message: SQLite's, which names tables and columns, never values.
 func storeFailure(_ status: Int32, _ message: String) -> StoreFailure {
     switch status & 0xFF {

@@ -1,16 +1,16 @@
-// A lock that one of several processes on one machine has.
+// A lock that one of several processes on one machine holds.
 
 import Database
 import Glibc
 import Synchronization
 
-/// An open file with a lock of flock(2). The file stays: removing it would let two have the lock, each on its own file.
+/// An open file with a lock of flock(2). The file stays: without it two could hold the lock, each on its own file.
 final class SQLiteLock: DatabaseLock {
     /// -1 once it is released.
     private let file: Mutex<Int32>
 
-    /// Nil where another process, or another part of this one, has it.
-    /// - Parameter isShared: several have it together, and no one has it alone meanwhile.
+    /// Nil if another process, or another part of this one, holds it.
+    /// - Parameter isShared: several hold it together, and no one holds it alone meanwhile.
     init?(path: String, isShared: Bool = false) throws(StoreFailure) {
         let file: Int32
         do { file = try OwnedFile.open(path, O_CREAT | O_RDWR) } catch {

@@ -1,4 +1,4 @@
-// Connections for reading, handed to anyone who asks next.
+// Connections for reading, lent to the next caller.
 
 import Concurrency
 import Database
@@ -8,14 +8,14 @@ final class SQLiteReaders: @unchecked Sendable {
     private let maximum: Int
     private let open: @Sendable () throws(StoreFailure) -> SQLiteConnection
     private let condition = MonotonicCondition()
-    /// The one that was used last is handed out first: what it has cached is the freshest.
+    /// The one that was used last is lent first: its cache is the freshest.
     private var idle: [SQLiteConnection] = []
-    /// Connections there are, and those that are being opened.
+    /// Open connections, and those that are being opened.
     private var count = 0
     private var isClosed = false
 
     /// - Parameters:
-    ///   - maximum: connections at most; who comes later waits for one.
+    ///   - maximum: connections at most; later callers wait for one.
     ///   - open: opens another one.
     init(maximum: Int, open: @escaping @Sendable () throws(StoreFailure) -> SQLiteConnection) {
         self.maximum = maximum
@@ -51,7 +51,7 @@ final class SQLiteReaders: @unchecked Sendable {
     private func giveBack(_ connection: SQLiteConnection?) {
         condition.lock()
         if let connection { idle.append(connection) } else { count -= 1 }
-        // Before it is closed all who wait want the same, and one of them can go on.
+        // Before it is closed all waiting threads want the same, and one of them can continue.
         if isClosed { condition.broadcast() } else { condition.signal() }
         condition.unlock()
     }

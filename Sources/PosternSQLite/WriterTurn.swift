@@ -1,31 +1,31 @@
-// One after another to the one connection that writes, and no longer than each has time for.
+// Callers use the one writing connection one after another, and each waits no longer than its own timeout.
 
 import Database
 import Concurrency
 import Synchronization
 
-/// Whose turn it is to write. Those who wait are served in their order, mail and decisions before requests over HTTP, which come
-/// in any number; each gives up by itself when its time is over, however many are ahead of it, and whatever another process does.
+/// Whose turn it is to write. Waiting callers are served in order, mail and decisions before requests over HTTP, which come in
+/// any number. Each gives up when its time is over, however many are ahead of it, and whatever another process does.
 final class WriterTurn: Sendable {
     private struct State {
         var isTaken = false
         /// In order, with those on shared threads last.
         var waiting: [(signal: Monitor<Bool>, isShared: Bool)] = []
-        /// Threads that others wait for, here or at work.
+        /// Shared threads that wait here or write.
         var shared = 0
     }
 
     private let burst: Duration
     private let state = Mutex(State())
 
-    /// - Parameter burst: how long those beyond `WriteQueue.sharedThreads` wait: quick changes pass, and who reads waits no
-    ///   longer than this.
+    /// - Parameter burst: how long those beyond `WriteQueue.sharedThreads` wait: quick changes pass, and readers wait no longer
+    ///   than this.
     init(burst: Duration = .milliseconds(250)) { self.burst = burst }
 
     /// How many wait.
     var waiting: Int { state.withLock { $0.waiting.count } }
 
-    /// Runs `body` when it is our turn. Throws `busy` where that does not come by `deadline`.
+    /// Runs `body` when it is our turn. Throws `busy` if that does not come by `deadline`.
     func run<T>(by deadline: ContinuousClock.Instant, _ body: () throws(StoreFailure) -> T) throws(StoreFailure) -> T {
         let isShared = WriteQueue.isOnSharedThread
         var deadline = deadline

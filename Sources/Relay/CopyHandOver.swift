@@ -1,4 +1,4 @@
-// Fan-out on its way: copies of a message go to an internal smtpd of the same Postfix, in the name of the client they came from.
+// Carries fan-out copies of a message to an internal smtpd of the same Postfix, in the name of the client they came from.
 
 import Logging
 import PosternConfiguration
@@ -12,12 +12,12 @@ struct CopyHandOver: CopyCarrier {
     private let peers: MilterPeers
     private let logger: Logger
 
-    /// Nil where the configuration does not want it.
+    /// Nil if fan-out is not configured.
     init?(_ configuration: Configuration, logger: Logger) {
         guard let smtpd = configuration.fanOut else { return nil }
         peers = MilterPeers(configuration.milter.peers)
         self.logger = logger
-        // Postfix waits for the answer of its filter (milter_content_timeout, 300 s); each copy says that we are there.
+        // Postfix waits for its filter (milter_content_timeout, 300 s); the filter reports progress with each copy.
         submission = SMTPSubmission(
             host: smtpd.host, port: UInt16(clamping: smtpd.port), helo: configuration.hostname, timeout: 20, dataTimeout: 120)
     }
@@ -30,7 +30,7 @@ struct CopyHandOver: CopyCarrier {
         return connection.map(Session.init)
     }
 
-    /// Any user of this machine could listen there where Postfix does not, and be given the mail.
+    /// If Postfix does not listen there, any user of this machine could, and would receive the mail.
     private func objection(to descriptor: Int32) -> String? {
         guard let objection = peers.objection(to: descriptor) else { return nil }
         logger.error(
@@ -52,7 +52,7 @@ struct CopyHandOver: CopyCarrier {
                 switch try connection.send(from: original.sender, parameters: parameters, to: paths, stuffed: content) {
                 case .taken: return .taken
                 case .refused(let code, let enhanced, let text):
-                    // The reference of the copy's own transaction stays with it.
+                    // The reference of the copy's own transaction is dropped.
                     let end = text.hasSuffix("]") ? text.lastIndex(of: "[") ?? text.endIndex : text.endIndex
                     return .refused(SMTPReply(code: code, enhanced: enhanced, text: String(text[..<end].trimmed)))
                 }

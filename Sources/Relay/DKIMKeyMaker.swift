@@ -1,4 +1,4 @@
-// Signing keys between the store, which keeps text, and mail authentication, which signs.
+// Connects the key store, which keeps text, with mail authentication, which signs.
 
 import Database
 import Accounts
@@ -6,15 +6,15 @@ import Foundation
 import MailAuth
 import MailCrypto
 
-/// Makes, reads and publishes the relay's signing keys.
+/// Generates, reads and publishes the relay's signing keys.
 package enum DKIMKeyMaker {
-    /// Lengths of RSA keys that are made: some verifiers refuse 1024, and beyond 4096 they need not go (RFC 8301 section 3.2).
+    /// Allowed lengths of new RSA keys: some verifiers refuse 1024, and need not support more than 4096 (RFC 8301 section 3.2).
     package static let rsaBits = 2048...4096
 
-    /// Makes a key and stores it.
+    /// Generates a key and stores it.
     /// - Parameters:
-    ///   - selector: nil for one after algorithm and month, as in `rsa202611`.
-    ///   - isActive: signs at once, published or not.
+    ///   - selector: nil for one made of algorithm and month, as in `rsa202611`.
+    ///   - isActive: whether it signs at once, published or not.
     package static func generate(
         _ store: Store, domain: String, algorithm: DKIMKey.Algorithm, selector: String? = nil, bits: Int = 2048,
         isActive: Bool = false,
@@ -64,7 +64,7 @@ package enum DKIMKeyMaker {
             .iso8601.year().month().dateSeparator(.omitted))
     }
 
-    /// The key as libcrypto holds it. Throws `unexpectedData` where it cannot be read.
+    /// The key for libcrypto. Throws `unexpectedData` if it cannot be read.
     package static func parse(_ privateKey: DKIMPrivateKey, of key: DKIMKey) throws -> DKIMSigner.Key {
         do {
             return switch key.algorithm {
@@ -76,7 +76,7 @@ package enum DKIMKeyMaker {
         }
     }
 
-    /// What the DNS should hold for a key that is not retired.
+    /// The DNS record that a key should have until it is retired.
     package static func publication(_ key: DKIMKey, in store: Store) throws -> DKIMKeyPublication {
         let parsed = try parse(store.dkimKeys.privateKey(key), of: key)
         do {

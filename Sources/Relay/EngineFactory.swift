@@ -1,4 +1,4 @@
-// From an installation to the engine that decides about its mail.
+// Makes the engine that decides about an installation's mail.
 
 import Database
 import Accounts
@@ -7,13 +7,13 @@ import MailAuth
 import PosternConfiguration
 import RelayCore
 
-/// Makes engines; the same way for the service and for `postern explain`.
+/// Makes engines, in the same way for the service and for `postern explain`.
 package enum EngineFactory {
     /// - Parameters:
     ///   - counters: nil for an engine that changes nothing in the store.
-    ///   - commits: what writes tokens for many messages at once; nil for a transaction each.
+    ///   - commits: writes tokens for many messages at once; nil for a transaction each.
     ///   - replyMemory: shared by all engines of a process, so that a reload does not double the budget.
-    /// - Throws: `ConfigurationError` where the keys do not serve.
+    /// - Throws: `ConfigurationError` if the keys cannot be used.
     package static func engine(
         installation: Installation, authenticator: any SenderAuthenticator, signer: (any MessageSigner)?,
         counters: CounterBuffer?,
@@ -34,12 +34,13 @@ package enum EngineFactory {
         return engine
     }
 
-    /// The account of `postern doctor`; nil without a relay domain.
+    /// The test account of `postern doctor`; nil without a relay domain.
     private static func probe(_ configuration: Configuration, _ keys: TokenKeys) -> ProbeIdentity? {
         configuration.relayDomains.first.map { ProbeIdentity(keys: keys, domain: $0) }
     }
 
-    /// Whether Postern proves senders itself, or a filter in front of it that the operator trusts.
+    /// Proves senders with our own evaluation or, if configured, with the results of an upstream filter that the operator
+    /// trusts.
     package static func authenticator(
         _ configuration: Configuration, resolver: @escaping @Sendable () -> any DNSResolver
     ) -> any SenderAuthenticator {
@@ -51,7 +52,7 @@ package enum EngineFactory {
 
     private static func random(_ count: Int) -> [UInt8] {
         var generator = SystemRandomNumberGenerator()
-        // Eight octets for each question to the system.
+        // Eight octets for each call to the system generator.
         var word: UInt64 = 0
         return (0..<count).map { index in
             word = index % 8 == 0 ? generator.next() : word >> 8
@@ -61,7 +62,7 @@ package enum EngineFactory {
 }
 
 extension TokenKeys {
-    /// The token keys of an installation; nil where they do not serve.
+    /// The token keys of an installation; nil if they cannot be used.
     package init?(_ set: KeySet) {
         self.init(
             keys: Dictionary(set.versions.map { ($0.id, $0.secret) }, uniquingKeysWith: { first, _ in first }),
@@ -70,7 +71,7 @@ extension TokenKeys {
 }
 
 extension RelaySettings {
-    /// The part of the configuration that the relay goes by.
+    /// The part of the configuration that the relay uses.
     init(_ configuration: Configuration) {
         var limits = RelayLimits()
         limits.messagesPerDay = configuration.limits.messagesPerDay.max

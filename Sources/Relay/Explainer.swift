@@ -1,4 +1,4 @@
-// `postern explain`: what would happen to a message, by the very engine that the milter runs.
+// `postern explain`: what would happen to a message, decided by the same engine that the milter runs.
 
 import DNSClient
 import InternetMessage
@@ -6,7 +6,7 @@ import MailAuth
 import PosternConfiguration
 import RelayCore
 
-/// A message with its envelope, as an SMTP client would hand it in.
+/// A message with its envelope, as an SMTP client would submit it.
 package struct ExplainedMessage: Sendable {
     /// With or without angle brackets; empty or `<>` for the null sender.
     package var mailFrom: String
@@ -30,7 +30,7 @@ package struct ExplainedMessage: Sendable {
     }
 }
 
-/// What would happen.
+/// What would happen to the message.
 package struct Explanation: Sendable {
     package enum Action: String, Sendable { case relay, refuse, `defer` }
 
@@ -43,14 +43,14 @@ package struct Explanation: Sendable {
     /// One for each recipient, in the order given: that of RCPT, or for an accepted recipient that of the end of data.
     package let replies: [Reply]
     package let reasons: [RelayReason]
-    /// The message and envelope that go on; nil where nothing does.
+    /// The message and envelope that are sent on; nil if nothing is.
     package let outgoing: ModifiedMessage?
-    /// What becomes of the copies for further accounts, in the order of their recipients.
+    /// What happens to the copies for further accounts, in the order of their recipients.
     package var copies: [Explanation] = []
 }
 
 package enum Explainer {
-    /// Plays the transaction. Writes nothing where the engine's directory is read-only.
+    /// Runs the transaction. Writes nothing if the engine's directory is read-only.
     /// - Parameter fansOut: whether further accounts get a copy of the message, as with `fan_out: on`.
     package static func explain(_ message: ExplainedMessage, engine: RelayEngine, fansOut: Bool = false) -> Explanation {
         let sender = message.mailFrom.withoutPathBrackets
@@ -77,7 +77,7 @@ package enum Explainer {
         let reasons = refused.sorted { $0.key < $1.key }.map(\.value.reason) + (decision?.reasons ?? [])
 
         guard let decision, decision.isRelayed else {
-            // One temporary answer is enough for the sender to come again.
+            // One temporary reply is enough to make the sender retry.
             let isTemporary = replies.contains { $0.reply.code / 100 == 4 }
             return Explanation(action: isTemporary ? .defer : .refuse, replies: replies, reasons: reasons, outgoing: nil)
         }
@@ -89,7 +89,7 @@ package enum Explainer {
             action: .relay, replies: replies, reasons: reasons, outgoing: decision.outcome == .discard ? nil : outgoing)
     }
 
-    /// Each account's part as the transaction of its own that it is: a copy comes back with the same client and sender.
+    /// Explains each account's part as a separate transaction, which it is: a copy comes back with the same client and sender.
     private static func fannedOut(
         _ message: ExplainedMessage, _ engine: RelayEngine, _ parts: [[String]], _ refused: [Int: Refusal]
     ) -> Explanation {
@@ -98,8 +98,7 @@ package enum Explainer {
             part.recipients = paths
             return explain(part, engine: engine)
         }
-        // Accepted when all are. What is wrong with the message itself is reported at once; otherwise the sender has to repeat
-        // it.
+        // Accepted if all parts are. An error of the message itself is reported at once; otherwise the sender has to retry.
         let isAccepted = explained.allSatisfy { $0.action == .relay }
         let own = explained.first.flatMap { $0.action == .relay ? nil : $0.replies.first?.reply }
         let ofMessage = own.flatMap { SMTPReply.isOfRecipient($0.code, $0.enhanced) ? nil : $0 }
@@ -123,7 +122,7 @@ package enum Explainer {
             try transaction.endHeader()
             var rest = message.body
             while !rest.isEmpty {
-                // As libmilter hands a body on, so that the same code paths are taken.
+                // In the chunks of libmilter, so that the same code paths are used.
                 let chunk = rest.prefix(65_535)
                 try transaction.addBody(chunk)
                 rest = rest.dropFirst(chunk.count)
@@ -134,8 +133,8 @@ package enum Explainer {
         return transaction.finish()
     }
 
-    /// A reply or report as Postfix hands it on. Whether a forward's author is clear is judged by the file unchanged: a broken
-    /// header section, which Postfix would have fixed, is refused.
+    /// A reply or report as Postfix passes it on. For a forward, the author is judged by the file as it is: a broken header
+    /// section, which Postfix would have fixed, is refused.
     private static func received(_ message: [UInt8], direction: TransactionDirection?) -> [UInt8] {
         switch direction {
         case .reply, .report: LineEnds.received(message)
@@ -144,7 +143,7 @@ package enum Explainer {
     }
 }
 
-/// Explains messages to an installation: with one engine for the network, and one for each file of DNS answers.
+/// Explains messages for an installation: with one engine for the network, and one for each file of DNS answers.
 package struct InstallationExplainer {
     private let base: RelayEngine
     private let configuration: Configuration
@@ -161,7 +160,7 @@ package struct InstallationExplainer {
             replyMemory: ReplyMemory(limit: configuration.limits.replyMemory.max), now: now)
     }
 
-    /// - Parameter zone: DNS answers for this message alone.
+    /// - Parameter zone: DNS answers for this message only.
     package func explain(_ message: ExplainedMessage, zone: ZoneFile?) throws -> Explanation {
         let fansOut = configuration.fanOut != nil
         guard let zone else { return Explainer.explain(message, engine: base, fansOut: fansOut) }
@@ -172,7 +171,7 @@ package struct InstallationExplainer {
 }
 
 extension RelayDecision {
-    /// Whether the sender is told that the message was accepted.
+    /// Whether the sender learns that the message was accepted.
     fileprivate var isRelayed: Bool {
         if case .refuse = outcome { return false }
         return true

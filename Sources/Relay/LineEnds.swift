@@ -1,7 +1,7 @@
-// Brings a message from a file into the form in which a filter behind Postfix sees it.
+// Converts a message from a file to the form that a filter behind Postfix sees.
 
 package enum LineEnds {
-    /// Postfix takes a bare LF for a line end and hands every line on with CRLF; CR alone stays.
+    /// Postfix reads a bare LF as a line end and passes every line on with CRLF; a bare CR stays.
     package static func crlf(_ message: [UInt8]) -> [UInt8] {
         var out: [UInt8] = []
         out.reserveCapacity(message.count + message.count / 32)
@@ -14,9 +14,9 @@ package enum LineEnds {
         return out
     }
 
-    /// A message as Postfix receives it over SMTP: also a `From ` line of a mailbox file at its beginning becomes its own field
-    /// (smtpd), and a line that is not a field ends the header section, with an empty line put before it (cleanup). A filter
-    /// never sees either.
+    /// A message as Postfix receives it over SMTP: in addition, a `From ` line of a mailbox file at its start becomes a
+    /// separate field (smtpd), and a line that is not a field ends the header section, with an empty line inserted before it
+    /// (cleanup). A filter sees neither.
     package static func received(_ message: [UInt8]) -> [UInt8] {
         var bytes = crlf(message)
         let mark = bytes.prefix { $0 == UInt8(ascii: ">") }.count
@@ -34,8 +34,8 @@ package enum LineEnds {
         return bytes
     }
 
-    /// Whether a line begins as a field does for Postfix: printable ASCII, then a colon, white space before it allowed (RFC 5322
-    /// section 4.5).
+    /// Whether Postfix reads the line as the start of a field: printable ASCII, then a colon; white space before it is allowed
+    /// (RFC 5322 section 4.5).
     private static func isField(_ line: ArraySlice<UInt8>) -> Bool {
         var hasName = false
         var hasSpace = false

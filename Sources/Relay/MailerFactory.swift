@@ -1,4 +1,4 @@
-// From an installation to what writes its own mail.
+// Makes the mailer of an installation, which sends Postern's own mail.
 
 import Accounts
 import Foundation
@@ -9,7 +9,7 @@ import RelayCore
 import SMTP
 
 package enum MailerFactory {
-    /// - Parameter signer: nil makes one that knows the keys as they are now.
+    /// - Parameter signer: nil makes one that uses the present keys.
     /// - Throws: `TemplateError`, `ConfigurationError`, and as the store does.
     package static func mailer(_ installation: Installation, signer: (any MessageSigner)? = nil) throws -> InboxMailer {
         let configuration = installation.configuration
@@ -45,15 +45,15 @@ package enum MailerFactory {
         }
     }
 
-    /// The password is in a file, so that neither configuration nor list of processes shows it.
+    /// The password is in a file, so that neither the configuration nor the process list shows it.
     private static func credentials(_ installation: Installation) throws -> SubmissionCredentials? {
         guard let (user, path) = installation.configuration.mail.credentials else { return nil }
         let password = try SecretFile.text(path, for: "mail.submission_password_file", at: installation.resolved.path)
         return SubmissionCredentials(user: user, password: password)
     }
 
-    /// What makes the addresses that answers come to: with the keys as they are when it is asked, since they may be replaced
-    /// while the service runs. Throws `ConfigurationError`.
+    /// Makes the token mint for the addresses that receive answers. It uses the keys at the time of each call, since they may
+    /// be replaced while the service runs. Throws `ConfigurationError`.
     package static func tokens(_ installation: Installation) throws -> @Sendable () -> TokenMint {
         let holder = installation.store.keys
         guard let keys = TokenKeys(holder.current.token) else {
@@ -61,7 +61,7 @@ package enum MailerFactory {
                 .invalidValue, at: installation.configuration.keyFilePath,
                 "the token keys cannot be used; restore the key file from a backup")
         }
-        // Keys that cannot be used are not made by any rotation; were it so, the first ones would serve.
+        // No rotation makes keys that cannot be used; in that case the first ones would serve.
         return { TokenMint(keys: TokenKeys(holder.current.token) ?? keys) }
     }
 }

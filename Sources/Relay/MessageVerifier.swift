@@ -1,10 +1,10 @@
-// `postern verify`: what mail authentication finds out about a message, and what that proves.
+// `postern verify`: the mail authentication results of a message, and what they prove.
 
 import InternetMessage
 import MailAuth
 import RelayCore
 
-/// A message with the client that brought it.
+/// A message and the client that sent it.
 package struct MessageToVerify: Sendable {
     package var client: SMTPClientIdentity
     /// Line ends as CRLF or LF; empty for SPF alone.
@@ -20,26 +20,26 @@ package struct MessageToVerify: Sendable {
     }
 }
 
-/// What was found out.
+/// The results.
 package struct AuthenticationReport: Sendable {
-    /// For MAIL FROM; for the null sender for HELO (RFC 7208 section 2.4).
+    /// For MAIL FROM; if that is the null sender, for HELO (RFC 7208 section 2.4).
     package let spf: SPFFinding
-    /// Nil where there was no message.
+    /// Nil without a message.
     package let content: Content?
 
     package struct Content: Sendable {
         package let dkim: [DKIMFinding]
-        /// Nil where From has not exactly one address.
+        /// Nil if From does not have exactly one address.
         package let dmarc: DMARCFinding?
         package let author: Result<AddrSpec, AuthorDefect>
         package let proof: Proof
     }
 }
 
-/// Whether the message proves to come from its author, by the rule for replies (docs/DESIGN.md): aligned DKIM or aligned SPF, a
-/// DMARC record not being needed.
+/// Whether the message proves its author by the rule for replies (docs/DESIGN.md): aligned DKIM or aligned SPF; a DMARC record
+/// is not needed.
 package struct Proof: Sendable {
-    /// How one registered source fares, by the rule for forwards.
+    /// The result for one registered source, by the rule for forwards.
     package struct Source: Sendable {
         /// The domain or address that is registered.
         package let source: String
@@ -48,27 +48,27 @@ package struct Proof: Sendable {
         package let reason: String
     }
 
-    /// The domain of the one address in From, A-labels; nil where there is not exactly one.
+    /// The domain of the one address in From, A-labels; nil if there is not exactly one.
     package let authorDomain: String?
     /// `d=` of the signatures that prove the author.
     package let alignedDKIM: [String]
     /// The domain whose SPF proves the author.
     package let alignedSPF: String?
     package let isProved: Bool
-    /// Whether a temporary error is between the message and a proof: the relay would answer 451.
+    /// Whether a temporary error prevents a proof: the relay would answer 451.
     package let isTemporary: Bool
     /// What proves it, as `dkim:app.example`, or why nothing does.
     package let reason: String
-    /// The registered sources that the author is in; nil without an installation.
+    /// The registered sources that cover the author; nil without an installation.
     package let sources: [Source]?
 }
 
 package enum MessageVerifier {
     /// Evaluates one message.
     /// - Parameters:
-    ///   - resolver: answers for this message alone.
+    ///   - resolver: answers for this message only.
     ///   - directory: the sources of an installation; nil for none.
-    /// - Throws: `DirectoryFailure` where the directory cannot answer.
+    /// - Throws: `DirectoryFailure` if the directory cannot answer.
     package static func verify(
         _ question: MessageToVerify, resolver: any DNSResolver, directory: (any RelayDirectory)?
     ) throws -> AuthenticationReport {
@@ -97,7 +97,7 @@ package enum MessageVerifier {
             guard let normal = written.normalized else { return noProof(domain: nil, AuthorDefect.invalidDomain.description) }
             address = normal
         }
-        /// The rule itself is asked about each finding alone, so that what is listed is what it goes by.
+        /// Applies the rule itself to each finding alone, so that the list shows exactly what the rule accepts.
         func proves(_ dkim: [DKIMFinding], _ spf: [SPFFinding]) -> Bool {
             let alone = AuthenticationEvidence(spf: spf, dkim: dkim, dmarc: evidence.dmarc)
             return (try? ReplyProof.prove(author: address, evidence: alone)) != nil

@@ -1,13 +1,14 @@
-// Which users of this machine are Postfix: who may connect to the milter's socket, and to whom copies of messages may be handed.
+// Which users of this machine are Postfix: they may connect to the milter's socket, and copies of messages may be handed to
+// them.
 
 import Glibc
 import Milter
 
-/// `milter.peers` as this machine knows its users.
+/// `milter.peers`, resolved to the users of this machine.
 package struct MilterPeers: Sendable {
-    /// Nil where everyone may: none is named, or none of those who are is on this machine.
+    /// Nil if everyone may connect: no user is named, or none of the named users exists on this machine.
     package let users: Set<uid_t>?
-    /// Names of users who are not on this machine.
+    /// Names of users who do not exist on this machine.
     package let unknown: [String]
 
     /// - Parameter names: of users, or their numbers.
@@ -17,8 +18,8 @@ package struct MilterPeers: Sendable {
         unknown = names.filter { MilterServer.user($0) == nil }
     }
 
-    /// What is wrong, and what to write, where Postfix runs as a user whose connections would be ended; nil where it may connect,
-    /// or this machine does not know that user.
+    /// The problem and the remedy if Postfix runs as a user whose connections would be ended; nil if it may connect, or this
+    /// machine does not know that user.
     /// - Parameter mailOwner: Postfix's `mail_owner`.
     package func trouble(mailOwner: String) -> (sentence: String, remedy: String)? {
         guard let users, let owner = MilterServer.user(mailOwner), owner != 0, !users.contains(owner) else { return nil }
@@ -28,9 +29,9 @@ package struct MilterPeers: Sendable {
         )
     }
 
-    /// Why nothing may be handed over on a connection to Postfix; nil where it may. Asked once the other end has greeted.
+    /// Why nothing may be handed over on a connection to Postfix; nil if it may. Called after the other end has greeted.
     ///
-    /// What the kernel does not tell of a loopback address is a stranger; another machine is trusted as it was named.
+    /// If the kernel reports no user for a loopback address, the peer is not trusted; another machine is trusted as configured.
     package func objection(to descriptor: Int32) -> String? {
         guard let users else { return nil }
         guard let user = SocketDiagnosis.user(atOtherEndOf: descriptor) else {

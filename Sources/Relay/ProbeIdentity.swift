@@ -1,22 +1,21 @@
-// The relay's own test mail: an account that is in no store, whose mail `postern doctor` sends through the real Postfix to see
-// what leaves. Only who holds the key file can make it, and it leads nowhere but back to this machine.
+// The relay's own test mail: an account that is not in the store, whose mail `postern doctor` sends through the real Postfix to
+// see what leaves. Only the owner of the key file can make such mail, and it goes only back to this machine.
 
 import InternetMessage
 import MailCrypto
 import RelayCore
 import Support
 
-/// Names and proof of the test account. Pure: `now` is handed in.
+/// Names and proof of the test account. Pure: `now` is a parameter.
 package struct ProbeIdentity: Sendable {
-    /// Proves a message of the probe: `<seconds since 1970 of its end> <key id><MAC>`.
+    /// Proves a message of the probe: `<seconds since 1970 at which it expires> <key id><MAC>`.
     package static let fieldName = "X-Postern-Probe"
-    /// Seconds for which a proof is good: a queue run or two.
+    /// Seconds for which a proof is valid: a queue run or two.
     package static let lifetime: Int64 = 900
-    /// A domain that no one can have (RFC 2606): anyone who is proved by the probe's field is proved for this one, and for no
-    /// other.
+    /// A domain that no one can own (RFC 2606). The probe's field proves the author of a reply, who is at this domain.
     package static let userDomain = "user.postern-doctor.invalid"
     private static let macDigits = 26
-    /// The highest number there is; accounts of a store count from 1.
+    /// The highest possible number; accounts in the store count from 1.
     package static let account = AccountNumber.highest
 
     private let keys: TokenKeys
@@ -28,15 +27,16 @@ package struct ProbeIdentity: Sendable {
         self.domain = domain.lowercased()
     }
 
-    /// Stands for the team: author and envelope sender of a forward, correspondent of a reply. Only mail of the probe leads to
+    /// Stands for the team: author and envelope sender of a forward, correspondent of a reply. Only mail of the probe reaches
     /// it.
     package var team: AddrSpec { AddrSpec(localPart: "postern-doctor-team", domain: domain) }
-    /// Where the probe's forwards go. At the relay domain, so that Postfix sends it to the parking place and nowhere else.
+    /// Where the probe's forwards go. It is at the relay domain, so that Postfix sends them only to the capture server.
     package var inbox: AddrSpec { AddrSpec(localPart: "postern-doctor-inbox", domain: domain) }
-    /// The user's own address, which a reply is written from and which may be in nothing that leaves. Never written to.
+    /// The user's own address, which a reply is written from and which must not occur in anything that leaves. Never written
+    /// to.
     package var author: AddrSpec { AddrSpec(localPart: "probe-user", domain: Self.userDomain) }
 
-    /// The relay address of this hour: 80 bits that only the keys give.
+    /// The relay address of this hour: 80 bits that only the keys yield.
     package func relayAddress(now: Int64) -> AddrSpec {
         AddrSpec(localPart: localPart(hour: now / 3600, key: keys.activeKey), domain: domain)
     }
@@ -58,7 +58,7 @@ package struct ProbeIdentity: Sendable {
         return String(decoding: Base32.encode(code).prefix(16), as: UTF8.self)
     }
 
-    /// The field that proves a message to be the probe's.
+    /// The field that proves that a message is the probe's.
     package func proof(now: Int64) -> HeaderField {
         let end = "\(now + Self.lifetime)"
         return HeaderField(Self.fieldName, "\(end) \(keys.seal(Self.label(end), digits: Self.macDigits))")

@@ -1,11 +1,10 @@
-// The relay's own test mail, as the engine meets it: an account like others, round the directory and the authenticator of
-// the rest.
+// The relay's own test mail for the engine: an account like others, added around the other directory and authenticator.
 
 import InternetMessage
 import MailAuth
 import RelayCore
 
-/// A directory that knows the probe's account besides those of another one, and writes nothing down of it.
+/// A directory that adds the probe's account to another directory, and stores nothing about it.
 package struct ProbingDirectory: RelayDirectory {
     private let base: any RelayDirectory
     private let probe: ProbeIdentity
@@ -36,7 +35,7 @@ package struct ProbingDirectory: RelayDirectory {
         return team.covers(author) ? [team] : try base.sources(covering: author)
     }
 
-    /// Only the team's address can be too long for a token; the caller checks that it is the one.
+    /// Only the team's address can be too long for a token; the caller checks that the result is this address.
     package func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec? {
         token.account == ProbeIdentity.account ? probe.team : try base.storedAddress(token)
     }
@@ -115,7 +114,7 @@ package struct ProbingDirectory: RelayDirectory {
     }
 }
 
-/// Takes the probe's field as a proof for the probe's own addresses; all else is for another authenticator.
+/// Accepts the probe's field as proof for the probe's own addresses; another authenticator handles everything else.
 package struct ProbingAuthenticator: SenderAuthenticator {
     private let base: any SenderAuthenticator
     private let probe: ProbeIdentity
@@ -133,7 +132,7 @@ package struct ProbingAuthenticator: SenderAuthenticator {
         private let domains: [String]
 
         init(_ probe: ProbeIdentity, _ client: SMTPClientIdentity) {
-            // The relay domain proves the author of a forward; it is no one else's source.
+            // The relay domain proves the author of a forward; it is no other team's source.
             domains = [ProbeIdentity.userDomain, probe.domain]
         }
 

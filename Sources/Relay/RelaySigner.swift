@@ -1,4 +1,4 @@
-// DKIM signatures of what leaves the relay, with the active keys of each relay domain.
+// DKIM signatures for all mail that the relay sends, with the active keys of each relay domain.
 
 import Accounts
 import InternetMessage
@@ -7,21 +7,21 @@ import MailCrypto
 import RelayCore
 import Synchronization
 
-/// Signs with every active key of the domain, RSA first. Keys are parsed once, and exchanged while the relay runs; a message
-/// keeps the keys with which it began.
+/// Signs with every active key of the domain, RSA first. Keys are parsed once and can be replaced while the relay runs; a
+/// message keeps the keys that it began with.
 package final class RelaySigner: MessageSigner {
     private typealias Signers = [String: [DKIMSigner]]
 
     private let keys: DKIMKeyRepository
     private let state: Mutex<(revision: Int64, signers: Signers)>
 
-    /// Reads the keys. Throws as the store does, and `unexpectedData` for a key that cannot be parsed.
+    /// Reads the keys. Throws store errors, and `unexpectedData` for a key that cannot be parsed.
     package init(keys: DKIMKeyRepository) throws {
         self.keys = keys
         state = Mutex(try Self.read(keys))
     }
 
-    /// Reads the keys again where they changed; true where it did. What cannot be read leaves the old ones in force.
+    /// Reads the keys again if they changed; returns whether they did. If that fails, the old keys stay in force.
     @discardableResult
     package func refresh() throws -> Bool {
         guard try keys.revision() != state.withLock({ $0.revision }) else { return false }

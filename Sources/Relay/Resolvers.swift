@@ -23,7 +23,7 @@ package enum Resolvers {
         return { BudgetedResolver(client, limits: limits) }
     }
 
-    /// The servers that are asked, as people know them.
+    /// The configured servers in readable form.
     package static func names(_ configuration: Configuration) -> String {
         guard configuration.dns.servers.isEmpty else { return configuration.dns.servers.joined(separator: ", ") }
         let text = (try? String(contentsOfFile: systemFile, encoding: .utf8)) ?? ""
@@ -35,11 +35,11 @@ package enum Resolvers {
         return servers.isEmpty ? "the name servers of the system" : servers.joined(separator: ", ") + ", of \(systemFile)"
     }
 
-    /// Where the system says which servers to ask (resolv.conf(5)).
+    /// The file with the system's name servers (resolv.conf(5)).
     private static let systemFile = "/etc/resolv.conf"
 
-    /// The client alone, for who asks a few questions.
-    /// - Parameter remembers: whether answers are kept for as long as they may be.
+    /// The client alone, for a caller with a few questions.
+    /// - Parameter remembers: whether answers are cached for as long as their TTL allows.
     package static func client(_ configuration: Configuration, path: String, remembers: Bool = true) throws -> AresResolver {
         let servers = try configuration.dns.servers.map { text in
             guard let server = DNSServerAddress(text) else {
@@ -56,9 +56,9 @@ package enum Resolvers {
     }
 }
 
-/// Counts and measures questions, those answered from the cache included.
+/// Counts and measures questions, including those answered from the cache.
 private struct MeteredResolver: TimedDNSResolver {
-    /// Of one type of record, looked up once: a message asks half a dozen questions.
+    /// The metrics of one record type, looked up once: a message asks half a dozen questions.
     private struct Meters {
         let answer, none, failure: Counter
         let seconds: Histogram

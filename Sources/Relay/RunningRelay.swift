@@ -1,4 +1,4 @@
-// The relay of a running service: the milter with what it decides by, exchanged whole when configuration or keys change.
+// The relay of a running service: the milter and its engine, replaced as a whole when configuration or keys change.
 
 import Database
 import Accounts
@@ -11,16 +11,16 @@ import RelayCore
 import RelayMilter
 import Synchronization
 
-/// One for the life of a process. Transactions that began before an exchange keep the engine that they began with.
+/// One for the life of a process. Transactions that began before a replacement keep their engine.
 package final class RunningRelay: Sendable {
-    /// What a reload exchanges.
+    /// The parts that a reload replaces.
     fileprivate struct State {
         var installation: Installation
         var engine: RelayEngine
         var carrier: CopyHandOver?
     }
 
-    /// What has been made for a new configuration, and is not yet in force.
+    /// The state for a new configuration, not in force yet.
     package struct Prepared: Sendable {
         fileprivate let state: State
     }
@@ -35,10 +35,9 @@ package final class RunningRelay: Sendable {
     private let state: Mutex<State>
 
     /// - Parameters:
-    ///   - commits: what writes tokens for many messages at once; nil for a transaction each.
+    ///   - commits: writes tokens for many messages at once; nil for a transaction each.
     ///   - now: seconds since 1970.
-    /// - Throws: `ConfigurationError` where keys or name servers do not serve, `DNSClientError` where the client cannot be
-    ///   opened.
+    /// - Throws: `ConfigurationError` if keys or name servers cannot be used, `DNSClientError` if the client cannot be opened.
     package init(
         _ installation: Installation, signer: RelaySigner, counters: CounterBuffer, commits: GroupCommit?,
         metrics: ServiceMetrics, now: @escaping @Sendable () -> Int64, logger: Logger
@@ -63,7 +62,7 @@ package final class RunningRelay: Sendable {
         return State(installation: installation, engine: engine, carrier: CopyHandOver(configuration, logger: logger))
     }
 
-    /// Finds out whether a new configuration can be used; throws as `init`.
+    /// Checks whether a new configuration can be used; throws as `init`.
     package func prepare(_ installation: Installation) throws -> Prepared {
         Prepared(state: try Self.state(installation, signer, counters, commits, metrics, memory, now, logger))
     }
@@ -71,12 +70,12 @@ package final class RunningRelay: Sendable {
     /// Puts it in force.
     package func use(_ prepared: Prepared) { state.withLock { $0 = prepared.state } }
 
-    /// Goes on with other keys. Tokens are made and read with the keys that an engine has, so it is built again.
+    /// Continues with other keys. An engine makes and reads tokens with the keys that it has, so a new one is built.
     package func renewKeys() throws { use(try prepare(state.withLock { $0.installation })) }
 
     /// Listens for Postfix, and serves it once the service runs.
     /// - Parameters:
-    ///   - deadline: how long transactions under way may take once shutdown was asked for.
+    ///   - deadline: how long open transactions may take after shutdown was requested.
     ///   - rejected: called for each forward that was refused.
     ///   - announce: called with the socket once signals are handled.
     package func listen(
@@ -108,7 +107,7 @@ package final class RunningRelay: Sendable {
 }
 
 extension MilterSocket {
-    /// The same socket with these permissions, where it is a unix socket.
+    /// The same socket with these permissions, if it is a unix socket.
     fileprivate func with(mode: UInt32) -> MilterSocket {
         if case .unix(let path, _, let group) = self {
             return .unix(path: path, mode: UInt16(truncatingIfNeeded: mode), group: group)

@@ -1,4 +1,4 @@
-// The relay's directory on the store: records become the values that RelayCore decides on.
+// The relay's directory, backed by the store: it turns records into the values that RelayCore decides on.
 
 import Database
 import Accounts
@@ -9,12 +9,12 @@ import Synchronization
 /// Accounts, tokens and counters of one installation.
 package struct StoreDirectory: RelayDirectory {
     private let store: Store
-    /// Nil for a directory that changes nothing, as `postern explain` uses it: limits are looked at, not counted against.
+    /// Nil for a read-only directory, as in `postern explain`: limits are checked, but nothing is counted.
     private let counters: CounterBuffer?
-    /// Where tokens are written together with those of other messages; nil for a transaction each.
+    /// Where tokens are written in one transaction with those of other messages; nil for a transaction each.
     private let commits: GroupCommit?
-    /// Tokens that a read-only directory was asked to store: kept for the life of the process alone, so that in one run of
-    /// `postern explain --batch` an answer finds the correspondent of the message before it.
+    /// Tokens that a read-only directory was asked to store: kept only for the life of the process, so that in one run of
+    /// `postern explain --batch` an answer finds the correspondent of the earlier message.
     private let unwritten = Unwritten()
     /// Seconds since 1970.
     private let now: @Sendable () -> Int64
@@ -42,12 +42,12 @@ package struct StoreDirectory: RelayDirectory {
         }
     }
 
-    /// What a daily counter was at: `reserve` goes by it.
+    /// Notes the value of a daily counter for `reserve`.
     private func note(_ count: Int, _ kind: CounterKind, account: Int64, now: Int64) {
         counters?.note(count, account: account, kind: kind, day: Day.number(now), now: now)
     }
 
-    /// - Parameter isWanted: whether the user wants mail through the address that was asked for.
+    /// - Parameter isWanted: whether the user wants mail through the requested address.
     private func account(_ record: RelayAddressRecord, isWanted: Bool, successors: [RelayAccount]) throws -> RelayAccount? {
         guard let number = UInt64(exactly: record.accountNumber).flatMap(AccountNumber.init) else { return nil }
         return RelayAccount(
@@ -65,7 +65,7 @@ package struct StoreDirectory: RelayDirectory {
             let now = now()
             guard let record = try store.relay.account(number: Int64(number.rawValue), day: Day.number(now)) else { return nil }
             note(record.usage.replied, .replied, account: record.accountNumber, now: now)
-            // A retired account keeps the address that the team knows it by: a late bounce still has to name it.
+            // A retired account keeps the address that the team knows: a late bounce still has to name it.
             guard let address = record.currentAddress ?? record.lastAddress else { return nil }
             return RelayAccount(
                 number: number, relayAddress: address, isForwardingOn: record.isForwardingOn,
@@ -95,7 +95,7 @@ package struct StoreDirectory: RelayDirectory {
             let now = now()
             let purpose = token.purpose.isReverse ? StoredTokenPurpose.reverse : .returnPath
             guard let stored = try store.tokens.find(key, purpose: purpose, now: now) else { return nil }
-            // Where that cannot be written now, the next mail will.
+            // If this cannot be written now, the next mail will do it.
             if token.purpose.isReverse, !isReadOnly { try? store.tokens.keep(stored, key, now: now) }
             return stored.address
         }
@@ -173,7 +173,7 @@ package struct StoreDirectory: RelayDirectory {
         try reading { try store.counters.mark(purpose: Self.handedOver, marks, inPlaceOf: Self.begun) }
     }
 
-    /// The purposes of marks of copies that a fan-out is about to hand over, and has handed over.
+    /// The purposes of the marks for fan-out copies: about to be handed over, and handed over.
     private static let begun = "fan-out-begun"
     private static let handedOver = "fan-out"
 
@@ -183,7 +183,7 @@ package struct StoreDirectory: RelayDirectory {
 
     package func remembered(_ marks: [[UInt8]], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Set<[UInt8]> {
         let number = Int64(account.rawValue)
-        // What is in memory first: what is on its way into the store is in one of the two at any time.
+        // Memory is checked first: a mark that is being written to the store is always in one of the two.
         let held = counters?.marks.held(marks, account: number) ?? []
         return held.union(
             try reading { try store.counters.marked(account: number, purpose: MarkBuffer.purpose, marks: marks, now: now) })
@@ -204,7 +204,7 @@ package struct StoreDirectory: RelayDirectory {
         guard let counters else { return .recorded }
         let mark = (0..<5).map { UInt8(truncatingIfNeeded: failure.nonce >> (8 * UInt64($0))) }
         return try reading {
-            // The failure is judged against what was forwarded, of which the last may not be written yet.
+            // The failure is judged against the number of forwards, the last of which may not be written yet.
             try counters.flush(now: now())
             let record = try store.bounces.record(
                 BounceRepository.Failure(
@@ -257,28 +257,28 @@ package struct StoreDirectory: RelayDirectory {
         counters?.count(account: Int64(account.rawValue), kind: counter.kind, day: Int64(day))
     }
 
-    /// Nil for a source that cannot be read: it then proves nothing.
     private final class Unwritten: Sendable {
         let tokens = Mutex<[String: AddrSpec]>([:])
     }
 
+    /// Nil for a source that cannot be read: it then proves nothing.
     private static func source(_ source: OutboundSource) -> RegisteredSource? {
         source.relayScope.map { RegisteredSource(scope: $0, pairedEnvelopeDomain: source.envelopeDomain) }
     }
 
-    /// Whatever the store cannot answer is a failure to answer, never an answer.
+    /// If the store cannot answer, that is a failure, never an answer.
     private func reading<Value>(_ work: () throws -> Value) throws(DirectoryFailure) -> Value {
         do { return try work() } catch { throw DirectoryFailure("\(error)") }
     }
 }
 
 extension LimitedDirection {
-    /// Under which number the store counts it against the daily limit.
+    /// The store's counter for the daily limit.
     fileprivate var kind: CounterKind { self == .forward ? .forwarded : .replied }
 }
 
 extension RelayCounter {
-    /// Under which number the store keeps it.
+    /// The store's counter.
     fileprivate var kind: CounterKind {
         switch self {
         case .forwarded: .forwarded

@@ -12,14 +12,14 @@ extension AuthenticationEvidence {
         return evidence
     }
 
-    /// What the envelope alone proves, by SPF: all who repeat client and sender prove as much, before they have sent a header.
-    /// Nil where that is nothing, as for the null sender.
+    /// The evidence of the envelope alone, by SPF: the same client and sender prove the same again, before they send a header.
+    /// Nil where there is none, as for the null sender.
     func ofEnvelope(_ client: SMTPClientIdentity) -> AuthenticationEvidence? {
         guard !client.mailFrom.isEmpty, client.address != nil else { return nil }
         var evidence = self
         evidence.dkim = []
         evidence.spf.removeAll { $0.identity != .mailFrom || $0.result != .pass }
-        // Without any finding a DMARC result would have to do, which a signature may have brought about.
+        // Without an SPF finding only the DMARC result would remain, which a signature may have caused.
         return evidence.spf.isEmpty ? nil : evidence
     }
 }

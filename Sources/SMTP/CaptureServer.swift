@@ -1,5 +1,5 @@
-// Where Postfix sends what stays at a relay domain: a port where no one listens (virtual_transport). `postern doctor` listens
-// there for as long as it probes, takes the probe's mail and no one else's, and so sees what leaves Postfix.
+// Postfix sends mail that stays at a relay domain to a port where no one listens (virtual_transport). While `postern doctor`
+// probes, it listens there, takes only the probe's mail, and so sees what leaves Postfix.
 
 import Concurrency
 import Foundation
@@ -7,7 +7,7 @@ import Glibc
 
 /// A message that Postfix handed over.
 package struct CapturedMessage: Sendable, Hashable {
-    /// The arguments of MAIL and RCPT as they came: address, and what was asked for besides.
+    /// The arguments of MAIL and RCPT as received: address and ESMTP parameters.
     package let mail: String
     package let recipients: [String]
     /// Dots unstuffed, lines ended by CRLF.
@@ -22,15 +22,15 @@ package struct CapturedMessage: Sendable, Hashable {
 
 /// A small SMTP server on 127.0.0.1.
 package final class CaptureServer: @unchecked Sendable {
-    /// What becomes of a recipient.
+    /// The decision about a recipient.
     package enum Verdict: Sendable { case take, refuse, later }
 
-    /// Why no one can listen there.
+    /// Why the port cannot be listened on.
     package struct Failure: Error, CustomStringConvertible { package let description: String }
 
-    /// Octets of a message: the probe's are short, and others are not taken.
+    /// Longest message in octets: the probe's are short, and others are not taken.
     private static let maximumMessage = 1 << 20
-    /// Octets of a line of a command.
+    /// Longest command line in octets.
     private static let maximumLine = 4096
 
     private let listener: Int32
@@ -42,7 +42,7 @@ package final class CaptureServer: @unchecked Sendable {
     private var isStopped = false
     private var open: Set<Int32> = []
 
-    /// - Parameter judge: what becomes of a recipient, by its address without brackets.
+    /// - Parameter judge: decides about a recipient, by its address without brackets.
     package init(port: UInt16, judge: @escaping @Sendable (String) -> Verdict) throws {
         self.judge = judge
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
@@ -67,7 +67,7 @@ package final class CaptureServer: @unchecked Sendable {
         SystemThread.detach { [self] in accept() }
     }
 
-    /// Ends listening and every connection.
+    /// Stops listening and closes every connection.
     package func stop() {
         condition.lock()
         guard !isStopped else { return condition.unlock() }
@@ -77,7 +77,7 @@ package final class CaptureServer: @unchecked Sendable {
         condition.unlock()
     }
 
-    /// Waits until `find` gives something for what has come so far; nil after `seconds`.
+    /// Waits until `find` returns a result for the messages received so far; nil after `seconds`.
     package func wait<T>(seconds: Double, for find: ([CapturedMessage]) -> T?) -> T? {
         let end = ContinuousClock.now + .seconds(seconds)
         condition.lock()
@@ -88,7 +88,7 @@ package final class CaptureServer: @unchecked Sendable {
         }
     }
 
-    /// How many recipients asked to be taken that were not the probe's.
+    /// How many recipients other than the probe's were requested.
     package var otherRecipientCount: Int {
         condition.lock()
         defer { condition.unlock() }
@@ -136,7 +136,7 @@ package final class CaptureServer: @unchecked Sendable {
             let line = String(decoding: octets, as: UTF8.self)
             let upper = line.uppercased()
             if upper.hasPrefix("EHLO ") || upper.hasPrefix("HELO ") {
-                // DSN is offered so that it shows whether Postfix would tell the next server the original recipient.
+                // DSN is offered to show whether Postfix would send the original recipient to the next server.
                 say(upper.hasPrefix("E") ? "250-postern-doctor\r\n250-8BITMIME\r\n250-DSN\r\n250 SIZE 0" : "250 postern-doctor")
             } else if upper.hasPrefix("MAIL FROM:") {
                 (mail, recipients) = (String(line.dropFirst(10)), [])
@@ -161,7 +161,7 @@ package final class CaptureServer: @unchecked Sendable {
                 }
                 say("354 go on")
                 guard let data = message(&reader) else { return }
-                // First the answer: anyone who waits for the message may end everything, and Postfix would keep the message.
+                // Answers first: a caller that waits for the message may end everything, and Postfix would keep the message.
                 say("250 2.0.0 Ok")
                 condition.lock()
                 messages.append(CapturedMessage(mail: mail, recipients: recipients, data: data))
@@ -192,7 +192,7 @@ package final class CaptureServer: @unchecked Sendable {
         return String(text[text.index(after: text.startIndex)..<end])
     }
 
-    /// Lines of a socket.
+    /// Reads lines from a socket.
     private struct Lines {
         private let descriptor: Int32
         private var buffer: [UInt8] = []

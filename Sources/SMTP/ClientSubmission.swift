@@ -1,15 +1,15 @@
-// Hands messages to an smtpd in the name of the client that they came from (Postfix's XCLIENT): what that smtpd and its filters
-// see is the client's address, name and HELO. Blocks.
+// Hands messages to an smtpd in the name of the client that they came from (Postfix's XCLIENT): that smtpd and its filters see
+// the client's address, name and HELO. Blocks.
 
 import Support
 
-/// A connection that stands for a client, over which any number of messages go.
+/// A connection that stands for a client and carries any number of messages.
 package final class ClientSubmission {
     /// The client as the outer smtpd saw it.
     package struct Client: Sendable, Hashable {
-        /// Nil where it has none.
+        /// Nil if the client has none.
         package let address: String?
-        /// Nil where its name is not known.
+        /// Nil if the name is not known.
         package let name: String?
         package let helo: String
 
@@ -20,41 +20,41 @@ package final class ClientSubmission {
         }
     }
 
-    /// What became of a message.
+    /// The result for a message.
     package enum Outcome: Sendable, Hashable {
-        /// It is in the server's custody.
+        /// The server has accepted responsibility for it.
         case taken
-        /// The server said no, to a recipient or to the message.
+        /// The server refused a recipient or the message.
         case refused(code: Int, enhanced: String, text: String)
     }
 
-    /// Whom a connection serves, and who may be at its other end.
+    /// How a connection identifies its session, and which peer it accepts.
     package struct Terms {
         let login: () -> String
         let objection: (Int32) -> String?
 
         /// - Parameters:
-        ///   - login: by which the server's filter knows whose session it is; a new one for each connection.
-        ///   - objection: why nothing may be handed over on the connection with this descriptor, once the server has greeted; nil
-        ///     where it may.
+        ///   - login: by which the server's filter recognises the session; a new one for each connection.
+        ///   - objection: why nothing may be handed over on the connection with this descriptor, called once the server has
+        ///     greeted; nil if it may.
         package init(login: @escaping () -> String, objection: @escaping (Int32) -> String?) {
             self.login = login
             self.objection = objection
         }
     }
 
-    /// Seconds after which a connection is replaced before the next message: its login is good for minutes.
+    /// Seconds after which a connection is replaced before the next message: its login is valid for minutes.
     private static let lifetime = 240.0
 
     private let settings: SMTPSubmission
     private let client: Client
     private let terms: Terms
     private var dialogue: Dialogue
-    /// When the connection was made, by `TCPConnection.now`.
+    /// Time of connecting, by `TCPConnection.now`.
     private var openedAt: Double
 
-    /// Connects, and becomes the client.
-    /// - Throws: `SubmissionFailure`, also where the server does not let us be someone else.
+    /// Connects, and takes the client's identity.
+    /// - Throws: `SubmissionFailure`, also if the server does not let us use another identity.
     package init(_ settings: SMTPSubmission, client: Client, terms: Terms) throws(SubmissionFailure) {
         (self.settings, self.client, self.terms) = (settings, client, terms)
         openedAt = TCPConnection.now()
@@ -81,7 +81,7 @@ package final class ClientSubmission {
         return dialogue
     }
 
-    /// Hands over a message; returns once the server has answered for it.
+    /// Hands over a message; returns once the server has answered.
     /// - Parameters:
     ///   - sender: the reverse-path without angle brackets.
     ///   - parameters: of MAIL, as the client gave them.
@@ -91,7 +91,7 @@ package final class ClientSubmission {
         from sender: String, parameters: [String], to paths: [String], stuffed: [UInt8]
     ) throws(SubmissionFailure) -> Outcome {
         let mail = (["MAIL FROM:<\(sender)>"] + parameters).joined(separator: " ")
-        // The connection was opened when the recipients came, and the message took its time: nothing is lost with another one.
+        // The connection was opened when the recipients came, and the message took time since: opening another loses nothing.
         if TCPConnection.now() - openedAt > Self.lifetime {
             dialogue.quit()
             try reopen()
@@ -114,13 +114,13 @@ package final class ClientSubmission {
         return reply.code / 100 == 2 ? .taken : Self.refused(reply)
     }
 
-    /// A message as it goes over the wire: dots stuffed, and its end. Made once for any number of recipients.
+    /// A message in wire form: with dots stuffed, and its end. Made once for any number of recipients.
     package static func stuffed(_ message: [UInt8]) -> [UInt8] { Dialogue.stuffed(message) }
 
     package func quit() { dialogue.quit() }
 
     private static func refused(_ reply: ServerReply) -> Outcome {
-        // The text without its enhanced code, and without anything that would not be SMTP text.
+        // The text without its enhanced code, with octets that are not SMTP text replaced.
         var text = reply.lines.joined(separator: " ")
         let enhanced = reply.enhanced ?? "\(reply.code / 100).0.0"
         if text.hasPrefix(enhanced) { text = String(text.dropFirst(enhanced.count + 1)) }
@@ -130,7 +130,7 @@ package final class ClientSubmission {
         return .refused(code: reply.code, enhanced: enhanced, text: String(decoding: printable, as: UTF8.self))
     }
 
-    /// RFC 3461 section 4: what is not printable, `+` and `=` as `+` and two hexadecimal digits.
+    /// RFC 3461 section 4: writes `+`, `=` and unprintable octets as `+` and two hexadecimal digits.
     private static func xtext(_ text: String) -> String {
         String(
             decoding: text.utf8.flatMap { octet -> [UInt8] in

@@ -1,4 +1,4 @@
-// Replies of an SMTP server (RFC 5321 section 4.2), read strictly and within bounds.
+// Replies of an SMTP server (RFC 5321 section 4.2), read strictly and within limits.
 
 /// One reply: its code, and its texts line by line.
 struct ServerReply: Sendable, Hashable {
@@ -6,7 +6,7 @@ struct ServerReply: Sendable, Hashable {
     let code: Int
     let lines: [String]
 
-    /// The enhanced status code (RFC 2034) at the head of the text; nil where there is none.
+    /// The enhanced status code (RFC 2034) at the start of the text; nil if there is none.
     var enhanced: String? {
         guard let word = lines.first?.split(separator: " ", maxSplits: 1).first else { return nil }
         let parts = word.split(separator: ".", omittingEmptySubsequences: false)
@@ -16,15 +16,15 @@ struct ServerReply: Sendable, Hashable {
         return String(word)
     }
 
-    /// What may be told of it.
+    /// The part that may be reported.
     var summary: String { "\(code)" + (enhanced.map { " \($0)" } ?? "") }
 }
 
-/// Puts replies together from octets. A pure parser: it is fed, and says when a reply is complete.
+/// Assembles replies from octets. A pure parser: the caller feeds it, and it returns a reply once that is complete.
 struct SMTPReplyReader {
     enum Defect: Error, Sendable, Hashable { case malformed, tooLong }
 
-    /// Octets of one line; RFC 5321 section 4.5.3.1.5 allows 512.
+    /// Longest line in octets; RFC 5321 section 4.5.3.1.5 allows 512.
     private static let maximumLine = 2048
     /// Lines of one reply: an EHLO answer has some twenty.
     private static let maximumLines = 100
@@ -33,10 +33,10 @@ struct SMTPReplyReader {
     private var lines: [String] = []
     private var code: Int?
 
-    /// Whether nothing came beyond the last whole reply.
+    /// Whether nothing follows the last complete reply.
     var isEmpty: Bool { buffer.isEmpty && lines.isEmpty }
 
-    /// Takes octets; gives the reply once it is complete. What follows it in the same octets is kept for the next one.
+    /// Takes octets; returns the reply once it is complete. Octets after it are kept for the next one.
     mutating func next(feeding octets: [UInt8] = []) throws(Defect) -> ServerReply? {
         buffer += octets
         while let end = buffer.firstIndex(of: 0x0A) {

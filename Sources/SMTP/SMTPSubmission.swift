@@ -8,14 +8,14 @@ import NIOSSL
 package struct SMTPSubmission: Sendable {
     package let host: String
     package let port: UInt16
-    /// How we call ourselves in EHLO.
+    /// Our name in EHLO.
     package let helo: String
     /// Seconds for connecting, and for each reply and each command.
     package let timeout: Double
-    /// Seconds for the reply to the message, while the server's filters look at it (RFC 5321 section 4.5.3.2.6 has 10 minutes).
+    /// Seconds for the reply to the message, while the server's filters check it (RFC 5321 section 4.5.3.2.6 has 10 minutes).
     package let dataTimeout: Double
     package let security: SubmissionSecurity
-    /// Nil where the server wants to know no one's name.
+    /// Nil if the server requires no login.
     let credentials: SubmissionCredentials?
 
     package init(
@@ -31,7 +31,7 @@ package struct SMTPSubmission: Sendable {
         self.dataTimeout = dataTimeout
     }
 
-    /// Sends a message; returns once the server has taken it into its custody.
+    /// Sends a message; returns once the server has accepted responsibility for it.
     /// - Parameters:
     ///   - sender: the reverse-path; nil is the null sender.
     ///   - message: header section, empty line and body, lines ended by CRLF.
@@ -47,12 +47,12 @@ package struct SMTPSubmission: Sendable {
     }
 }
 
-/// One connection's dialogue.
+/// The dialogue on one connection.
 struct Dialogue {
     private let settings: SMTPSubmission
     private let connection: TCPConnection
     private var reader = SMTPReplyReader()
-    /// What EHLO offers, in upper case, with the words that follow it.
+    /// The keywords of EHLO, in upper case, with the words that follow each.
     private(set) var keywords: [String: [String]] = [:]
 
     init(_ settings: SMTPSubmission) throws(SubmissionFailure) {
@@ -62,7 +62,7 @@ struct Dialogue {
 
     var descriptor: Int32 { connection.descriptor }
 
-    /// Greeting, encryption and name, as far as they are asked for.
+    /// Greeting, encryption and login, as far as configured.
     mutating func begin() throws(SubmissionFailure) {
         if case .implicit(let context) = settings.security { try encrypt(context) }
         try expect(try reply(.greeting, within: settings.timeout), 2, .greeting)
@@ -70,7 +70,7 @@ struct Dialogue {
         if case .startTLS(let context) = settings.security {
             guard keywords["STARTTLS"] != nil else { throw .permanent(.tls, "the server offers no STARTTLS") }
             try expect(try command("STARTTLS", .tls), 2, .tls)
-            // What came in clear behind the answer could be anyone's (RFC 3207 section 4.2).
+            // Plain-text data after the reply may come from anyone (RFC 3207 section 4.2).
             guard reader.isEmpty else { throw .permanent(.tls, "the server sent unexpected data before TLS") }
             try encrypt(context)
             try hello(settings.helo)
@@ -91,12 +91,12 @@ struct Dialogue {
                 if let name = words.first { keywords[name] = Array(words.dropFirst()) }
             }
         } else {
-            // A server of 1982 is still a server.
+            // A server that knows only HELO (1982) is accepted too.
             try expect(try command("HELO \(name)", .ehlo), 2, .ehlo)
         }
     }
 
-    /// AUTH PLAIN (RFC 4616), or LOGIN where the server has that alone.
+    /// AUTH PLAIN (RFC 4616), or LOGIN if the server offers only that.
     private mutating func authenticate(_ credentials: SubmissionCredentials) throws(SubmissionFailure) {
         let mechanisms = keywords["AUTH"] ?? []
         func encoded(_ text: String) -> String { Data(text.utf8).base64EncodedString() }
@@ -120,7 +120,7 @@ struct Dialogue {
         guard !isEightBit || keywords["8BITMIME"] != nil else {
             throw .permanent(.mail, "the message has 8-bit octets and the server offers no 8BITMIME")
         }
-        // Domains have an ASCII form; a local part in another script needs SMTPUTF8 (RFC 6531).
+        // Domains have an ASCII form; a non-ASCII local part needs SMTPUTF8 (RFC 6531).
         let path: String
         var parameters = isEightBit ? " BODY=8BITMIME" : ""
         if let ascii = recipient.revealed.asciiWireForm, !Self.headerIsUTF8(message) {
@@ -140,7 +140,7 @@ struct Dialogue {
         return SubmissionReceipt(keywords: Set(keywords.keys), queueID: Self.queueID(taken))
     }
 
-    /// Sends what follows DATA, dots stuffed and with its end, and gives the answer.
+    /// Sends what follows DATA, dots stuffed and with its end, and returns the reply.
     mutating func content(_ stuffed: [UInt8]) throws(SubmissionFailure) -> ServerReply {
         guard connection.send(stuffed, until: TCPConnection.now() + settings.dataTimeout) else {
             throw .temporary(.message, "the connection was lost")
@@ -148,18 +148,18 @@ struct Dialogue {
         return try reply(.message, within: settings.dataTimeout)
     }
 
-    /// Of `2.0.0 Ok: queued as 4Abc`.
+    /// The queue id in `2.0.0 Ok: queued as 4Abc`.
     private static func queueID(_ reply: ServerReply) -> String? {
         guard let range = reply.lines.last?.range(of: "queued as "), let line = reply.lines.last else { return nil }
         let id = line[range.upperBound...].prefix { $0.isASCII && ($0.isLetter || $0.isNumber) }
         return id.isEmpty ? nil : String(id)
     }
 
-    /// Whatever comes of it: the message is the server's already.
+    /// Ignores any failure: the server already has the message.
     mutating func quit() { _ = try? command("QUIT", .message) }
 
     mutating func command(_ line: String, _ stage: SubmissionStage) throws(SubmissionFailure) -> ServerReply {
-        // `wireForm` leaves CR and LF out; nothing may break out of its line in any case.
+        // `wireForm` omits CR and LF already; in any case, nothing may break out of its line.
         let octets = line.utf8.filter { $0 != 0x0D && $0 != 0x0A && $0 != 0 }
         guard connection.send(octets + [0x0D, 0x0A], until: TCPConnection.now() + settings.timeout) else {
             throw .temporary(stage, "the connection was lost")

@@ -1,13 +1,13 @@
-// Why a message could not be handed to the mail server. Says where and with which code; never what the server wrote, which may
+// Why a message could not be handed to the mail server. States the stage and the code; never the server's text, which may
 // repeat an address.
 
-/// How far the dialogue had come.
+/// How far the dialogue had progressed.
 package enum SubmissionStage: String, Sendable, Hashable {
     case connection, greeting, ehlo = "EHLO", tls = "TLS", authentication = "AUTH", mail = "MAIL", recipient = "RCPT", data =
         "DATA", message = "end of data"
 }
 
-/// It may work later: no one listens, no answer in time, 4xx.
+/// A retry may succeed: no one listens, no answer in time, 4xx.
 package struct TemporarySubmissionError: Error, Sendable, Hashable, CustomStringConvertible {
     package let stage: SubmissionStage
     /// Holds no address.
@@ -16,7 +16,7 @@ package struct TemporarySubmissionError: Error, Sendable, Hashable, CustomString
     package var description: String { "the mail server cannot accept a message just now (\(stage.rawValue)): \(detail)" }
 }
 
-/// It will not work as it is: 5xx, or an address that the server has no way to carry.
+/// A retry of the same message will fail: 5xx, or an address that the server cannot carry.
 package struct PermanentSubmissionError: Error, Sendable, Hashable, CustomStringConvertible {
     package let stage: SubmissionStage
     /// Holds no address.

@@ -1,4 +1,4 @@
-// How the way to the mail server is secured, and who we are there.
+// How the connection to the mail server is secured, and how we log in.
 
 import NIOSSL
 import PosternTLS
@@ -7,13 +7,13 @@ import PosternTLS
 package enum SubmissionSecurity: Sendable {
     /// Not at all: for a server on this machine.
     case none
-    /// After STARTTLS (RFC 3207); a server that does not offer it gets nothing.
+    /// After STARTTLS (RFC 3207); if the server does not offer it, nothing is sent.
     case startTLS(NIOSSLContext)
     /// From the first octet (RFC 8314).
     case implicit(NIOSSLContext)
 
-    /// What checks a server's certificate.
-    /// - Parameter roots: further authorities (PEM) besides the system's. Throws where they cannot be read.
+    /// The context that checks a server's certificate.
+    /// - Parameter roots: further authorities (PEM) besides the system's. Throws if they cannot be read.
     package static func context(rootsPath roots: String? = nil) throws -> NIOSSLContext {
         var configuration = TLSConfiguration.makeClientConfiguration()
         configuration.requireForwardSecrecy()
@@ -22,7 +22,7 @@ package enum SubmissionSecurity: Sendable {
     }
 }
 
-/// A name and password for AUTH (RFC 4954). Shows itself to no one.
+/// A name and password for AUTH (RFC 4954). Never printed.
 package struct SubmissionCredentials: Sendable, CustomStringConvertible, CustomReflectable {
     let user: String
     let password: String
@@ -36,10 +36,10 @@ package struct SubmissionCredentials: Sendable, CustomStringConvertible, CustomR
     package var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
-/// What a server said when it took a message.
+/// The server's data when it took a message.
 package struct SubmissionReceipt: Sendable, Hashable {
-    /// What it offers after EHLO, in upper case.
+    /// The EHLO keywords, in upper case.
     package let keywords: Set<String>
-    /// Under which name it queued the message, where it says so as Postfix does.
+    /// The queue id of the message, if the server reports it as Postfix does.
     package let queueID: String?
 }

@@ -1,13 +1,13 @@
-// A TCP connection with timeouts: blocking calls on a thread of one's own, never on an event loop.
+// A TCP connection with timeouts: blocking calls on the caller's thread, never on an event loop.
 
 import Foundation
 import NIOSSL
 
-/// One connection; closed with its last reference.
+/// One connection; closed when its last reference is released.
 final class TCPConnection {
     let descriptor: Int32
     private var tls: TLSLayer?
-    /// What TLS made of octets that came with its handshake.
+    /// Decrypted octets that were not returned yet, such as those that came with the handshake.
     private var decrypted: [UInt8] = []
 
     /// Connects to the first address of a host that answers.
@@ -58,7 +58,7 @@ final class TCPConnection {
 
     deinit { close(descriptor) }
 
-    /// Sends everything before the deadline (seconds of `now`); false where that fails.
+    /// Sends everything before the deadline (seconds of `now`); false if that fails.
     func send(_ octets: [UInt8], until deadline: Double) -> Bool {
         guard let tls else { return sendRaw(octets, until: deadline) }
         do {
@@ -92,7 +92,7 @@ final class TCPConnection {
         case timeout
     }
 
-    /// The next octets that come before the deadline.
+    /// Returns the next octets that come before the deadline.
     func receive(until deadline: Double) -> Received {
         guard let tls else { return receiveRaw(until: deadline) }
         while decrypted.isEmpty {
@@ -120,7 +120,7 @@ final class TCPConnection {
     }
 
     /// Encrypts from here on.
-    /// - Throws: why the server is not trusted, or does not speak TLS. Names nothing but the kind of trouble.
+    /// - Throws: why the server is not trusted, or does not speak TLS. Names only the kind of problem.
     func startTLS(_ context: NIOSSLContext, host: String, port: UInt16, until deadline: Double) throws(SubmissionFailure) {
         do {
             let layer = try TLSLayer(context: context, host: host, port: port)
@@ -146,7 +146,7 @@ final class TCPConnection {
         }
     }
 
-    /// Seconds of a clock that only goes forward.
+    /// Seconds on a clock that never goes backwards.
     static func now() -> Double {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)

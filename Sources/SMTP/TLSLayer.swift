@@ -1,5 +1,5 @@
-// TLS between octets and octets (RFC 3207): NIOSSL does the work, and knows nothing of the socket, so that calls go on to block
-// with their own deadlines.
+// TLS as a conversion of octets (RFC 3207): NIOSSL does the work without access to the socket, so that calls still block with
+// their own deadlines.
 
 import NIOCore
 import NIOEmbedded
@@ -12,13 +12,13 @@ final class TLSLayer {
     private let watch = HandshakeWatch()
     private let handler: NIOSSLClientHandler
 
-    /// Whether the handshake is over, and the server is who it should be.
+    /// Whether the handshake is complete, and the server's identity verified.
     var isEstablished: Bool { watch.isDone }
 
     /// - Parameter host: the name that the certificate must be for, or an IP address.
     init(context: NIOSSLContext, host: String, port: UInt16) throws {
         let address = try? SocketAddress(ipAddress: host, port: Int(port))
-        // An address is checked against the certificate's addresses; a name is sent along as well.
+        // An IP address is checked against the certificate's addresses; a name is also sent to the server.
         if let address { channel.remoteAddress = address }
         handler = try NIOSSLClientHandler(context: context, serverHostname: address == nil ? host : nil)
         try channel.pipeline.syncOperations.addHandlers(handler, watch)
@@ -26,26 +26,26 @@ final class TLSLayer {
     }
 
     deinit {
-        // With its handler in place, closing would wait for the peer's close_notify, which no one reads any more.
+        // With its handler in place, closing would wait for the peer's close_notify, which is no longer read.
         _ = channel.pipeline.syncOperations.removeHandler(handler)
         channel.embeddedEventLoop.run()
         _ = try? channel.finish(acceptAlreadyClosed: true)
     }
 
-    /// What has to go to the server by now.
+    /// The octets that must be sent to the server now.
     func outgoing() throws -> [UInt8] {
         var octets: [UInt8] = []
         while let buffer = try channel.readOutbound(as: ByteBuffer.self) { octets += buffer.readableBytesView }
         return octets
     }
 
-    /// Takes what came from the server; gives what it says. Throws where the server or its certificate is not to be trusted.
+    /// Takes octets from the server; returns them decrypted. Throws if the server or its certificate is not trusted.
     func incoming(_ octets: [UInt8]) throws -> [UInt8] {
         try channel.writeInbound(ByteBuffer(bytes: octets))
         return try read()
     }
 
-    /// Encrypts. What comes of it is among `outgoing`, once the handshake is done.
+    /// Encrypts. The result is returned by `outgoing`, once the handshake is complete.
     func write(_ octets: [UInt8]) throws {
         _ = channel.writeAndFlush(ByteBuffer(bytes: octets))
         try channel.throwIfErrorCaught()
@@ -58,7 +58,7 @@ final class TLSLayer {
     }
 }
 
-/// Hears of the end of the handshake.
+/// Observes the end of the handshake.
 private final class HandshakeWatch: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer

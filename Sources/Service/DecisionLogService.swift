@@ -1,4 +1,4 @@
-// The decision log while the service runs: written several times a second. How long it is kept is housekeeping's.
+// Writes the decision log several times a second. Housekeeping enforces how long it is kept.
 
 import Accounts
 import Concurrency
@@ -7,8 +7,7 @@ import HTTP
 import Logging
 import ServiceLifecycle
 
-/// Writes what decisions leave behind, and deletes nonces, keys and slices past their time. At the end everything that waits is
-/// written.
+/// Writes the records of decisions, and deletes expired nonces, keys and slices. Everything that waits is written at the end.
 package struct DecisionLogService: Service {
     private let parts: DecisionParts
     private let store: Store
@@ -16,7 +15,7 @@ package struct DecisionLogService: Service {
     private let now: @Sendable () -> Int64
     private let logger: Logger
 
-    /// Between two writings of what is less than a batch: far within the second that may be lost at a kill.
+    /// Between two writes of less than a batch: far less than the second of records that a kill may lose.
     private static let interval: Duration = .milliseconds(200)
     /// Between two deletions.
     private static let deletionInterval: Duration = .seconds(3600)
@@ -39,7 +38,7 @@ package struct DecisionLogService: Service {
         }
         let batches = Task { await parts.log.writeBatches() }
         defer { batches.cancel() }
-        // What is deleted by the thousand keeps no decision waiting.
+        // Large deletions must not delay decisions.
         async let deletions: Void = PeriodicTask.untilShutdown(every: Self.deletionInterval) { await deleteExpired() }
         await PeriodicTask.untilShutdown(every: Self.interval, keeping: (isWritten: true, lost: 0)) { known in
             await write(&known.isWritten)
@@ -67,9 +66,9 @@ package struct DecisionLogService: Service {
             if !isWritten { logger.notice("the decision log can be written again") }
             isWritten = true
         } catch is CancellationError {
-            // The end: what waits is rewritten afterwards.
+            // The service is ending: what waits is written afterwards.
         } catch {
-            // Said once, not five times a second.
+            // Logged once, not five times a second.
             if isWritten {
                 logger.warning(
                     "the decision log cannot be written yet", metadata: ["detail": "\(error)", "waiting": "\(parts.log.count)"])
@@ -80,7 +79,7 @@ package struct DecisionLogService: Service {
 
     private func deleteExpired() async {
         do {
-            // One of several hosts is enough, and two would both delete what is too much.
+            // One of several hosts is enough, and two would both delete the excess.
             let held = try await pool.run { [store] in try store.database.lock("decision-deletions") }
             guard let lock = held else { return }
             defer { lock.release() }
@@ -92,7 +91,7 @@ package struct DecisionLogService: Service {
             try await steps.run(try await pool.run { try store.velocity.excess() }) { try store.velocity.trim($0) }
             try await steps.run { try store.devices.deleteExpired(now: time) }
         } catch is CancellationError {
-            // The end: the next start goes on.
+            // The service is ending: the next start continues.
         } catch {
             logger.warning("expired nonces and keys cannot be deleted yet", metadata: ["detail": "\(error)"])
         }

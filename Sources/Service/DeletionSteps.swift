@@ -1,24 +1,24 @@
-// What has expired is deleted step by step, with room in between for those who write.
+// Deletes expired rows step by step, with time in between for other writers.
 
 import Concurrency
 import HTTP
 
-/// Deletions of any number of rows, none of which others notice.
+/// Deletions of any number of rows that do not slow down others.
 struct DeletionSteps {
-    /// Where the steps block.
+    /// The pool in which the steps block.
     let pool: BlockingPool
 
     /// Rows in one step.
     private static let rows = 1_000
 
-    /// Runs `step` until there was nothing to delete, or the task is cancelled. Between two steps others write.
-    /// - Parameter step: deletes some rows, some ten milliseconds' worth; how many, of whatever tables.
+    /// Runs `step` until there is nothing to delete, or the task is cancelled. Others can write between two steps.
+    /// - Parameter step: deletes the rows of some ten milliseconds, of any tables; returns how many.
     func run(_ step: @escaping @Sendable () throws -> Int) async throws {
         try await PacedSteps.run { try await pool.run(step) }
     }
 
-    /// Deletes `count` rows, as `run`.
-    /// - Parameter step: deletes so many at most.
+    /// Deletes `count` rows, like `run`.
+    /// - Parameter step: deletes at most this many rows.
     func run(_ count: Int, _ step: @escaping @Sendable (Int) throws -> Int) async throws {
         try await PacedSteps.run(count, most: Self.rows) { limit in try await pool.run { try step(limit) } }
     }

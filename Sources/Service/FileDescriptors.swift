@@ -1,9 +1,9 @@
-// Room for connections.
+// The number of open files, for connections.
 
 import Glibc
 
 package enum FileDescriptors {
-    /// Far over what mail and HTTP need together, and below what would cost memory in the kernel.
+    /// Far more than mail and HTTP need together, and little enough to cost no kernel memory.
     private static let wanted: rlim_t = 65_536
 
     /// Raises the soft limit of open files towards the hard one: shells and systemd commonly set 1,024, which idle HTTP

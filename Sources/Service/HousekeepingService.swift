@@ -1,4 +1,4 @@
-// What must be done now and then: counters written, what has expired deleted.
+// Periodic work: writes counters and deletes what has expired.
 
 import Accounts
 import Concurrency
@@ -9,27 +9,27 @@ import Monitoring
 import PersonalData
 import ServiceLifecycle
 
-/// Writes counters and takes away what was removed every second, deletes what has expired and lets unused code go every hour, and
-/// writes what is left when the service ends.
+/// Every second, writes counters and deletes rows of removed items. Every hour, deletes what has expired and releases unused
+/// code. Writes the remaining counters when the service ends.
 struct HousekeepingService: Service {
     let store: Store
     let counters: CounterBuffer
     let rejections: RejectionBuffer
-    /// Tells users by mail what is due; blocks.
+    /// Sends the users their due notices by mail; blocks.
     let tellUsers: @Sendable () throws -> Void
     let pool: BlockingPool
     let now: @Sendable () -> Int64
     let logger: Logger
 
-    /// Between two deletions of what has expired, on a clock that no one sets.
+    /// Between two deletions of what has expired, on a monotonic clock.
     private static let deletionInterval: Duration = .seconds(3600)
-    /// How long what was removed is taken away before the service looks whether it ends.
+    /// How long rows of removed items are deleted before the service checks whether it is ending.
     private static let removalTime: Duration = .seconds(1)
-    /// After which all services have begun.
+    /// After this time all services have started.
     private static let starting: Duration = .seconds(3)
 
     func run() async throws {
-        // What is deleted by the thousand keeps no counter waiting, nor does what was removed.
+        // Neither large deletions nor removals must delay the counters.
         async let removals = PeriodicTask.untilShutdown(every: .seconds(1), keeping: FailedRemovals()) {
             $0 = await takeAway($0)
         }
@@ -54,7 +54,7 @@ struct HousekeepingService: Service {
         try? await pool.finish { write() }
     }
 
-    /// Whether the database is where it was opened; says so where that changes. Until it is, nothing is read or written.
+    /// Whether the database file is still where it was opened; logs a change. While it is not, nothing is read or written.
     private func look(was isInPlace: Bool) -> Bool {
         do {
             try store.database.requireInPlace()
@@ -70,12 +70,12 @@ struct HousekeepingService: Service {
         }
     }
 
-    /// What is left of what was removed, some steps at a time.
+    /// Deletes some of the remaining rows of removed items, step by step.
     private func takeAway(_ failed: FailedRemovals) async -> FailedRemovals {
         let result = try? await pool.run { () -> FailedRemovals in
             var failed = failed
             do {
-                // Half of the time is others'.
+                // Half of the time is left to others.
                 let failures = try store.removals.run(now: now(), within: Self.removalTime, passing: failed.passing(at: .now)) {
                     Thread.sleep(forTimeInterval: $0 / .seconds(1))
                 }
@@ -113,7 +113,7 @@ struct HousekeepingService: Service {
 
     private func deleteExpired() async {
         do {
-            // One of several hosts is enough; what it leaves undone, another one does in its own hour.
+            // One of several hosts is enough; another host does in its hour what this one leaves undone.
             let held = try await pool.run { [store] in try store.database.lock("housekeeping") }
             guard let lock = held else { return }
             defer { lock.release() }
@@ -135,17 +135,17 @@ struct HousekeepingService: Service {
             try await pool.run { [tellUsers] in
                 try store.identityKeys.retireExpired(Change(actor: "serve", now: now()))
                 try store.serviceStatus.deleteExpired(before: time - 86_400, minutes: time - 2 * StatusReport.hour)
-                // Last: nothing else waits for the mail server.
+                // Last, because only this waits for the mail server.
                 try tellUsers()
             }
         } catch is CancellationError {
-            // The end: what is left undone has its turn after the next start.
+            // The service is ending: what is left undone is done after the next start.
         } catch {
             complain(error)
         }
     }
 
-    /// Deletes one kind of row. Where that fails, the others have their turn all the same.
+    /// Deletes one kind of row. If that fails, the other kinds are still deleted.
     private func goOn(_ delete: () async throws -> Void) async throws {
         do { try await delete() } catch let end as CancellationError { throw end } catch { complain(error) }
     }
@@ -154,7 +154,7 @@ struct HousekeepingService: Service {
         logger.warning("expired rows cannot be deleted yet", metadata: ["detail": "\(error)"])
     }
 
-    /// Deletes what is older than it is kept.
+    /// Deletes rows older than their retention time.
     private func delete(_ retention: Retention, _ steps: DeletionSteps, now: Int64) async throws {
         let (before, store) = (now - Int64(retention.days) * 86_400, store)
         switch retention.dataClass {
@@ -170,11 +170,11 @@ struct HousekeepingService: Service {
     }
 }
 
-/// Removals that failed: each is reported once an hour, not each second, and stops no other.
+/// Removals that failed. Each is reported once an hour, not each second, and stops no other removal.
 package struct FailedRemovals: Sendable {
-    /// Until one is tried again.
+    /// Until a failed removal is tried again.
     private static let pause: Duration = .seconds(60)
-    /// Until the same is reported again.
+    /// Until the same failure is reported again.
     private static let silence: Duration = .seconds(3600)
 
     private struct Report {
@@ -191,7 +191,7 @@ package struct FailedRemovals: Sendable {
 
     package init() {}
 
-    /// What is not to be tried now.
+    /// The items that are not tried now.
     package func passing(at time: ContinuousClock.Instant) -> Set<RemovalRepository.Item> {
         Set(failed.filter { time - $0.value.since < Self.pause }.keys)
     }
@@ -199,12 +199,12 @@ package struct FailedRemovals: Sendable {
     /// Whether nothing failed.
     package var isEmpty: Bool { failed.isEmpty }
 
-    /// Forgets what no longer waits.
+    /// Forgets items that no longer wait for removal.
     package mutating func forget(besides waiting: Set<RemovalRepository.Item>) {
         failed = failed.filter { waiting.contains($0.key) }
     }
 
-    /// Notes a failure; whether the same was not reported within the hour.
+    /// Records a failure; returns whether the same one was not reported within the hour.
     package mutating func isNew(_ failure: RemovalRepository.Failure, at time: ContinuousClock.Instant) -> Bool {
         if let reported = failed[failure.item]?.reported, reported.covers("\(failure.error)", at: time) {
             failed[failure.item] = (reported, time)
@@ -214,10 +214,10 @@ package struct FailedRemovals: Sendable {
         return true
     }
 
-    /// The store answered: the same trouble is new when it comes again.
+    /// The store answered, so the same trouble counts as new when it returns.
     package mutating func endTrouble() { trouble = nil }
 
-    /// The same of trouble that met none in particular.
+    /// The same for trouble that concerns no single item.
     package mutating func isNew(_ trouble: String, at time: ContinuousClock.Instant) -> Bool {
         guard self.trouble?.covers(trouble, at: time) != true else { return false }
         self.trouble = Report(reason: trouble, at: time)

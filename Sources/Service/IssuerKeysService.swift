@@ -1,4 +1,4 @@
-// Keys of other issuers, fetched before they grow old, so that no one waits for it.
+// Refreshes the keys of other issuers before they are too old, so that no request waits for a fetch.
 
 import Concurrency
 import ServiceLifecycle

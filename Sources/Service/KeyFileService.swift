@@ -1,4 +1,4 @@
-// A key file that changes while the service runs, and what older keys made.
+// Applies changes of the key file while the service runs, and converts values sealed with older keys.
 
 import Accounts
 import Administration
@@ -8,21 +8,21 @@ import Logging
 import PosternConfiguration
 import ServiceLifecycle
 
-/// Looks every second whether the key file is another one, and puts its keys in force; seals again what old ones sealed, one host
-/// at a time, in small batches.
+/// Checks every second whether the key file changed, and puts its keys in force. Reseals values that old keys sealed, on one
+/// host at a time, in small batches.
 struct KeyFileService: Service {
-    /// Seconds between two batches: mail has the database to itself for longer than the batch took.
+    /// Seconds between two batches: mail has the database to itself for longer than a batch took.
     private static let pause = 0.01
-    /// Seconds after which a pass is made again while old keys are in the file: another host may have used one until then.
+    /// Seconds after which a pass is repeated while old keys are in the file: another host may have used one until then.
     private static let repetition: Int64 = 300
 
     let installation: Installation
     let pool: BlockingPool
     let now: @Sendable () -> Int64
     let logger: Logger
-    /// The keys that mail is decided with.
+    /// The keys used to decide mail.
     let inUse: ValueHolder<KeyRing>
-    /// Brings mail to the keys in force; tried each second until it succeeds.
+    /// Switches mail to the keys in force; tried each second until it succeeds.
     let changed: @Sendable () throws -> Void
 
     func run() async throws {
@@ -46,11 +46,11 @@ struct KeyFileService: Service {
         }
     }
 
-    /// What one look leaves to the next.
+    /// State passed from one check to the next.
     private struct Known: Sendable {
         var refused: KeyRing?
         var done: (ring: KeyRing, at: Int64)?
-        /// What was said, once.
+        /// The trouble that is already logged.
         var trouble: String?
     }
 
@@ -60,7 +60,7 @@ struct KeyFileService: Service {
         case nil: break
         case .usable(let keys): installation.store.keys.exchange(keys)
         case .refused(let keys, let reason):
-            // Said once: the keys in force stay, and mail flows.
+            // Logged once: the keys in force stay, and mail flows.
             refused = keys
             return logger.error("the changed key file is not loaded", metadata: ["detail": "\(reason)"])
         }
@@ -72,7 +72,7 @@ struct KeyFileService: Service {
         logger.notice("keys changed", metadata: ["keys": "\(keys.joined(separator: ", "))"])
     }
 
-    /// Whether this host has made a whole pass.
+    /// Returns whether this host has completed a pass.
     private func reencrypt() async throws -> Bool {
         let (installation, now) = (installation, now)
         let isCancelled = ValueHolder(false)

@@ -1,4 +1,4 @@
-// Live lists that change while the service runs, and what no one reads any more of them.
+// Applies changes of live lists while the service runs, and deletes their rows that are no longer read.
 
 import Accounts
 import Concurrency
@@ -7,8 +7,8 @@ import HTTP
 import Logging
 import ServiceLifecycle
 
-/// Looks every second whether lists changed, and whether those that policies name are there; deletes once an hour what removed
-/// lists and imports left.
+/// Checks every second whether lists changed and whether the lists named by policies exist. Deletes once an hour the rows that
+/// removed lists and imports left.
 struct ListService: Service {
     let lists: ListsInForce
     let policies: ActivePolicies
@@ -34,7 +34,7 @@ struct ListService: Service {
     private static let deletionInterval: Duration = .seconds(3_600)
 
     func run() async throws {
-        // What is deleted by the thousand keeps no list waiting.
+        // Large deletions must not delay lists.
         async let deletions: Void = PeriodicTask.untilShutdown(every: Self.deletionInterval) { await deleteUnneeded() }
         await PeriodicTask.untilShutdown(every: .seconds(1)) {
             try? await pool.run {
@@ -45,7 +45,7 @@ struct ListService: Service {
         await deletions
     }
 
-    /// Each list once, when it begins to be missing.
+    /// Reports each list once, when it starts to be missing.
     private func reportMissing() {
         let missing = lists.missing(policies.liveLists).map(\.name)
         for list in missing where !reported.current.contains(list) {
@@ -64,7 +64,7 @@ struct ListService: Service {
             let (store, now) = (store, now)
             try await DeletionSteps(pool: pool).run { try store.liveLists.step(now: now()) ? 1 : 0 }
         } catch is CancellationError {
-            // The end: the next start goes on.
+            // The service is ending: the next start continues.
         } catch {
             logger.warning("what is left of lists cannot be deleted yet", metadata: ["detail": "\(error)"])
         }

@@ -1,9 +1,9 @@
-// Services as a group may name them.
+// Services with a name for the service group's log.
 
 import ServiceLifecycle
 
-/// A service under its type's name. The group writes services into the log at the level `debug`, and a value that does not
-/// describe itself is described by all that it holds.
+/// A service described by its type's name. The group logs services at level `debug`, and a value without a description would be
+/// printed with everything that it holds.
 package struct NamedService: Service, CustomStringConvertible {
     package let description: String
     private let work: @Sendable () async throws -> Void

@@ -1,10 +1,10 @@
-// What a service does again and again, until it is asked to end.
+// Repeats a task of a service until the service is asked to end.
 
 import Concurrency
 import ServiceLifecycle
 
 extension PeriodicTask {
-    /// As `run`, until graceful shutdown or cancellation; `body` sees both as cancellation.
+    /// Like `run`, until graceful shutdown or cancellation; `body` sees both as cancellation.
     /// - Returns: the state at the end.
     @discardableResult
     static func untilShutdown<State: Sendable>(
@@ -13,7 +13,7 @@ extension PeriodicTask {
         await cancelWhenGracefulShutdown { await run(keeping: state, body) }
     }
 
-    /// The same with one pause.
+    /// The same with a fixed pause.
     @discardableResult
     static func untilShutdown<State: Sendable>(
         every pause: Duration, keeping state: State, _ body: @escaping @Sendable (inout State) async -> Void
@@ -24,7 +24,7 @@ extension PeriodicTask {
         }
     }
 
-    /// The same where nothing is kept.
+    /// The same without state.
     static func untilShutdown(every pause: Duration, _ body: @escaping @Sendable () async -> Void) async {
         await untilShutdown(every: pause, keeping: ()) { _ in await body() }
     }

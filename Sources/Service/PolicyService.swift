@@ -1,4 +1,4 @@
-// Policies that are activated, rolled back and bound while the service runs, and those that nothing needs any more.
+// Applies policies that are activated, rolled back or bound while the service runs, and deletes those no longer needed.
 
 import Accounts
 import Decisions
@@ -7,7 +7,7 @@ import Logging
 import HTTP
 import ServiceLifecycle
 
-/// Looks every two seconds whether other policies are to decide, by this host's administrator or another one's; deletes once an
+/// Checks every two seconds whether an administrator, on this host or another, put other policies in force. Deletes once an
 /// hour policies that nothing needs any more.
 struct PolicyService: Service {
     let policies: ActivePolicies
@@ -18,7 +18,7 @@ struct PolicyService: Service {
 
     /// Seconds between two deletions.
     private static let deletionInterval: Duration = .seconds(3_600)
-    /// Seconds for which a policy is kept whatever refers to it: someone may just be comparing.
+    /// Seconds for which a policy is kept even if nothing refers to it: someone may be comparing it.
     static let leastAge: Int64 = 30 * 86_400
 
     func run() async throws {

@@ -1,12 +1,12 @@
-// The code that starting has used is let go: a start walks once through most of the program, and mail needs little of it.
+// Releases the code that only the start needed: a start touches most of the program once, and mail needs little of it.
 
 import Glibc
 
 enum ProgramPages {
-    /// Takes the pages of program and libraries that hold nothing but what is in their files out of this process. They stay in
-    /// the kernel's cache; what is needed again is mapped again, sixteen pages at a time, without a read.
+    /// Removes pages of the program and its libraries that are identical to their files from this process. They stay in the
+    /// kernel's cache; pages that are needed again are mapped again, sixteen at a time, without a read.
     static func release() {
-        // Foundation takes a file of `/proc` for one of a page.
+        // Foundation would read only one page of a file in `/proc`.
         guard let maps = fopen("/proc/self/maps", "re") else { return }
         defer { fclose(maps) }
         var line: UnsafeMutablePointer<CChar>?
@@ -18,9 +18,9 @@ enum ProgramPages {
         }
     }
 
-    /// The addresses of a mapping as `/proc/self/maps` names it, where none of its pages can have been written to; nil for any
-    /// other. Such are code (`r-xp`), and what can only be read at the beginning of a file: what is behind the code may be data
-    /// that the loader has written to before it protected it.
+    /// The addresses of a mapping as `/proc/self/maps` names it, if none of its pages can have been written to; nil otherwise.
+    /// This holds for code (`r-xp`) and for read-only mappings at the beginning of a file. Read-only mappings after the code
+    /// may be data that the loader wrote before it protected them.
     static func clean(_ line: String) -> Range<UInt>? {
         // 55d25f9a6000-55d261e21000 r-xp 00000000 fe:00 5753179   /usr/local/bin/postern
         let words = line.split(separator: " ", maxSplits: 5)

@@ -1,5 +1,5 @@
-// Looks each minute whether mail is in Postfix's queue for an address at a relay domain. Nothing there is delivered: what is
-// there came past the filter, or was not rewritten, and no one would hear of it until it is returned days later.
+// Checks each minute for mail in Postfix's queue to addresses at a relay domain. Such mail is never delivered: it passed no
+// filter, or was not rewritten, and would go unnoticed until it is returned days later.
 
 import Concurrency
 import Doctor
@@ -9,16 +9,16 @@ import PosternMetrics
 import ServiceLifecycle
 
 struct QueueWatchService: Service {
-    /// Seconds between two looks: what is there has days.
+    /// Seconds between two checks: such mail stays in the queue for days.
     private static let interval: Int64 = 60
-    /// Characters of a reason that are kept.
+    /// The most characters of a reason that are kept.
     private static let reasonLength = 200
 
     let directory: String
     let relayDomains: [String]
     let pool: BlockingPool
     let metrics: ServiceMetrics
-    /// Why the queue cannot be looked at, for `postern status`; nil where it can.
+    /// Why the queue cannot be read, for `postern status`; nil if it can.
     let trouble: ValueHolder<String?>
     let logger: Logger
 
@@ -33,7 +33,7 @@ struct QueueWatchService: Service {
             } catch is CancellationError {
                 return
             } catch {
-                // Tools may say more than the first line, and again each minute.
+                // Tools may print several lines, and the same ones each minute.
                 let reason = String("\(error)".prefix { $0 != "\n" }.prefix(Self.reasonLength))
                 if trouble.current != reason {
                     logger.notice("Postfix's queue cannot be checked", metadata: ["reason": "\(reason)"])

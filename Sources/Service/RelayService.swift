@@ -1,4 +1,4 @@
-// The service: the milter, the HTTP API, housekeeping and reloads under one group, started and ended together.
+// The service: the milter, the HTTP API, housekeeping and reloads in one group, started and ended together.
 
 import Accounts
 import Decisions
@@ -15,15 +15,15 @@ import Synchronization
 import Web
 
 package enum RelayService {
-    /// How long transactions under way may take once shutdown was asked for. Longer than the DNS budget of a message, shorter
-    /// than systemd's timeout (90 s).
+    /// How long open transactions may take once shutdown is requested. Longer than the DNS budget of a message, shorter than
+    /// systemd's timeout (90 s).
     private static let shutdownDeadline: Duration = .seconds(60)
 
-    /// Serves until SIGTERM or SIGINT. SIGHUP reads the configuration, the HTTP certificate and the policies again (`Reload` says
-    /// which keys it puts in force); sockets, database and key file stay unchanged.
+    /// Serves until SIGTERM or SIGINT. SIGHUP reads the configuration, the HTTP certificate and the policies again (`Reload`
+    /// lists the keys that take effect); sockets, database and key file stay unchanged.
     /// - Parameters:
     ///   - reread: reads the installation again, for a reload.
-    ///   - manager: who started the process, to be told how it goes on; nil for no one.
+    ///   - manager: the service manager, which is notified of the state; nil if there is none.
     ///   - announce: called once the milter accepts connections and signals are handled.
     package static func run(
         installation: Installation, reread: @escaping @Sendable () throws -> Installation, logger: Logger,
@@ -35,7 +35,7 @@ package enum RelayService {
         let counters = CounterBuffer(installation.store.counters)
         let now: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
         let rejections = installation.store.refusalBuffer()
-        // One for the life of the process, whatever is reloaded: it watches the store itself.
+        // One for the life of the process, also across reloads: it watches the store itself.
         let signer = try RelaySigner(keys: installation.store.dkimKeys)
         let policies = policies(installation, now: now(), logger: logger)
         let lists = ListsInForce(installation.store.liveLists, now: now(), logger: logger)
@@ -47,13 +47,12 @@ package enum RelayService {
         let http = try HTTPRoutes.service(parts)
         let milter = try relay.listen(deadline: shutdownDeadline, rejected: { rejections.add($0) }, announce: announce)
 
-        // For what the service does by itself: however many requests there are, counters are written, and others see that it
-        // runs. A thread for each of them (housekeeping has three): where the store hangs, a reload still ends and the file is
-        // watched.
+        // For the service's internal work: counters and status are written however many requests there are. One thread for each
+        // service (housekeeping has three): even if the store hangs, a reload still ends and the file is watched.
         let servicePool = BlockingPool(threads: 8, isShared: false)
         let queueTrouble = ValueHolder<String?>(nil)
         let keysInUse = ValueHolder(installation.keys)
-        // Ended in the opposite order: mail first, what serves it last. Further services go before the listeners.
+        // Services end in the opposite order: mail first, then what mail needs. Further services go before the listeners.
         var services: [any Service] = [
             HousekeepingService(
                 store: installation.store, counters: counters, rejections: rejections, tellUsers: parts.tellUsers,
@@ -72,7 +71,7 @@ package enum RelayService {
                 lists: lists, policies: policies, store: installation.store, pool: servicePool, now: now, logger: logger),
             ReloadService(logger: logger, pool: servicePool) {
                 let new = try reread()
-                // Whatever cannot be used is found before anything is put in force.
+                // Errors in the configuration are found before anything is put in force.
                 let next = try relay.prepare(new)
                 if try http?.reloadCertificate() == true { logger.notice("HTTP certificate reloaded") }
                 relay.use(next)
@@ -113,7 +112,7 @@ package enum RelayService {
         await servicePool.stop()
     }
 
-    /// The policies in force; a database from before there were any gets the built-in one. Mail flows whatever becomes of them.
+    /// The policies in force; a database from before policies gets the built-in one. Mail flows even if this fails.
     private static func policies(_ installation: Installation, now: Int64, logger: Logger) -> ActivePolicies {
         let repository = installation.store.policies
         do {

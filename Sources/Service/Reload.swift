@@ -1,11 +1,11 @@
-// What SIGHUP puts in force, and what waits for a restart.
+// What SIGHUP puts in force, and what needs a restart.
 
 import Logging
 import PosternConfiguration
 
-/// A configuration read again beside the one that the service was started with.
+/// The configuration as read again, compared with the one that the service was started with.
 package struct Reload: Sendable {
-    /// Sections and keys that take effect with the next message, decision or connection. All others are read at the start.
+    /// Sections and keys that take effect with the next message, decision or connection. All others are read only at the start.
     package static let live = [
         "relay_domains", "authserv_id", "trusted_authserv_ids", "operator_address", "local_recipients", "return_path_days",
         "forward_links", "reply_unrewritable", "reply_encrypted", "fan_out", "fan_out_smtpd", "limits.", "suspension.", "dns.",
@@ -13,7 +13,7 @@ package struct Reload: Sendable {
     ]
 
     package static func isLive(_ key: String) -> Bool {
-        // The budget is one for the life of the process, as messages under way hold parts of it.
+        // The budget lasts for the life of the process, because messages in progress hold parts of it.
         guard key != "limits.reply_memory" else { return false }
         return live.contains { $0.hasSuffix(".") ? key.hasPrefix($0) : key == $0 }
     }
@@ -25,7 +25,7 @@ package struct Reload: Sendable {
         waiting = zip(old.entries, new.entries).filter { $0.value != $1.value && !Self.isLive($0.key.path) }.map { $0.0.key.path }
     }
 
-    /// Tells what was done.
+    /// Logs what was done.
     func log(to logger: Logger) {
         logger.notice("configuration reloaded")
         guard !waiting.isEmpty else { return }

@@ -8,7 +8,7 @@ import UnixSignals
 struct ReloadService: Service {
     let logger: Logger
     let pool: BlockingPool
-    /// Reads the configuration and puts it in force; where it throws, the old one stays.
+    /// Reads the configuration and puts it in force; if it throws, the old one stays.
     let reload: @Sendable () throws -> Reload
 
     func run() async throws {

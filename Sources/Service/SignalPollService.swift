@@ -1,4 +1,4 @@
-// Events of issuers that are polled, every ten seconds.
+// Polls issuers for their events, every ten seconds.
 
 import Concurrency
 import Events

@@ -1,4 +1,4 @@
-// Keys that are generated, activated and retired while the relay runs.
+// Applies changes of signing keys (generated, activated, retired) while the relay runs.
 
 import Concurrency
 import Logging
@@ -6,7 +6,7 @@ import HTTP
 import Relay
 import ServiceLifecycle
 
-/// Looks every two seconds whether the signing keys changed, on this host or another one of the same database.
+/// Checks every two seconds whether the signing keys changed, on this host or another one with the same database.
 struct SigningKeyService: Service {
     let signer: RelaySigner
     let pool: BlockingPool
@@ -17,7 +17,7 @@ struct SigningKeyService: Service {
             do {
                 if try await pool.run(signer.refresh) { logger.notice("signing keys changed", metadata: ["keys": "\(summary)"]) }
             } catch is CancellationError {
-                // The end.
+                // The service is ending.
             } catch {
                 logger.error("signing keys cannot be read, the old ones stay in use", metadata: ["detail": "\(error)"])
             }

@@ -1,4 +1,4 @@
-// Looks for the records of domains that teams added: of new ones often, of proved ones each month.
+// Looks up the records of domains that teams added: often for new domains, each month for proved ones.
 
 import Accounts
 import Concurrency
@@ -8,11 +8,11 @@ import Logging
 import ServiceLifecycle
 import Web
 
-/// One of several hosts looks: whoever has the lock of the store.
+/// Of several hosts, only the one that holds the store's lock does this.
 struct SourceProofService: Service {
-    /// Between two looks for what is due.
+    /// Between two checks for due claims.
     private static let interval: Duration = .seconds(10)
-    /// Claims of one round; what is left has its turn in the next, the longest overdue first.
+    /// Claims in one round; the rest follow in the next, the longest overdue first.
     static let perRound = 100
 
     let store: Store
@@ -39,7 +39,7 @@ struct SourceProofService: Service {
         }
         guard let lock = held else { return }
         defer { lock.release() }
-        // A team whose name servers say nothing keeps no other team waiting, and the end of the service no one.
+        // If a team's name servers do not answer, other teams and the end of the service must not wait for it.
         var silent: Set<Int64> = []
         for claim in try await prover.pool.run({ try store.sourceClaims.due(now: now(), limit: Self.perRound) })
         where !silent.contains(claim.teamNumber) {

@@ -1,4 +1,4 @@
-// Tells the database every two seconds how the service is doing.
+// Reports the service's state to the database every two seconds.
 
 import Accounts
 import Concurrency
@@ -10,16 +10,16 @@ import ServiceLifecycle
 import Web
 
 struct StatusService: Service {
-    /// Between two words.
+    /// Between two reports.
     private static let interval: Duration = .seconds(2)
-    /// Until the next word where the store did not take one: `/readyz` says 503 until it does.
+    /// Until the next report if the store did not accept one: `/readyz` says 503 until it does.
     private static let retryPause: Duration = .milliseconds(250)
 
     let parts: ServiceParts
     let pool: BlockingPool
-    /// Why Postfix's queue cannot be looked at; nil where it can, or was not yet.
+    /// Why Postfix's queue cannot be read; nil if it can, or was not read yet.
     let queueTrouble: ValueHolder<String?>
-    /// The keys that mail is decided with: those of the store, once the engine was made with them.
+    /// The keys used to decide mail: those of the store, once the engine was made with them.
     let keysInUse: ValueHolder<KeyRing>
 
     func run() async throws {
@@ -31,7 +31,7 @@ struct StatusService: Service {
             http: configuration.http.listen.map { "\($0.host):\($0.port)" })
         maker = await PeriodicTask.untilShutdown(keeping: maker) { maker in
             let now = parts.now()
-            // Where the store does not take it, the minute goes on.
+            // If the store does not accept the report, the minute continues.
             var next = maker
             let minute = next.minute(now: now)
             var made = next.snapshot(now: now)
@@ -48,7 +48,7 @@ struct StatusService: Service {
                 maker = next
                 parts.metrics.storeWritable.set(1)
             } catch is CancellationError {
-                // The end.
+                // The service is ending.
             } catch {
                 parts.metrics.storeWritable.set(0)
             }

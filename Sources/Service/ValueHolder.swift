@@ -1,8 +1,8 @@
-// A value that services share and exchange.
+// A value that services share and replace.
 
 import Synchronization
 
-/// Whoever asks gets the value of that moment.
+/// Callers get the value current at the time of the call.
 final class ValueHolder<Value: Sendable>: Sendable {
     private let value: Mutex<Value>
 

@@ -1,8 +1,8 @@
-// Polls for security event tokens (RFC 8936), and what may be wrong with one (RFC 8935 section 2.4).
+// Polls for security event tokens (RFC 8936), and the error codes of a SET (RFC 8935 section 2.4).
 
 import JSON
 
-/// Why a receiver does not take a SET: the codes of RFC 8935 section 2.4, and `invalid_state` of SSF 1.0.
+/// Why a receiver refuses a SET: the codes of RFC 8935 section 2.4, and `invalid_state` of SSF 1.0.
 package enum SETError: String, Sendable, Hashable, CaseIterable {
     case invalidRequest = "invalid_request"
     case invalidKey = "invalid_key"
@@ -12,10 +12,10 @@ package enum SETError: String, Sendable, Hashable, CaseIterable {
     case accessDenied = "access_denied"
     case invalidState = "invalid_state"
 
-    /// Whether another SET would hardly fare better.
+    /// Whether other SETs would probably be refused too.
     package var isOfAll: Bool { self != .invalidRequest && self != .invalidState }
 
-    /// Of an error's body or a member of `setErrs`; nil for a code that no one registered.
+    /// From the body of an error or a member of `setErrs`; nil for a code that is not registered.
     package init?(_ value: JSONValue?) {
         guard let code = value?.object?["err"]?.string, let error = SETError(rawValue: code) else { return nil }
         self = error
@@ -24,20 +24,20 @@ package enum SETError: String, Sendable, Hashable, CaseIterable {
 
 /// A poll (RFC 8936 section 2.2).
 package struct PollRequest: Sendable, Hashable {
-    /// SETs to be given at most, from 0; nil for as many as there are.
+    /// Maximum number of SETs to return, from 0; nil for as many as there are.
     package let maxEvents: Int?
     package let returnImmediately: Bool
-    /// `jti` of SETs that were taken.
+    /// `jti` of accepted SETs.
     package let acknowledged: [String]
-    /// `jti` of SETs that were not, with the code where it is a registered one.
+    /// `jti` of refused SETs, with the code if it is a registered one.
     package let refused: [(jti: String, error: SETError?)]
 
-    /// Acknowledgements and errors in one poll: more than one answer holds.
+    /// Acknowledgements and errors in one poll: more than fit in one response.
     package static let maximumResults = 1_024
     /// Octets of a `jti`: ours have 32.
     private static let maximumName = 128
 
-    /// Reads a body. Unknown members are left alone.
+    /// Parses a body. Unknown members are ignored.
     package init(_ json: JSONObject) throws(SharedSignalsError) {
         switch json["maxEvents"] {
         case nil: maxEvents = nil

@@ -1,8 +1,8 @@
-// What happened, and the URIs by which transmitters and receivers call it.
+// Events, and the URIs that transmitters and receivers use for them.
 
 import JSON
 
-/// URIs of events. Those of the RISC Profile 1.0, CAEP 1.0 and SSF 1.0 are theirs; what these do not have is ours.
+/// URIs of events: those of the RISC Profile 1.0, CAEP 1.0 and SSF 1.0, and our own for all others.
 package enum SecurityEventURI {
     private static let openID = "https://schemas.openid.net/secevent/"
 
@@ -12,7 +12,7 @@ package enum SecurityEventURI {
     package static let accountDisabled = openID + "risc/event-type/account-disabled"
     package static let identifierChanged = openID + "risc/event-type/identifier-changed"
     package static let credentialCompromise = openID + "risc/event-type/credential-compromise"
-    /// Deprecated for `sessionRevoked`; receivers still see it.
+    /// Deprecated in favour of `sessionRevoked`; receivers still see it.
     package static let sessionsRevoked = openID + "risc/event-type/sessions-revoked"
 
     // MARK: CAEP
@@ -39,7 +39,7 @@ package enum SecurityEventURI {
     package static let sourceUnproved = "urn:postern:event:source-unproved"
     package static let sourceStopped = "urn:postern:event:source-stopped"
 
-    /// `events_supported`: what a stream may have, besides events about itself.
+    /// `events_supported`: the events that a stream may have, in addition to events about itself.
     package static let supported = [
         accountPurged, identifierChanged, sessionRevoked, credentialChange, assuranceLevelChange, emailDisabled, emailEnabled,
         inboxSuspended, inboxResumed, refusals, decisionObjected, complaint,
@@ -59,10 +59,10 @@ package struct SecurityEvent: Sendable, Hashable {
     /// Who made a change (CAEP 1.0 section 2).
     package enum Initiator: String, Sendable { case admin, user, policy, system }
 
-    /// A CAEP event, with the claims that each of them may have.
+    /// A CAEP event, with the claims that every CAEP event may have.
     /// - Parameters:
     ///   - at: seconds since 1970.
-    ///   - reason: for administrators, in English; never empty, as the interoperability profile wants one.
+    ///   - reason: for administrators, in English; never empty, because the interoperability profile requires one.
     package static func caep(
         _ uri: String, of subject: SubjectIdentifier, at time: Int64, by initiator: Initiator, reason: String,
         _ claims: JSONObject = [:]

@@ -1,4 +1,4 @@
-// Security event tokens (RFC 8417) as the Shared Signals Framework profiles them: written here, read from others.
+// Security event tokens (RFC 8417) as profiled by the Shared Signals Framework: our own and those of others.
 
 import JSON
 
@@ -6,14 +6,14 @@ import JSON
 package struct SecurityEventToken: Sendable, Hashable {
     /// `typ` of the header (RFC 8417 section 2.3).
     package static let type = "secevent+jwt"
-    /// Of a body that is one SET (section 7.1).
+    /// Media type of a body that is one SET (section 7.1).
     package static let mediaType = "application/secevent+jwt"
 
     /// `iss`.
     package let issuer: String
     /// `aud`; empty where there is none.
     package let audience: [String]
-    /// `jti`: the same at every repetition.
+    /// `jti`: the same in every repetition.
     package let id: String
     /// `iat`, seconds since 1970.
     package let issuedAt: Int64
@@ -21,7 +21,7 @@ package struct SecurityEventToken: Sendable, Hashable {
     package let transaction: String?
     /// `toe`: when it happened, seconds since 1970.
     package let happenedAt: Int64?
-    /// One in all that we send; in what others send the first that is known, or the first.
+    /// We send exactly one; of several from others, the first known one, else the first.
     package let event: SecurityEvent
 
     package init(
@@ -51,15 +51,15 @@ package struct SecurityEventToken: Sendable, Hashable {
         return claims
     }
 
-    /// Octets of an identifier that are taken.
+    /// Maximum octets of an identifier.
     private static let maximumText = 2_048
     /// Events in one token that are looked at: several are alternative names of one thing (SSF 1.0 section 4.1.7).
     private static let maximumEvents = 8
 
-    /// Reads claims whose signature was checked. The subject is `sub_id`, or, as older transmitters have it, `subject` of the
-    /// event. Claims that no one knows are left alone.
-    /// - Parameter known: URIs that mean something to the receiver.
-    /// - Throws: for what RFC 8417 section 2.2 requires and is missing, for `sub` and `exp`, for an event without a subject.
+    /// Parses claims whose signature was checked. The subject is `sub_id` or, with older transmitters, `subject` of the event.
+    /// Unknown claims are ignored.
+    /// - Parameter known: URIs that the receiver knows.
+    /// - Throws: for a missing claim that RFC 8417 section 2.2 requires, for `sub` and `exp`, for an event without a subject.
     package init(claims: JSONObject, known: Set<String> = []) throws(SharedSignalsError) {
         func text(_ name: String) throws(SharedSignalsError) -> String? {
             guard let value = claims[name] else { return nil }

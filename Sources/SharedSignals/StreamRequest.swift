@@ -1,4 +1,4 @@
-// What receivers send to the management of streams (SSF 1.0 section 8), read strictly where it matters and loosely elsewhere.
+// Receivers' requests to manage streams (SSF 1.0 section 8), parsed strictly where it matters and leniently elsewhere.
 
 import JSON
 
@@ -6,19 +6,19 @@ import JSON
 package enum StreamDelivery: Sendable, Hashable {
     /// RFC 8935.
     /// - Parameters:
-    ///   - url: where to.
+    ///   - url: the receiver's URL.
     ///   - authorization: the value of the Authorization field; nil for none.
     case push(url: String, authorization: String?)
     /// RFC 8936.
     case poll
 
-    /// As `method` has them.
+    /// Values of `method`.
     package static let (pushMethod, pollMethod) = ("urn:ietf:rfc:8935", "urn:ietf:rfc:8936")
 
-    /// Octets of an Authorization field: tokens in the form of a JWT are some thousand long.
+    /// Maximum octets of an Authorization field: tokens in JWT form have some thousand.
     private static let maximumAuthorization = 4_096
 
-    /// Reads `delivery`. Throws for a method that is neither, and for members that push needs.
+    /// Parses `delivery`. Throws for an unknown method, and where members that push needs are missing.
     init(_ value: JSONValue) throws(SharedSignalsError) {
         guard case .object(let delivery) = value else { throw SharedSignalsError("delivery is not an object") }
         switch delivery["method"]?.string {
@@ -44,30 +44,30 @@ package enum StreamDelivery: Sendable, Hashable {
 /// Whether a stream's events go out (section 8.1.2).
 package enum StreamStatus: String, Sendable, Hashable, CaseIterable {
     case enabled
-    /// They are held.
+    /// Events are held, not sent.
     case paused
-    /// They are not even held.
+    /// Events are neither sent nor held.
     case disabled
 }
 
-/// A stream as its receiver wants it: of POST, PATCH and PUT (sections 8.1.1.1, 8.1.1.3, 8.1.1.4).
+/// A stream as requested by its receiver, with POST, PATCH or PUT (sections 8.1.1.1, 8.1.1.3, 8.1.1.4).
 package struct StreamRequest: Sendable, Hashable {
-    /// Nil in a request that makes one.
+    /// Nil in a request that creates a stream.
     package let streamID: String?
     package let delivery: StreamDelivery?
     /// Nil where it is not named.
     package let eventsRequested: [String]?
-    /// As much of it as is kept.
+    /// The part of the description that is kept.
     package let streamDescription: String?
-    /// What the transmitter says of a stream, where the request repeats it: it has to be true.
+    /// Members set by the transmitter that the request repeats: their values must be right.
     package let repeated: JSONObject
 
-    /// URIs that are read, and octets of each; characters of a description.
+    /// URIs that are read, octets of each URI, and characters of a description.
     package static let (maximumEvents, maximumURI, maximumDescription) = (128, 512, 200)
     private static let ofTransmitter = ["iss", "aud", "events_supported", "events_delivered", "min_verification_interval"]
 
-    /// Reads a body. Unknown members are left alone.
-    /// - Parameter isNew: whether it makes a stream, and so names none.
+    /// Parses a body. Unknown members are ignored.
+    /// - Parameter isNew: whether the request creates a stream, and so has no `stream_id`.
     package init(_ json: JSONObject, isNew: Bool) throws(SharedSignalsError) {
         streamID = isNew ? nil : try Self.streamID(json)
         delivery = try json["delivery"].map { value throws(SharedSignalsError) in try StreamDelivery(value) }
@@ -97,7 +97,7 @@ package struct StreamRequest: Sendable, Hashable {
         return id
     }
 
-    /// The first member of what the request says of the transmitter's part that is not so; nil where all is.
+    /// The first member set by the transmitter that the request repeats with a wrong value; nil where all are right.
     package func falseMember(of configuration: JSONObject) -> String? {
         repeated.members.first { configuration[$0.name] != $0.value }?.name
     }
@@ -130,7 +130,7 @@ package struct StatusRequest: Sendable, Hashable {
     }
 }
 
-/// A subject that is to be added or removed (section 8.1.3).
+/// A request to add or remove a subject (section 8.1.3).
 package struct SubjectRequest: Sendable, Hashable {
     package let streamID: String
     package let subject: SubjectIdentifier

@@ -1,40 +1,40 @@
-// Whom an event is about: Subject Identifiers (RFC 9493), and those that the Shared Signals Framework adds.
+// The subject of an event: Subject Identifiers (RFC 9493), and those that the Shared Signals Framework adds.
 
 import JSON
 
-/// What is wrong with a message of the Shared Signals Framework. Repeats nothing that was sent.
+/// An error in a message of the Shared Signals Framework. The text repeats nothing that was sent.
 package struct SharedSignalsError: Error, Sendable, Hashable, CustomStringConvertible {
     package let description: String
     package init(_ description: String) { self.description = description }
 }
 
-/// A Subject Identifier. Prints its format only: it may hold an address.
+/// A Subject Identifier. Prints only its format, because it may contain an address.
 package struct SubjectIdentifier: Sendable, Hashable {
-    /// What is known of it.
+    /// The known part of a subject.
     package enum Subject: Sendable, Hashable {
-        /// An address of mail, compared as it is written.
+        /// An email address, compared as it is written.
         case email(String)
-        /// A subject as an issuer calls it.
+        /// A subject as named by an issuer.
         case issuerSubject(issuer: String, subject: String)
         case opaque(String)
         /// Several identifiers of one subject (RFC 9493 section 3.2.8).
         case aliases([SubjectIdentifier])
-        /// Members that name a user, a device, a session … together (SSF 1.0 section 3.2).
+        /// Members that together name a user, a device, a session … (SSF 1.0 section 3.2).
         case complex([String: SubjectIdentifier])
-        /// A format that means nothing to us; its members are kept.
+        /// An unknown format; its members are kept.
         case other
     }
 
     package let format: String
     package let subject: Subject
-    /// As it was written.
+    /// The identifier as it was sent.
     package let json: JSONObject
 
-    /// Identifiers in one, at most: an event has one subject, and who sends more means to be costly.
+    /// Maximum number of identifiers in one: an event has one subject, and more would only be costly.
     private static let maximumIdentifiers = 16
 
-    /// Reads one. Members that the format does not have are left alone.
-    /// Throws for a `format` that is missing, and for a known format whose members are missing or are not text.
+    /// Parses a Subject Identifier. Members that the format does not have are ignored.
+    /// Throws for a missing `format`, and for a known format whose members are missing or are not text.
     package init(_ json: JSONObject) throws(SharedSignalsError) { try self.init(json, isOutermost: true) }
 
     private init(_ json: JSONObject, isOutermost: Bool) throws(SharedSignalsError) {
@@ -94,24 +94,24 @@ package struct SubjectIdentifier: Sendable, Hashable {
         (self.subject, self.format, self.json) = (subject, format, json)
     }
 
-    /// A subject as an issuer calls it (RFC 9493 section 3.2.4).
+    /// A subject as named by an issuer (RFC 9493 section 3.2.4).
     package static func issuerSubject(issuer: String, subject: String) -> SubjectIdentifier {
         SubjectIdentifier(
             .issuerSubject(issuer: issuer, subject: subject), format: "iss_sub",
             ["iss": .string(issuer), "sub": .string(subject)])
     }
 
-    /// An address of mail (section 3.2.2).
+    /// An email address (section 3.2.2).
     package static func email(_ address: String) -> SubjectIdentifier {
         SubjectIdentifier(.email(address), format: "email", ["email": .string(address)])
     }
 
-    /// A name that means something to both sides alone (section 3.2.5).
+    /// A name that only both sides understand (section 3.2.5).
     package static func opaque(_ id: String) -> SubjectIdentifier {
         SubjectIdentifier(.opaque(id), format: "opaque", ["id": .string(id)])
     }
 
-    /// Those that may name a user: it by itself, its aliases, the user of a complex one.
+    /// Identifiers that may name a user: this one, its aliases, or the user of a complex one.
     package var ofUser: [SubjectIdentifier] {
         switch subject {
         case .aliases(let identifiers): identifiers

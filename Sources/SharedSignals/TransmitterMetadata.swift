@@ -1,10 +1,10 @@
-// What a transmitter says of itself (SSF 1.0 section 7).
+// The metadata of a transmitter (SSF 1.0 section 7).
 
 import JSON
 
 /// The document at `/.well-known/ssf-configuration`.
 package enum TransmitterMetadata {
-    /// Where it is, below the root of the server (section 7.2.1).
+    /// Its path below the root of the server (section 7.2.1).
     package static let path = "/.well-known/ssf-configuration"
 
     /// Paths of the endpoints, below the issuer.
@@ -15,7 +15,7 @@ package enum TransmitterMetadata {
     /// The scopes of access tokens (CAEP Interoperability Profile 1.0 section 2.7.3).
     package static let (readScope, manageScope) = ("ssf.read", "ssf.manage")
 
-    /// Where a stream is polled.
+    /// The URL from which a stream is polled.
     package static func pollURL(issuer: String, stream: String) -> String { "\(issuer)\(poll)/\(stream)" }
 
     /// The document of an issuer.

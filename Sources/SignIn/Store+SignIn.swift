@@ -1,31 +1,31 @@
-// What the store knows of signing in: trusted issuers, our own keys, codes and tokens, and sessions on /me.
+// The store's data for sign-in: trusted issuers, the provider's keys, codes and tokens, and sessions on /me.
 
 import Accounts
 import Database
 
 extension Store {
-    /// Whose identity tokens are trusted.
     package var issuerPolls: IssuerPollRepository { IssuerPollRepository(database: database, sealer: sealer) }
+    /// The issuers whose identity tokens are trusted.
     package var issuers: IssuerRepository { IssuerRepository(database: database) }
-    /// The keys that our own identity tokens are signed with.
+    /// The keys that sign the provider's identity tokens.
     package var identityKeys: IdentityKeyRepository { IdentityKeyRepository(database: database, sealer: sealer) }
     /// Apps as OpenID Connect clients.
     package var openIDClients: OpenIDClientRepository { OpenIDClientRepository(database: database, secrets: secrets) }
     /// Requests to the authorization endpoint on their way through the sign-in page.
     package var authorizations: PendingAuthorizations { PendingAuthorizations(database: database, secrets: secrets) }
-    /// Codes and tokens, given and taken back.
+    /// Codes and tokens, issued and revoked.
     package var provider: ProviderRepository {
         ProviderRepository(grants: grants, users: users, inboxes: inboxes, secrets: secrets)
     }
-    /// Links by which users sign in on /me, and their sessions.
+    /// The links by which users sign in on /me, and their sessions.
     package var page: PortalRepository {
         PortalRepository(events: grants.addresses.events, inboxes: inboxes, users: users, secrets: secrets)
     }
-    /// Passkeys by which they sign in too.
+    /// The passkeys by which users sign in.
     package var passkeys: PasskeyRepository { PasskeyRepository(page: page, sealer: sealer) }
 
-    /// Registers an app otherwise, and makes keys for the algorithm that it wants where there are none: published before they
-    /// sign, so that whoever fetches the keys now knows them.
+    /// Changes an app's registration, and makes keys for its algorithm if there are none. They are published before they sign,
+    /// so that clients that fetch the keys now know them.
     package func setClient(
         _ settings: ClientSettings, team: String, clientID: String, _ change: Change
     ) throws(StoreFailure) {

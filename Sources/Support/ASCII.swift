@@ -1,7 +1,6 @@
 // ASCII letters, digits and case, octet by octet.
 //
-// These are asked of every octet of a message. They are `@inlinable`, so that the loops of other modules hold them and call
-// nothing.
+// Called for every octet of a message. They are `@inlinable`, so that loops in other modules contain the code and need no call.
 
 extension UInt8 {
     /// ASCII A–Z, a–z.

@@ -1,4 +1,4 @@
-// Base32 (RFC 4648 section 6) in lower case without padding: what tokens, relay addresses and identifiers are written in.
+// Base32 (RFC 4648 section 6) in lower case without padding: the encoding of tokens, relay addresses and identifiers.
 
 package enum Base32 {
     /// a–z and 2–7.
@@ -12,12 +12,12 @@ package enum Base32 {
     /// Whether every octet is in the lower-case alphabet.
     package static func isEncoded(_ text: some Sequence<UInt8>) -> Bool { text.allSatisfy(isCharacter) }
 
-    /// As many characters as there are random octets, each of 5 unbiased bits.
+    /// One character for each random octet, each of 5 unbiased bits.
     package static func characters(fromRandom octets: [UInt8]) -> String {
         String(decoding: octets.map { alphabet[Int($0 & 31)] }, as: UTF8.self)
     }
 
-    /// Encodes whole octets; the last character is filled with zero bits.
+    /// Encodes whole octets; the last character is padded with zero bits.
     package static func encode(_ bytes: [UInt8]) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: (bytes.count * 8 + 4) / 5) { out, count in
             var buffer: UInt32 = 0
@@ -38,10 +38,10 @@ package enum Base32 {
         }
     }
 
-    /// Encodes whole octets; the last character is filled with zero bits.
+    /// Encodes whole octets; the last character is padded with zero bits.
     package static func encode(_ bytes: some Sequence<UInt8>) -> [UInt8] { encode(Array(bytes)) }
 
-    /// The character of the low five bits.
+    /// The character for the low five bits.
     private static func character(_ value: UInt32) -> UInt8 {
         let value = UInt8(truncatingIfNeeded: value & 31)
         return value < 26 ? 0x61 + value : 0x32 + value - 26

@@ -1,5 +1,4 @@
-// base64 (RFC 4648 section 4) and base64url (section 5). How MIME reads it, which forgives, is in InternetMessage
-// (`Base64+MIME.swift`).
+// base64 (RFC 4648 section 4) and base64url (section 5). MIME's tolerant decoding is in InternetMessage (`Base64+MIME.swift`).
 
 package enum Base64 {
     /// A–Z, a–z, 0–9, `+` and `/`.
@@ -44,7 +43,7 @@ package enum Base64 {
     }
 }
 
-/// base64url without padding (RFC 7515 section 2), in the one form that each sequence of octets has.
+/// base64url without padding (RFC 7515 section 2). Each sequence of octets has exactly one form.
 package enum Base64URL {
     /// A–Z, a–z, 0–9, `-` and `_`.
     package static let alphabet = Array("\(String(decoding: Base64.alphabet.dropLast(2), as: UTF8.self))-_".utf8)
@@ -56,8 +55,8 @@ package enum Base64URL {
         return table
     }()
 
-    /// The octets that the text stands for; nil where it has padding, white space, another alphabet's characters, a length
-    /// that no octets give, or bits set that carry nothing: each of these would let one signed text be written in several ways.
+    /// The octets that the text stands for. Nil for padding, white space, characters of another alphabet, an impossible length,
+    /// or set bits that are not part of an octet: each of these would allow several spellings of one signed text.
     package static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
         text.withContiguousStorageIfAvailable(decode(octets:)) ?? Array(text).withUnsafeBufferPointer(decode(octets:))
     }

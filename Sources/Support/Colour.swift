@@ -1,4 +1,4 @@
-// Colours of sRGB, and how well one can be read on another (WCAG 2.2). Pure.
+// sRGB colours, and how readable one is on another (WCAG 2.2). Pure.
 
 import Glibc
 
@@ -40,31 +40,31 @@ package struct Colour: Sendable, Hashable, CustomStringConvertible {
         return (max(one, two) + 0.05) / (min(one, two) + 0.05)
     }
 
-    /// This colour with so much of another in it, 0 to 1.
+    /// This colour mixed with a share of another, 0 to 1.
     package func mixed(with other: Colour, _ share: Double) -> Colour {
         func mix(_ one: UInt8, _ two: UInt8) -> UInt8 { UInt8((Double(one) * (1 - share) + Double(two) * share).rounded()) }
         return Colour(red: mix(red, other.red), green: mix(green, other.green), blue: mix(blue, other.blue))
     }
 }
 
-/// The colours that an operator's own one makes of the users' pages, in light and in dark.
+/// The colours for the users' pages, in light and dark, derived from the operator's accent colour.
 package struct AccentColours: Sendable, Hashable {
-    /// What can be read without effort: level AA, success criterion 1.4.3.
+    /// The contrast of easily readable text: level AA, success criterion 1.4.3.
     package static let leastContrast = 4.5
-    /// What accents stand on, as in the style sheet of the pages: card, page, sunken.
+    /// The backgrounds of accents, as in the pages' style sheet: card, page, sunken.
     package static let lightGrounds = ["#ffffff", "#f7f6f2", "#f0eee7"].compactMap(Colour.init)
     package static let darkGrounds = ["#1a2128", "#12171c", "#232c34"].compactMap(Colour.init)
 
-    /// Of one of the two schemes.
+    /// The colours of one scheme, light or dark.
     package struct Scheme: Sendable, Hashable {
         package let accent, hover, onAccent, tile: Colour
 
-        /// - Parameter towards: where the colour goes under the pointer.
+        /// - Parameter towards: the colour moves in this direction under the pointer.
         fileprivate init(_ accent: Colour, on grounds: [Colour], towards: Colour) {
             self.accent = accent
             hover = accent.mixed(with: towards, 0.25)
             onAccent = accent.contrast(with: .white) > accent.contrast(with: .black) ? .white : .black
-            // As much of it as leaves it readable there.
+            // As much of the accent as keeps it readable there.
             let tiles = stride(from: 0.16, through: 0, by: -0.02).map { grounds[0].mixed(with: accent, $0) }
             tile = tiles.first { $0.contrast(with: accent) >= AccentColours.leastContrast } ?? grounds[0]
         }
@@ -72,7 +72,7 @@ package struct AccentColours: Sendable, Hashable {
 
     package let light, dark: Scheme
 
-    /// Lightens the colour for the dark scheme as far as it must be. Nil for a colour that cannot be read in the light one.
+    /// Lightens the colour for the dark scheme as far as needed. Nil for a colour that is not readable in the light scheme.
     package init?(_ colour: Colour) {
         guard Self.contrast(of: colour) >= Self.leastContrast else { return nil }
         light = Scheme(colour, on: Self.lightGrounds, towards: .black)
@@ -81,7 +81,7 @@ package struct AccentColours: Sendable, Hashable {
         dark = Scheme(readable, on: Self.darkGrounds, towards: .white)
     }
 
-    /// Of a colour with what it stands on in the light scheme: the least.
+    /// The lowest contrast of a colour with the backgrounds of the light scheme.
     package static func contrast(of colour: Colour) -> Double { least(colour, lightGrounds) }
 
     private static func least(_ colour: Colour, _ grounds: [Colour]) -> Double {

@@ -1,14 +1,14 @@
-// The room on a disk.
+// Free space on a disk.
 
 import Glibc
 
-/// The room on the disk that a folder is on, in octets.
+/// The space on the disk that holds a folder, in octets.
 package struct DiskSpace: Sendable, Hashable {
-    /// What whoever is not root can still take.
+    /// Available to users other than root.
     package let free: UInt64
     package let total: UInt64
 
-    /// Nil where the folder cannot be looked at.
+    /// Nil if the folder cannot be examined.
     package init?(of folder: String) {
         var space = statvfs()
         guard statvfs(folder, &space) == 0 else { return nil }

@@ -1,21 +1,21 @@
-// Domain names as the DNS knows them: ASCII, bounded, compared without regard to case (RFC 1035, RFC 4343).
+// Domain names in the DNS: ASCII, of limited length, compared case-insensitively (RFC 1035, RFC 4343).
 
 extension DomainName {
-    /// Octets in a name that the DNS can be asked for, without the trailing dot (RFC 1035 section 2.3.4: 255 octets on the wire).
-    /// A mail address may hold a name of two more (`maximumLength`), which then has no records.
+    /// Octets in a name that can be looked up in the DNS, without the trailing dot (RFC 1035 section 2.3.4: 255 octets on the
+    /// wire). A mail address may hold a name of two octets more (`maximumLength`), which then has no records.
     package static let maximumQueryLength = 253
 
-    /// The name in lower case without its trailing dot, where the DNS can be asked for it: labels of 1 to 63 octets of printable
-    /// ASCII, 253 in all. Labels need not be host names. Nil otherwise.
+    /// The name in lower case without its trailing dot, if it can be looked up in the DNS: labels of 1 to 63 octets of
+    /// printable ASCII, 253 in all. Labels need not be host names. Nil otherwise.
     package static func queryable(_ name: String) -> String? {
         var name = name
-        // Nearly every name comes as it is asked for.
+        // Nearly every name is already in this form.
         guard let form = name.withUTF8(form) else { return nil }
         if form.isLower, form.length == name.utf8.count { return name }
         return String(decoding: name.utf8.prefix(form.length).map(\.asciiLowercased), as: UTF8.self)
     }
 
-    /// How many octets of a name count, and whether none of them is a capital; nil where it is none to be asked for.
+    /// The length of the name without its trailing dot, and whether it has no capitals. Nil if it cannot be looked up.
     private static func form(_ octets: UnsafeBufferPointer<UInt8>) -> (length: Int, isLower: Bool)? {
         let length = octets.last == UInt8(ascii: ".") ? octets.count - 1 : octets.count
         guard length > 0, length <= maximumQueryLength else { return nil }
@@ -35,8 +35,8 @@ extension DomainName {
         return label > 0 ? (length, isLower) : nil
     }
 
-    /// The same, where the name also has two labels or more and each consists of letters, digits, hyphens and underscores:
-    /// a domain that mail can come from. Internationalised names have to come as A-labels.
+    /// Like `queryable`, but the name must also have two or more labels of letters, digits, hyphens and underscores: a domain
+    /// that mail can come from. Internationalised names must be given as A-labels.
     package static func mailDomain(_ name: String) -> String? {
         guard let name = queryable(name), name.utf8.contains(UInt8(ascii: ".")) else { return nil }
         let isPlain = name.utf8.allSatisfy { octet in
@@ -46,7 +46,7 @@ extension DomainName {
         return isPlain ? name : nil
     }
 
-    /// Whether a name is another or is below it. Both in lower case, without trailing dot.
+    /// Whether a name equals another or is below it. Both are in lower case, without trailing dot.
     package static func isEqualOrBelow(_ name: String, _ parent: String) -> Bool {
         let name = name.utf8
         let parent = parent.utf8
@@ -56,13 +56,13 @@ extension DomainName {
         return tail.first == UInt8(ascii: ".") && tail.dropFirst().elementsEqual(parent)
     }
 
-    /// A name for the log: octets outside printable ASCII become question marks, and what is beyond 253 is cut.
+    /// A name for the log: octets outside printable ASCII become question marks, and the name is cut after 253.
     package static func printable(_ name: String) -> String {
         let isPrintable = name.utf8.count <= maximumQueryLength && name.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F }
         return isPrintable ? name : printable(name.utf8)
     }
 
-    /// The same of octets.
+    /// The same for octets.
     package static func printable(_ bytes: some Sequence<UInt8>) -> String {
         let text = bytes.prefix(maximumQueryLength).map { $0 >= 0x20 && $0 < 0x7F ? $0 : UInt8(ascii: "?") }
         return String(decoding: text, as: UTF8.self)

@@ -1,19 +1,19 @@
-// Domain names in one comparable form: lower case, A-labels (RFC 5890, UTS 46 as far as the standard library goes).
+// Domain names in one comparable form: lower case, A-labels (RFC 5890, and UTS 46 as far as the standard library supports it).
 @_spi(_Unicode) import Swift
 
 /// Normalisation of domain names.
 ///
 /// Mapping: ASCII and simple Unicode lower-casing, NFC, and U+3002, U+FF0E and U+FF61 as dots. There are no IDNA tables here, so
 /// characters with compatibility mappings (full-width letters, ligatures) are refused instead of mapped, `ß`, `ς` and the
-/// joiners are kept
-/// (non-transitional), contextual rules are checked for the joiners only, and the Bidi rule (RFC 5893) is not checked.
+/// joiners are kept (non-transitional), contextual rules are checked for the joiners only, and the Bidi rule (RFC 5893) is not
+/// checked.
 package enum DomainName {
     /// Octets in a label (RFC 1035 section 2.3.4).
     package static let maximumLabelLength = 63
     /// Octets in a domain name of a mail address, without its final dot (RFC 5321 section 4.5.3.1.2).
     package static let maximumLength = 255
 
-    /// The name in lower-case A-labels, without a final dot; nil where it is not a valid domain name of letters, digits, hyphens
+    /// The name in lower-case A-labels, without a final dot; nil if it is not a valid domain name of letters, digits, hyphens
     /// and underscores.
     ///
     /// Domain literals are refused. A-labels are decoded and must be the encoding of what they decode to.
@@ -35,11 +35,11 @@ package enum DomainName {
         return String(decoding: output, as: UTF8.self)
     }
 
-    /// The name in lower case with A-labels decoded to U-labels; labels that do not decode stay unchanged. Nil where
-    /// `toASCII` gives nil.
+    /// The name in lower case with A-labels decoded to U-labels; labels that do not decode stay unchanged. Nil if `toASCII`
+    /// gives nil.
     package static func toUnicode(_ domain: String) -> String? {
         guard let ascii = toASCII(domain) else { return nil }
-        // Without an A-label it is the same.
+        // Without an A-label, both forms are the same.
         guard ascii.utf8.contains(UInt8(ascii: "-")) else { return ascii }
         return ascii.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false).map { label in
             decodedLabel(label) ?? String(decoding: label, as: UTF8.self)
@@ -48,8 +48,8 @@ package enum DomainName {
 
     private enum Letters { case lower, mixed, other }
 
-    /// Whether a name needs nothing done but its letters folded: labels of letters, digits, hyphens within and underscores, none
-    /// of them with its own meaning. Nearly every name is such a one.
+    /// Whether a name needs only case folding: its labels consist of letters, digits, inner hyphens and underscores, and none
+    /// has a special meaning. Nearly every name does.
     private static func letters(_ name: UnsafeBufferPointer<UInt8>) -> Letters {
         guard name.count <= maximumLength else { return .other }
         var result = Letters.lower
@@ -72,9 +72,9 @@ package enum DomainName {
         return result
     }
 
-    /// Splits at dots, also those of East Asian input methods. Nil where a label is empty; one final dot is dropped.
+    /// Splits at dots, including those of East Asian input methods. Nil if a label is empty; one final dot is dropped.
     private static func labels(of domain: String) -> [[Unicode.Scalar]]? {
-        // No domain name of 255 octets comes from more; the cap keeps the work on rubbish small.
+        // Longer text cannot become a domain name of 255 octets. The cap keeps the work on invalid input small.
         guard domain.utf8.count <= 4 * maximumLength else { return nil }
         var labels: [[Unicode.Scalar]] = [[]]
         for scalar in domain.unicodeScalars {
@@ -101,7 +101,7 @@ package enum DomainName {
         return ascii.count <= maximumLabelLength ? ascii : nil
     }
 
-    /// Lower-cases and composes.
+    /// Lower-cases the label and normalizes it to NFC.
     private static func mapped(_ label: [Unicode.Scalar]) -> [Unicode.Scalar]? {
         var lowered = String.UnicodeScalarView()
         for scalar in label {
@@ -115,7 +115,7 @@ package enum DomainName {
         return Array(String(lowered)._nfc)
     }
 
-    /// The U-label of a lower-case `xn--` label, if it is a proper one.
+    /// The U-label of a lower-case `xn--` label, if it is valid.
     private static func decodedLabel(_ label: ArraySlice<UInt8>) -> String? {
         guard label.starts(with: "xn--".utf8), let scalars = Punycode.decode(label.dropFirst(4)),
             scalars.contains(where: { !$0.isASCII }), isValidUnicodeLabel(scalars),
@@ -128,14 +128,14 @@ package enum DomainName {
 
     private static func decodedLabel(_ label: Substring.UTF8View) -> String? { decodedLabel(Array(label)[...]) }
 
-    /// LDH (RFC 5890 section 2.3.1) and, because it is in use, the underscore.
+    /// LDH (RFC 5890 section 2.3.1), and the underscore, because it is in use.
     private static func isHostLabel(_ label: [UInt8]) -> Bool {
         guard !label.isEmpty, label.count <= maximumLabelLength, label.first != UInt8(ascii: "-"), label.last != UInt8(ascii: "-")
         else { return false }
         return label.allSatisfy { $0.isASCIILetter || $0.isASCIIDigit || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_") }
     }
 
-    /// UTS 46 section 4.1, as far as scalar properties tell.
+    /// UTS 46 section 4.1, as far as scalar properties allow.
     static func isValidUnicodeLabel(_ label: [Unicode.Scalar]) -> Bool {
         guard let first = label.first, let last = label.last, first != "-", last != "-" else { return false }
         if label.count >= 4, label[2] == "-", label[3] == "-" { return false }
@@ -154,7 +154,7 @@ package enum DomainName {
         }
         switch scalar {
         case "\u{DF}", "\u{3C2}": return true
-        // RFC 5892 appendix A.1 and A.2: after a virama. The joining-type rule for ZWNJ needs tables and is not offered.
+        // RFC 5892 appendix A.1 and A.2: after a virama. The joining-type rule for ZWNJ needs tables and is not supported.
         case "\u{200C}", "\u{200D}":
             return index > 0 && label[index - 1].properties.canonicalCombiningClass == .virama
         default: break

@@ -1,7 +1,7 @@
-// How far a mistyped name is from a known one.
+// The distance of a mistyped name from a known one.
 
-/// Insertions, deletions, substitutions and swaps of neighbours, in octets, that turn one text into the other. Texts of over
-/// `maximumEditedLength` octets are far from everything (`Int.max`): the work grows with the product of both lengths.
+/// The number of insertions, deletions, substitutions and swaps of neighbours, in octets, that turn one text into the other.
+/// `Int.max` for texts of over `maximumEditedLength` octets: the work grows with the product of both lengths.
 package func editDistance(_ left: String, _ right: String) -> Int {
     let (left, right) = (Array(left.utf8), Array(right.utf8))
     guard left.count <= maximumEditedLength, right.count <= maximumEditedLength else { return .max }

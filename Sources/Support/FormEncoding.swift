@@ -1,9 +1,9 @@
-// application/x-www-form-urlencoded (WHATWG URL section 5), read strictly and written in one way.
+// application/x-www-form-urlencoded (WHATWG URL section 5), read strictly and always written in one form.
 
 package enum FormEncoding {
-    /// Undoes `+` and `%XX`; nil for a broken escape, a NUL, or what is not UTF-8.
+    /// Decodes `+` and `%XX`; nil for a broken escape, a NUL, or text that is not UTF-8.
     package static func decode(_ octets: some Collection<UInt8>) -> String? {
-        // An array, as requests of apps are long, and generic collections slow.
+        // An array, because requests of apps are long and generic collections are slow.
         let octets = Array(octets)
         var result: [UInt8] = []
         result.reserveCapacity(octets.count)
@@ -25,8 +25,8 @@ package enum FormEncoding {
         return String(validating: result, as: UTF8.self)
     }
 
-    /// Names and values in their order; a name without `=` has an empty value. Nil for a bad escape, text that is not UTF-8, or
-    /// more than `maximum` pairs.
+    /// Names and values in their order; a name without `=` has an empty value. Nil for a broken escape, text that is not UTF-8,
+    /// or more than `maximum` pairs.
     package static func pairs(_ octets: some Collection<UInt8>, maximum: Int) -> [(name: String, value: String)]? {
         let octets = Array(octets)
         let parts = octets.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: true)
@@ -40,8 +40,8 @@ package enum FormEncoding {
         return result
     }
 
-    /// The text with every octet but the unreserved ones (RFC 3986 section 2.3) as `%XX`: the same in a query, a fragment and a
-    /// form, and without anything that could end a header field.
+    /// The text with every octet except the unreserved ones (RFC 3986 section 2.3) as `%XX`. The result is the same for a
+    /// query, a fragment and a form, and contains nothing that could end a header field.
     package static func encode(_ text: String) -> String {
         var result: [UInt8] = []
         for octet in text.utf8 {

@@ -1,4 +1,4 @@
-// Hexadecimal digits (RFC 4648 section 8), and the escapes that are made of them.
+// Hexadecimal digits (RFC 4648 section 8), and the escapes made of them.
 
 extension UInt8 {
     /// The value of a hexadecimal digit in either case; nil for any other octet.
@@ -27,7 +27,7 @@ package enum Hex {
         output.append(lowerDigit(octet & 15))
     }
 
-    /// The octets of digits in either case; nil for another character or an odd number of digits.
+    /// The octets for digits in either case; nil for another character or an odd number of digits.
     @inlinable package static func decode(_ digits: some Sequence<UInt8>) -> [UInt8]? {
         var output = [UInt8]()
         output.reserveCapacity(digits.underestimatedCount / 2)
@@ -44,7 +44,7 @@ package enum Hex {
         return high == nil ? output : nil
     }
 
-    /// A mark and the two upper-case digits of an octet: `%2B` (RFC 3986), `=2B` (RFC 2045), `+2B` (RFC 3461).
+    /// The mark and the two upper-case digits of an octet: `%2B` (RFC 3986), `=2B` (RFC 2045), `+2B` (RFC 3461).
     @inlinable package static func escape(_ octet: UInt8, mark: Unicode.Scalar) -> [UInt8] {
         [UInt8(ascii: mark), upperDigit(octet >> 4), upperDigit(octet & 15)]
     }

@@ -9,8 +9,8 @@ package enum Punycode {
     private static let initialBias = 72
     private static let initialN = 128
 
-    /// Longest input taken, in scalars or octets: the encoding is quadratic, and a DNS label holds 63 octets. Longer input
-    /// gives nil.
+    /// The longest accepted input, in scalars or octets: the encoding is quadratic, and a DNS label holds 63 octets. Longer
+    /// input gives nil.
     package static let maximumInput = 1024
 
     /// The encoding without `xn--`; nil beyond `maximumInput`.
@@ -52,7 +52,7 @@ package enum Punycode {
         return output
     }
 
-    /// Decodes what follows `xn--`; nil where it is malformed, overflows or exceeds `maximumInput`.
+    /// Decodes the text after `xn--`; nil if it is malformed, overflows or exceeds `maximumInput`.
     package static func decode(_ text: some Collection<UInt8>) -> [Unicode.Scalar]? {
         guard text.count <= maximumInput else { return nil }
         let input = Array(text)

@@ -4,7 +4,7 @@
 package struct Timestamp: Encodable, Sendable, Hashable {
     /// Since 1970.
     package let seconds: Int64
-    /// Nil where whole seconds are all that is known.
+    /// Nil if only whole seconds are known.
     private var milliseconds: Int64?
 
     /// - Parameter seconds: since 1970.

@@ -1,6 +1,6 @@
-// Days and times of UTC, without a clock, a locale or a formatter.
+// Days and times in UTC, without a clock, a locale or a formatter.
 
-/// Division towards minus infinity; the divisor is positive.
+/// Division rounding towards minus infinity; the divisor is positive.
 @inlinable package func floorDivide<Number: BinaryInteger>(
     _ number: Number, _ divisor: Number
 ) -> (quotient: Number, remainder: Number) {
@@ -18,8 +18,8 @@ package struct CivilDate: Sendable, Hashable {
 
     /// - Parameter days: since 1970-01-01.
     package init(daysSince1970 days: Int64) {
-        // Howard Hinnant's algorithm: eras of 400 years, whose years are counted from March, so that the leap day is a year's
-        // last day.
+        // Howard Hinnant's algorithm: eras of 400 years whose years begin in March, so that the leap day is the last day of a
+        // year.
         let (era, dayOfEra) = floorDivide(days + 719_468, 146_097)
         let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
         let fromMarch = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
@@ -37,9 +37,9 @@ package struct CivilDate: Sendable, Hashable {
     }
 }
 
-/// Times as `2026-11-20T21:14:03Z` (RFC 3339), without a formatter: several are in every answer.
+/// Times as `2026-11-20T21:14:03Z` (RFC 3339), without a formatter: every response has several.
 package enum UTCTime {
-    /// Of seconds since 1970; years 0000 to 9999.
+    /// The text for seconds since 1970; years 0000 to 9999.
     package static func text(_ seconds: Int64) -> String {
         let (days, time) = floorDivide(min(max(seconds, -62_167_219_200), 253_402_300_799), 86_400)
         let date = CivilDate(daysSince1970: days)

@@ -1,21 +1,21 @@
-// Where an authenticator says what it is (WebAuthn Level 3 section 6.5 and 8).
+// Attestation: an authenticator's statement about itself (WebAuthn Level 3 section 6.5 and 8).
 
 import CBOR
 import MailCrypto
 
-/// What an attestation is worth.
+/// The value of an attestation.
 package enum AttestationTrust: Sendable, Hashable {
-    /// It says nothing, by the format `none` or by one that is not verified here.
+    /// It states nothing: the format is `none`, or one that is not verified here.
     case none
     /// Signed with the credential's own key.
     case ownKey
-    /// Signed with a key of its maker, whose certificate was compared with no root.
+    /// Signed with a key of its maker, whose certificate was not compared with a root.
     case certified
-    /// The same, and the certificate leads to a root that is configured.
+    /// The same, and the certificate leads to a configured root.
     case rooted
 }
 
-/// What is needed to judge a statement.
+/// The data for verifying a statement.
 struct AttestationQuestion {
     let statement: CBORValue
     let authenticatorData: AuthenticatorData
@@ -24,7 +24,7 @@ struct AttestationQuestion {
     /// SHA-256 of the client data.
     let clientDataHash: [UInt8]
 
-    /// What most formats sign.
+    /// The octets that most formats sign.
     var signed: [UInt8] { authenticatorOctets + clientDataHash }
 
     func refused(_ reason: String) -> WebAuthnError { WebAuthnError(.attestation, reason) }
@@ -35,7 +35,7 @@ struct AttestationQuestion {
         return bytes
     }
 
-    /// `x5c`: the certificate that signed, then those that lead to a root.
+    /// `x5c`: the signing certificate, then those that lead to a root.
     func certificates() throws(WebAuthnError) -> [Certificate] {
         guard let list = statement["x5c"]?.array, (1...8).contains(list.count) else {
             throw refused("x5c has to hold one to eight certificates")
@@ -69,11 +69,11 @@ enum AttestationFormat: String {
     case fidoU2F = "fido-u2f"
     case androidKey = "android-key"
 
-    /// Registered formats (RFC 8809) that are taken as saying nothing: no one who asks for no attestation gets them, and a
-    /// statement that is not looked at changes nothing of the credential.
+    /// Registered formats (RFC 8809) that count as no statement: they are not sent unless an attestation is requested, and an
+    /// unverified statement changes nothing about the credential.
     static let unverified: Set<String> = ["tpm", "android-safetynet", "compound"]
 
-    /// Verifies a statement; the certificates by which it is to be traced, the one that signed first.
+    /// Verifies a statement. Returns the certificates for finding a root, the signing one first.
     func verify(_ question: AttestationQuestion) throws(WebAuthnError) -> [Certificate] {
         switch self {
         case .none:
@@ -87,13 +87,13 @@ enum AttestationFormat: String {
     }
 }
 
-/// An attestation object: what the browser hands over of a new credential (section 6.5.4).
+/// An attestation object: a browser's data about a new credential (section 6.5.4).
 struct AttestationObject {
     let format: String
     let statement: CBORValue
     let authenticatorOctets: [UInt8]
 
-    /// Octets of all of it.
+    /// The most octets of the whole object.
     private static let longest = 131_072
 
     init(_ octets: [UInt8]) throws(WebAuthnError) {

@@ -1,4 +1,4 @@
-// Attestation statements, each verified as its section of WebAuthn Level 3 says.
+// Attestation statements, each verified as its section of WebAuthn Level 3 requires.
 
 import CBOR
 import MailCrypto
@@ -62,7 +62,7 @@ enum AppleAttestation {
     }
 }
 
-/// Section 8.6: security keys of before.
+/// Section 8.6: older security keys.
 enum U2FAttestation {
     static func verify(_ question: AttestationQuestion) throws(WebAuthnError) -> [Certificate] {
         let certificates = try question.certificates()
@@ -72,7 +72,7 @@ enum U2FAttestation {
         guard question.credential.publicKey.algorithm == .es256,
             let info = try? question.credential.publicKey.key.publicKeyInfo()
         else { throw question.refused("the credential's key is not on P-256") }
-        // A SubjectPublicKeyInfo on P-256 ends in the point, uncompressed: 65 octets.
+        // A SubjectPublicKeyInfo on P-256 ends with the uncompressed point: 65 octets.
         let message =
             [0] + question.authenticatorData.rpIDHash + question.clientDataHash + question.credential.id + info.suffix(65)
         guard certificates[0].publicKey.verify(.ecdsaSHA256, signature: try question.bytes("sig"), message: message) else {
@@ -86,7 +86,7 @@ enum U2FAttestation {
 enum AndroidKeyAttestation {
     /// The extension that describes the key.
     private static let description = "1.3.6.1.4.1.11129.2.1.17"
-    /// Tags of an authorization list: what the key is for, who may use it, where it was made.
+    /// Tags of an authorization list: the purpose of the key, who may use it, and where it was made.
     private static let (purpose, allApplications, origin): (UInt32, UInt32, UInt32) = (1, 600, 702)
 
     static func verify(_ question: AttestationQuestion) throws(WebAuthnError) -> [Certificate] {
@@ -99,7 +99,7 @@ enum AndroidKeyAttestation {
             throw question.refused("the certificate does not describe its key")
         }
         var outer = DERReader(octets[...])
-        // Versions and security levels stand before the challenge, an identifier of the device behind it.
+        // Versions and security levels come before the challenge, an identifier of the device after it.
         guard var key = outer.read(.sequence), outer.isAtEnd, key.read(.integer) != nil, key.read(.enumerated) != nil,
             key.read(.integer) != nil, key.read(.enumerated) != nil, let challenge = key.read(.octetString),
             key.read(.octetString) != nil, let software = key.read(.sequence), let hardware = key.read(.sequence)

@@ -1,20 +1,20 @@
-// What an authenticator signs of itself and of the credential (WebAuthn Level 3 section 6.1).
+// The data that an authenticator signs about itself and the credential (WebAuthn Level 3 section 6.1).
 
 import CBOR
 
 /// Authenticator data, as read.
 package struct AuthenticatorData: Sendable {
-    /// Its flags. Bits 1 and 5 mean nothing yet.
+    /// Its flags. Bits 1 and 5 have no meaning yet.
     package struct Flags: OptionSet, Sendable, Hashable {
         package let rawValue: UInt8
         package init(rawValue: UInt8) { self.rawValue = rawValue }
-        /// UP: someone touched the authenticator.
+        /// UP: a person touched the authenticator.
         package static let userPresent = Flags(rawValue: 0x01)
-        /// UV: by a PIN or a biometric it knew who.
+        /// UV: it identified the user by a PIN or a biometric.
         package static let userVerified = Flags(rawValue: 0x04)
         /// BE: the credential may be on several devices.
         package static let backupEligible = Flags(rawValue: 0x08)
-        /// BS: it is.
+        /// BS: it is on several devices now.
         package static let backedUp = Flags(rawValue: 0x10)
         /// AT: a new credential follows.
         package static let attestedCredential = Flags(rawValue: 0x40)
@@ -22,14 +22,14 @@ package struct AuthenticatorData: Sendable {
         package static let extensionData = Flags(rawValue: 0x80)
     }
 
-    /// A credential that was just made (section 6.5.1).
+    /// A newly made credential (section 6.5.1).
     package struct Credential: Sendable {
-        /// 16 octets: the model of the authenticator; all zero where it does not say.
+        /// 16 octets: the model of the authenticator; all zero if not given.
         package let aaguid: [UInt8]
         /// 1 to 1,023 octets.
         package let id: [UInt8]
         package let publicKey: COSEKey
-        /// The key as it came, for keeping.
+        /// The key as received, for storing.
         package let publicKeyOctets: [UInt8]
     }
 
@@ -44,12 +44,12 @@ package struct AuthenticatorData: Sendable {
 
     /// Octets of hash, flags and count.
     package static let headLength = 37
-    /// Octets of all: an RSA key and a long id are well below.
+    /// The most octets in total: an RSA key and a long id need far fewer.
     private static let longest = 65_536
     private static let aaguidLength = 16
     private static let longestCredentialID = 1023
 
-    /// Reads all of it; an error where it is cut, or octets are left.
+    /// Reads all of it; an error if it is cut off, or octets remain.
     package init(_ octets: [UInt8]) throws(WebAuthnError) {
         func refused(_ reason: String) -> WebAuthnError { WebAuthnError(.authenticatorData, reason) }
         guard octets.count >= Self.headLength else { throw refused("it is shorter than \(Self.headLength) octets") }

@@ -1,22 +1,22 @@
-// Public keys of credentials, as COSE writes them (RFC 9052 section 7, RFC 9053 section 7).
+// Public keys of credentials in COSE form (RFC 9052 section 7, RFC 9053 section 7).
 
 import CBOR
 import MailCrypto
 
-/// A credential's public key with the algorithm that it signs by.
+/// A credential's public key with its signature algorithm.
 package struct COSEKey: Sendable {
     /// An algorithm of the IANA registry that a credential may have; any other is refused by its number.
     package enum Algorithm: Int64, Sendable, CaseIterable {
         case es256 = -7, es384 = -35, es512 = -36
-        /// Those three by names that say the curve too (RFC 9864).
+        /// The same three with names that include the curve (RFC 9864).
         case esp256 = -9, esp384 = -51, esp512 = -52
-        /// Ed25519 or Ed448, as the curve says.
+        /// Ed25519 or Ed448, depending on the curve.
         case edDSA = -8
         case ed25519 = -19, ed448 = -53
         case rs256 = -257, rs384 = -258, rs512 = -259
         case ps256 = -37, ps384 = -38, ps512 = -39
 
-        /// How it signs.
+        /// The signature scheme.
         package var scheme: AnyPublicKey.Scheme {
             switch self {
             case .es256, .esp256: .ecdsaSHA256
@@ -32,7 +32,7 @@ package struct COSEKey: Sendable {
             }
         }
 
-        /// The type of its keys, by its number in COSE, and how many members such a key has.
+        /// The type of its keys, by its number in COSE, and the number of members of such a key.
         fileprivate var type: (number: Int64, memberCount: Int) {
             switch self {
             case .es256, .es384, .es512, .esp256, .esp384, .esp512: (2, 5)
@@ -41,7 +41,7 @@ package struct COSEKey: Sendable {
             }
         }
 
-        /// The curve that WebAuthn has it used with (section 5.8.5), by its number in COSE.
+        /// The curve that WebAuthn uses with it (section 5.8.5), by its number in COSE.
         fileprivate var curve: (number: Int64, curve: AnyPublicKey.Curve)? {
             switch self {
             case .es256, .esp256: (1, .p256)
@@ -51,7 +51,7 @@ package struct COSEKey: Sendable {
             }
         }
 
-        /// The curves of Edwards that it is used with, by their numbers in COSE.
+        /// The Edwards curves used with it, by their numbers in COSE.
         fileprivate var edwards: [Int64] {
             switch self {
             case .edDSA: [6, 7]
@@ -65,7 +65,7 @@ package struct COSEKey: Sendable {
     package let algorithm: Algorithm
     package let key: AnyPublicKey
 
-    /// Reads a key: the members that its type has to have, and no other (WebAuthn section 6.5.1).
+    /// Reads a key: exactly the members that its type requires (WebAuthn section 6.5.1).
     package init(_ value: CBORValue) throws(WebAuthnError) {
         guard let pairs = value.pairs else { throw WebAuthnError(.publicKey, "it is not a map") }
         guard let number = value[3]?.integer else { throw WebAuthnError(.publicKey, "it names no algorithm") }
@@ -86,7 +86,7 @@ package struct COSEKey: Sendable {
         }
     }
 
-    /// Reads a key of its octets.
+    /// Reads a key from its octets.
     package init(octets: [UInt8]) throws(WebAuthnError) {
         let value: CBORValue
         do throws(CBORError) { value = try CBORReader.value(of: octets) } catch {
@@ -116,7 +116,7 @@ package struct COSEKey: Sendable {
         return try AnyPublicKey(modulus: modulus, exponent: exponent)
     }
 
-    /// Whether `signature` was made over `message` with this key.
+    /// Whether the signature over `message` was made with this key.
     package func verify(signature: [UInt8], message: [UInt8]) -> Bool {
         key.verify(algorithm.scheme, signature: signature, message: message)
     }

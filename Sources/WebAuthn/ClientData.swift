@@ -1,17 +1,17 @@
-// What the browser says of a ceremony (WebAuthn Level 3 section 5.8.1).
+// Client data: the browser's report of a ceremony (WebAuthn Level 3 section 5.8.1).
 
 import JSON
 import Support
 
-/// What the browser's word is compared with.
+/// The expected content of client data.
 package struct ExpectedClient: Sendable, Hashable {
-    /// Whether the page may be inside one of another origin, and of which.
+    /// Whether the page may be framed by a page of another origin, and by which.
     package enum Framing: Sendable, Hashable {
-        /// Never: our own pages forbid frames.
+        /// Never: Postern's own pages forbid frames.
         case none
         /// In a page of one of these origins.
         case within([String])
-        /// For diagnosis alone.
+        /// For diagnosis only.
         case anywhere
     }
 
@@ -32,15 +32,15 @@ package enum Ceremony: String, Sendable {
 }
 
 enum ClientData {
-    /// Octets of client data: an origin and a challenge, with room for what browsers may add.
+    /// The most octets of client data: an origin and a challenge, with room for additions by browsers.
     private static let longest = 16_384
 
-    /// Compares the octets, as they came, with what is expected. Members that are not known here are left alone: browsers add
-    /// some in order that no one compares texts.
+    /// Compares the octets, as received, with what is expected. Unknown members are ignored: browsers add some to discourage
+    /// text comparison.
     static func check(
         _ octets: [UInt8], _ ceremony: Ceremony, challenge: [UInt8], _ expected: ExpectedClient
     ) throws(WebAuthnError) {
-        // "UTF-8 decode" (section 7.1 step 5) takes a byte order mark away.
+        // "UTF-8 decode" (section 7.1 step 5) removes a byte order mark.
         let text = octets.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(octets.dropFirst(3)) : octets
         let object: JSONObject
         do throws(JSONError) { object = try StrictJSON.parseObject(text, limit: longest) } catch {

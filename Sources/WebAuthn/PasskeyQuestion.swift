@@ -1,12 +1,12 @@
-// `postern passkey verify`: a question about one ceremony as JSON, and its answer.
+// `postern passkey verify`: a request about one ceremony as JSON, and its response.
 
 import JSON
 import MailCrypto
 import Support
 
-/// One line: a ceremony with all that it is judged by. Octets are hexadecimal.
+/// One line: a ceremony with all data for verifying it. Octets are hexadecimal.
 package struct PasskeyQuestion: Sendable {
-    /// Longest line read, in octets: an attestation with its certificates, in hexadecimal, and roots.
+    /// Longest accepted line, in octets: an attestation with its certificates, in hexadecimal, and roots.
     package static let maximumLength = 1_048_576
 
     private enum Step: Sendable {
@@ -21,11 +21,10 @@ package struct PasskeyQuestion: Sendable {
     private let step: Step
     private let validity: Certificate.Validity
 
-    /// Why a line is no question.
+    /// Why a line is not a valid request.
     private struct Unreadable: Error { let reason: String }
 
-    /// The answer to a line: `{id, valid, …}`. A line that is no question is not valid either, and its `error` begins with
-    /// `question`.
+    /// The response to a line: `{id, valid, …}`. For an invalid request, `valid` is false and `error` begins with `question`.
     package static func answer(_ line: [UInt8]) -> JSONObject {
         let object: JSONObject
         do throws(JSONError) { object = try StrictJSON.parseObject(line, limit: maximumLength) } catch {
@@ -81,7 +80,7 @@ package struct PasskeyQuestion: Sendable {
         default: throw Unreadable(reason: "user_verification is none of required, preferred, discouraged, true, false")
         }
         guard let rpID = object["rp_id"]?.string else { throw Unreadable(reason: "rp_id is not a string") }
-        // Nothing is said of a frame unless it is asked: a question about a ceremony of a frame stands for itself.
+        // Frames are not checked unless requested: a request may be about a ceremony in a frame.
         var framing = ExpectedClient.Framing.anywhere
         if object["top_origins"] != nil { framing = .within(try Self.texts(object, "top_origins")) }
         relyingParty = RelyingParty(
@@ -148,7 +147,7 @@ package struct PasskeyQuestion: Sendable {
 }
 
 extension AttestationTrust {
-    /// As answers say it.
+    /// The word used in responses.
     fileprivate var word: String {
         switch self {
         case .none: "none"

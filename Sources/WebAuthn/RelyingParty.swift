@@ -1,11 +1,11 @@
-// The two ceremonies as a relying party checks them (WebAuthn Level 3 sections 7.1 and 7.2). Pure: what was given and what is
-// known of the credential is handed in.
+// The two ceremonies as a relying party checks them (WebAuthn Level 3 sections 7.1 and 7.2). Pure: the caller passes the data
+// of the ceremony and of the known credential.
 
 import MailCrypto
 
-/// Who asks, and how strictly.
+/// The relying party, and how strict it is.
 package struct RelyingParty: Sendable {
-    /// A domain: the host of the page, or one that it is below.
+    /// A domain: the host of the page, or a parent domain of it.
     package let id: String
     package let client: ExpectedClient
     /// Whether a PIN or a biometric is needed.
@@ -27,9 +27,9 @@ package struct RelyingParty: Sendable {
 
     /// Verifies a registration: `navigator.credentials.create`.
     /// - Parameters:
-    ///   - challenge: as it was given, once.
-    ///   - roots: certificates that an attestation has to lead to; empty where any will do.
-    ///   - validity: the time for which the certificates are judged.
+    ///   - challenge: the challenge that was issued, for one use.
+    ///   - roots: certificates to which an attestation must lead; empty to accept any.
+    ///   - validity: the time at which the certificates are checked.
     package func register(
         clientData: [UInt8], attestationObject: [UInt8], challenge: [UInt8], roots: [Certificate] = [],
         validity: Certificate.Validity = .anyTime
@@ -68,7 +68,7 @@ package struct RelyingParty: Sendable {
         return .rooted
     }
 
-    /// A credential that is known.
+    /// A known credential.
     package struct KnownCredential: Sendable {
         package let publicKey: COSEKey
         package let signCount: UInt32
@@ -80,8 +80,8 @@ package struct RelyingParty: Sendable {
     }
 
     /// Verifies a sign-in: `navigator.credentials.get`.
-    /// - Returns: what the authenticator says now, to be kept.
-    /// - Throws: `signCount` where the authenticator's count did not rise, which says that it may have been copied.
+    /// - Returns: the authenticator's current data, to be stored.
+    /// - Throws: `signCount` if the authenticator's count did not rise: it may have been copied.
     package func authenticate(
         clientData: [UInt8], authenticatorData octets: [UInt8], signature: [UInt8], challenge: [UInt8], known: KnownCredential
     ) throws(WebAuthnError) -> AuthenticatorData {
@@ -91,7 +91,7 @@ package struct RelyingParty: Sendable {
         guard known.publicKey.verify(signature: signature, message: octets + SHA256.hash(clientData)) else {
             throw WebAuthnError(.signature, "it was not made with the credential's key")
         }
-        // Authenticators that do not count say 0 for ever.
+        // Authenticators without a counter always report 0.
         guard data.signCount > known.signCount || (data.signCount == 0 && known.signCount == 0) else {
             throw WebAuthnError(.signCount, "it did not rise: the authenticator may have been copied")
         }

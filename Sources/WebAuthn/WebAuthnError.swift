@@ -1,9 +1,9 @@
 // Why a ceremony failed.
 
-/// A ceremony that did not succeed: the step of WebAuthn Level 3 section 7.1 or 7.2 that it failed at, and why. Repeats nothing
-/// that came from the browser.
+/// A failed ceremony: the step of WebAuthn Level 3 section 7.1 or 7.2 that failed, and why. Repeats nothing that came from the
+/// browser.
 package struct WebAuthnError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// What was looked at.
+    /// The step that was checked.
     package enum Step: String, Sendable {
         case clientData = "client data"
         case type

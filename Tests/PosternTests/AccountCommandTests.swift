@@ -90,7 +90,7 @@ import Testing
         #expect(finished.status == 0 && finished.output.hasPrefix("com.juice belongs to team milk now: 1 accounts moved."))
         #expect(
             finished.errors.contains(
-                "its event endpoint https://events.juice.example/hook belonged to team juice and was removed"))
+                "its event endpoint https://events.juice.example/hook belongs to team juice: only events from before"))
         let status = try #require(try list(runner.json("transfer", "status", "com.juice")).first)
         #expect(status["state"] as? String == "finished")
         #expect(try object(runner.json("account", "show", "juice", "jane"))["credential_state"] as? String == "transferred")

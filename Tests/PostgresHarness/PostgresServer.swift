@@ -203,7 +203,8 @@ package final class PostgresServer: @unchecked Sendable {
         running.guardian.waitUntilExit()
     }
 
-    private func remove() {
+    /// Ends the server and deletes its folder, and with it the data, unless these were given a folder of their own.
+    package func remove() {
         stop(immediately: true)
         try? FileManager.default.removeItem(at: folder)
     }

@@ -1,8 +1,8 @@
-// Modifications and macros of a live session: the only caller of smfi_* that modify a message.
+// Modifications and macros of a live session: the only caller of the smfi_* functions that modify a message.
 
 import CMilter
 
-/// Reads macros of the context that a callback is running for; between callbacks there is none.
+/// Reads macros in the context of the running callback; between callbacks there are none.
 final class ContextMacros: MilterMacros {
     var context: OpaquePointer?
 
@@ -17,7 +17,7 @@ final class ContextMacros: MilterMacros {
 
 /// Sends modifications to the MTA while `context` is set, which is during `endOfMessage`.
 final class LibmilterActions: MilterActions {
-    /// The most octets of body that one call hands over; libmilter cuts them into chunks of 65,535 and takes an Int32.
+    /// The most octets of body that one call passes on; libmilter cuts them into chunks of 65,535 and takes an Int32.
     private static let bodySlice = 1 << 24
 
     private let negotiated: MilterActionKinds
@@ -107,7 +107,7 @@ final class LibmilterActions: MilterActions {
         guard status == MI_SUCCESS else { throw .notSent(function) }
     }
 
-    /// libmilter takes `char *` but copies; the strings have been checked for NUL.
+    /// libmilter takes `char *` but copies; the strings were checked for NUL.
     private static func withCStrings(
         _ first: String, _ second: [UInt8]?,
         _ body: (UnsafeMutablePointer<CChar>?, UnsafeMutablePointer<CChar>?) -> Int32

@@ -1,20 +1,20 @@
-// The modifications that a filter may ask for at the end of the message.
+// The modifications that a filter may request at the end of the message.
 
-/// Why a modification was not sent. The message must then not be accepted: throw on, or answer with a temporary failure.
+/// Why a modification was not sent. The message must then not be accepted: rethrow, or answer with a temporary failure.
 package enum MilterActionError: Error, Hashable, CustomStringConvertible {
     /// Called before or after `endOfMessage`.
     case notAtEndOfMessage
     /// The action is not among the handler's needs, so it was not negotiated.
     case notNegotiated(MilterActionKinds)
-    /// A field name that is empty or has other than printable ASCII, or a colon (RFC 5322 section 2.2).
+    /// A field name that is empty, or contains a colon or anything but printable ASCII (RFC 5322 section 2.2).
     case fieldName
-    /// A field value with a NUL, a bare CR, or a line end that no white space follows: it would begin a new field.
+    /// A field value with a NUL, a bare CR, or a line end that white space does not follow: it would begin a new field.
     case fieldValue
     /// An index below 1 (changeHeader) or below 0 (insertHeader), or beyond 32 bits.
     case index(Int)
-    /// A path or argument that is empty, or has a NUL, CR or LF.
+    /// A path or argument that is empty, or contains a NUL, CR or LF.
     case path
-    /// libmilter did not take it: the connection to the MTA is gone.
+    /// libmilter did not accept it: the connection to the MTA is lost.
     case notSent(String)
 
     package var description: String {
@@ -30,53 +30,54 @@ package enum MilterActionError: Error, Hashable, CustomStringConvertible {
     }
 }
 
-/// Modifications of the message at its end. Valid during `endOfMessage` alone; the only caller of `smfi_*` that modify.
+/// Modifications of the message at its end. Valid only during `endOfMessage`; the only caller of `smfi_*` functions that
+/// modify.
 ///
-/// That a call returns means only that the modification was sent: an MTA does not confirm. Field values are everything after
-/// the colon as it shall be in the message, leading space included, folds as CRLF (or LF) and white space.
+/// When a call returns, the modification was sent; an MTA does not confirm it. Field values are everything after the colon as
+/// it will be in the message, including leading space, with folds as CRLF (or LF) and white space.
 package protocol MilterActions: AnyObject {
     var macros: any MilterMacros { get }
 
-    /// Replaces the value of the `index`-th field (from 1) of that name, the name's letters included; `nil` deletes the field.
-    /// Names compare case-insensitively; the MTA's own Received does not count. The index counts the fields unchanged *at
-    /// this
-    /// moment*: a deletion moves the later ones of that name up by one, inserted and added fields count too (so go from the
-    /// highest index to the lowest). Beyond the last, a value is appended as a new field, and a deletion does nothing.
+    /// Replaces the value of the `index`-th field (from 1) of that name, and its name in the given letter case; `nil` deletes
+    /// the field. Names compare case-insensitively; the MTA's own Received does not count. The index counts the fields as they
+    /// are *at this moment*: a deletion moves the later ones of that name up by one, and inserted and added fields count too
+    /// (so go from the highest index to the lowest). Beyond the last, a value is appended as a new field, and a deletion does
+    /// nothing.
     func changeHeader(_ name: String, index: Int, value: ArraySlice<UInt8>?) throws(MilterActionError)
-    /// Inserts a field at a position (from 0) among all fields unchanged at this moment, the MTA's own Received included: 0
-    /// is above it, 1 below it as long as nothing was inserted above; beyond the last it is appended.
+    /// Inserts a field at a position (from 0) among all fields as they are at this moment, including the MTA's own Received: 0
+    /// is above it, 1 below it if nothing was inserted above; beyond the last it is appended.
     func insertHeader(at index: Int, _ name: String, value: ArraySlice<UInt8>) throws(MilterActionError)
     /// Appends a field below all others.
     func addHeader(_ name: String, value: ArraySlice<UInt8>) throws(MilterActionError)
-    /// Replaces the envelope sender: `<>` or an address with or without brackets. `arguments`: ESMTP, space-separated.
+    /// Replaces the envelope sender: `<>`, or an address with or without brackets. `arguments`: ESMTP, separated by spaces.
     func changeFrom(_ path: String, arguments: String?) throws(MilterActionError)
     /// Adds an envelope recipient, with ESMTP arguments such as `NOTIFY=NEVER`.
     func addRecipient(_ path: String, arguments: String?) throws(MilterActionError)
-    /// Removes the recipient; `path` exactly as it came to `recipient`, else nothing is removed and no one says so.
+    /// Removes the recipient; `path` must be exactly as passed to `recipient`, otherwise nothing is removed, without an error.
     func deleteRecipient(_ path: String) throws(MilterActionError)
     /// The first call replaces the whole body, each further one appends to the replacement. Lines end in CRLF.
     func replaceBody(chunk: UnsafeRawBufferPointer) throws(MilterActionError)
-    /// Tells the MTA that the filter is alive, so that it does not run into its timeout (Postfix: milter_content_timeout).
+    /// Reports to the MTA that the filter is still working, to prevent a timeout (Postfix: milter_content_timeout).
     func progress() throws(MilterActionError)
 }
 
 extension MilterActions {
-    /// As `changeHeader(_:index:value:)`, with a whole array.
+    /// Same as `changeHeader(_:index:value:)`, with a whole array.
     package func changeHeader(_ name: String, index: Int, value: [UInt8]) throws(MilterActionError) {
         try changeHeader(name, index: index, value: value[...])
     }
 
-    /// Deletes the `index`-th field of that name, as `changeHeader` with no value.
+    /// Deletes the `index`-th field of that name: `changeHeader` without a value.
     package func deleteHeader(_ name: String, index: Int) throws(MilterActionError) {
         try changeHeader(name, index: index, value: nil)
     }
 
-    /// As `insertHeader(at:_:value:)`, with a whole array.
+    /// Same as `insertHeader(at:_:value:)`, with a whole array.
     package func insertHeader(at index: Int, _ name: String, value: [UInt8]) throws(MilterActionError) {
         try insertHeader(at: index, name, value: value[...])
     }
 
-    /// As `addHeader(_:value:)`, with a whole array.
+    /// Same as `addHeader(_:value:)`, with a whole array.
     package func addHeader(_ name: String, value: [UInt8]) throws(MilterActionError) {
         try addHeader(name, value: value[...])
     }
@@ -85,7 +86,7 @@ extension MilterActions {
 
     package func addRecipient(_ path: String) throws(MilterActionError) { try addRecipient(path, arguments: nil) }
 
-    /// Replaces the whole body by the parts, one after another. No part, or only empty ones: an empty body.
+    /// Replaces the whole body by the parts, one after another. Without parts, or with only empty ones, the body becomes empty.
     package func replaceBody(_ parts: some Sequence<some Collection<UInt8>>) throws(MilterActionError) {
         var sent = false
         for part in parts where !part.isEmpty {
@@ -108,8 +109,8 @@ extension MilterActions {
     }
 }
 
-/// The one place that knows how field names, values and paths travel to libmilter; also used by MilterTesting, so that an
-/// in-memory test refuses what the real thing refuses.
+/// The only code that converts field names, values and paths for libmilter; also used by MilterTesting, so that an in-memory
+/// test refuses what the real server refuses.
 package enum MilterWire {
     /// Throws unless `name` is a field name (RFC 5322 section 2.2: printable ASCII without a colon).
     package static func check(fieldName name: String) throws(MilterActionError) {
@@ -118,8 +119,8 @@ package enum MilterWire {
         }
     }
 
-    /// A field value as libmilter takes it under SMFIP_HDR_LEADSPC: folds as LF and white space, leading white space kept.
-    /// An empty value becomes one space, as libmilter takes an empty one for a deletion.
+    /// A field value as libmilter takes it under SMFIP_HDR_LEADSPC: folds as LF and white space, leading white space kept. An
+    /// empty value becomes one space, because an empty one means deletion in libmilter.
     package static func outgoing(fieldValue value: ArraySlice<UInt8>) throws(MilterActionError) -> [UInt8] {
         var out = [UInt8]()
         out.reserveCapacity(value.count + 1)
@@ -142,7 +143,7 @@ package enum MilterWire {
         return out.isEmpty ? [0x20] : out
     }
 
-    /// A field value as a session gets it: folds, which come as LF alone, as CRLF.
+    /// A field value as a session receives it: folds, which come as LF only, become CRLF.
     package static func incoming(fieldValue value: UnsafeRawBufferPointer) -> [UInt8] {
         var out = [UInt8]()
         out.reserveCapacity(value.count + 16)

@@ -1,14 +1,14 @@
-// The SMTP client as the MTA names it at connect.
+// The SMTP client as the MTA reports it at connect.
 
-/// Where the SMTP client is.
+/// The address of the SMTP client.
 package enum MilterPeer: Sendable, Hashable {
-    /// An IPv4 address in dotted form, and the client's port (0 where the MTA does not say).
+    /// An IPv4 address in dotted form, and the client's port (0 if the MTA does not report it).
     case ipv4(String, port: UInt16)
     /// An IPv6 address in the form of RFC 5952, and the client's port.
     case ipv6(String, port: UInt16)
     /// A local socket or pipe.
     case unix(String)
-    /// The MTA does not know or did not say.
+    /// The MTA does not know the address or did not report it.
     case unknown
 
     /// The IP address in text form; nil where there is none.
@@ -20,9 +20,10 @@ package enum MilterPeer: Sendable, Hashable {
     }
 }
 
-/// The connection for which a session is made. A value: it may be kept.
+/// The connection of a session. A value: it may be kept.
 package struct MilterConnection: Sendable, Hashable {
-    /// The client's name as the MTA found it, verified by a forward look-up (Postfix); `unknown` or `[192.0.2.1]` without a name.
+    /// The client's name as found by the MTA, verified by a forward look-up (Postfix); `unknown` or `[192.0.2.1]` without a
+    /// name.
     package let hostName: String
     package let peer: MilterPeer
     /// The macros of the connect stage, by name as `smfi_getsymval` spells it: `{daemon_name}`, `j`, `v`, …
@@ -34,6 +35,6 @@ package struct MilterConnection: Sendable, Hashable {
         self.macros = macros
     }
 
-    /// Which of the MTA's listeners took the connection (Postfix: `milter_macro_daemon_name`); nil where it did not say.
+    /// Which of the MTA's listeners accepted the connection (Postfix: `milter_macro_daemon_name`); nil if it was not reported.
     package var daemonName: String? { macros["{daemon_name}"] }
 }

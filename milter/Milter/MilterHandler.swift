@@ -1,6 +1,6 @@
-// The two protocols a filter implements: a handler for the process, a session for each SMTP connection.
+// The two protocols that a filter implements: a handler for the process, and a session for each SMTP connection.
 
-/// Reads macros of the message at hand. Valid during the call it was handed to; afterwards every macro is nil.
+/// Reads macros of the current message. Valid only during the call that passes it; afterwards every macro is nil.
 package protocol MilterMacros: AnyObject {
     /// The value of a macro, by its name: `i`, `{auth_authen}`, `{client_addr}`…; nil where the MTA did not send it.
     subscript(name: String) -> String? { get }
@@ -8,7 +8,7 @@ package protocol MilterMacros: AnyObject {
 
 /// Makes the sessions. One handler serves the whole process, from several threads.
 package protocol MilterHandler: Sendable {
-    /// What is asked of every MTA in the negotiation; read once, when the server starts.
+    /// The requirements for every MTA in the negotiation; read once, when the server starts.
     var needs: MilterNeeds { get }
     /// Called once for each SMTP connection.
     func makeSession(connection: MilterConnection) -> any MilterSession
@@ -17,35 +17,36 @@ package protocol MilterHandler: Sendable {
 /// The events of one SMTP connection. They come on different threads, one after another, never concurrently; a session needs no
 /// lock, and must not use thread-local storage. A session may carry several messages, one after another.
 ///
-/// Strings are the octets of the wire decoded as UTF-8, with U+FFFD for what is none: such an address cannot be deleted again.
+/// Strings are the octets of the wire decoded as UTF-8, with U+FFFD for invalid octets: such an address cannot be deleted
+/// again.
 package protocol MilterSession: AnyObject {
-    /// The answer to the connection; only asked where `.connect` is among the handler's answers.
+    /// The answer to the connection; used only if `.connect` is among the handler's answers.
     func connected() -> MilterReply
     func helo(_ name: String) -> MilterReply
-    /// A message begins. `path` as the client wrote it, with its angle brackets: `<a@b.example>`, `<>`. Postfix's own
+    /// A message begins. `path` is as the client wrote it, with its angle brackets: `<a@b.example>`, `<>`. Postfix's own
     /// bounces (non_smtpd_milters) come without brackets: the null sender is then the empty string.
     func mail(_ path: String, arguments: [String], macros: any MilterMacros) -> MilterReply
     /// A recipient that the MTA itself would accept, with brackets as for `mail`.
     func recipient(_ path: String, arguments: [String], macros: any MilterMacros) -> MilterReply
     func data(macros: any MilterMacros) -> MilterReply
     func unknown(command: String) -> MilterReply
-    /// One header field. `name`: as the MTA sends it. `value`: everything after the colon, leading white space included,
+    /// One header field. `name`: as the MTA sends it. `value`: everything after the colon, including leading white space, with
     /// folds as CRLF and white space.
     func header(name: [UInt8], value: [UInt8]) -> MilterReply
     func endOfHeaders() -> MilterReply
     /// The next octets of the body, at most 65,535, lines ended by CRLF. Valid during the call.
     func body(_ chunk: UnsafeRawBufferPointer) -> MilterReply
-    /// The message is complete; the only place for modifications. An error that is thrown becomes `451 4.3.0`, which voids
-    /// every modification already sent, and is logged by its description.
+    /// The message is complete; the only place for modifications. A thrown error becomes `451 4.3.0`, which voids every
+    /// modification already sent, and its description is logged.
     func endOfMessage(_ actions: any MilterActions) throws -> MilterReply
-    /// The message at hand will not come to its end: RSET, a lost connection, or a refusal. The connection may go on.
-    /// Also called where no message had begun; never after `endOfMessage` for the same message.
+    /// The current message will not be completed: RSET, a lost connection, or a refusal. The connection may continue. Also
+    /// called if no message had begun; never after `endOfMessage` for the same message.
     func abort()
     /// The connection is over; the last call.
     func closed()
 }
 
-/// What a session does with events it does not care for: nothing.
+/// Default for events that a session does not handle: do nothing.
 extension MilterSession {
     package func connected() -> MilterReply { .continue }
     package func helo(_ name: String) -> MilterReply { .continue }

@@ -1,13 +1,13 @@
-// What a handler wants of the MTA: declared once, asked for in the negotiation. Each event or reply not asked for saves a round
-// trip.
+// What a handler requires of the MTA: declared once, requested in the negotiation. Each event or reply not requested saves a
+// round trip.
 
 /// Events of the SMTP dialogue that an MTA can be asked to send, or to wait for an answer to.
 package struct MilterEvents: OptionSet, Sendable, Hashable {
     package let rawValue: Int
     package init(rawValue: Int) { self.rawValue = rawValue }
 
-    /// The connection; always sent, as it makes the session. Listed among the answers, it is answered by
-    /// `MilterSession.connected`.
+    /// The connection; always sent, as it creates the session. If it is among the answers, `MilterSession.connected` answers
+    /// it.
     package static let connect = MilterEvents(rawValue: 1 << 0)
     package static let helo = MilterEvents(rawValue: 1 << 1)
     package static let mail = MilterEvents(rawValue: 1 << 2)
@@ -50,13 +50,13 @@ package enum MilterStage: Sendable, Hashable, CaseIterable {
     case connect, helo, mail, recipient, data, endOfHeaders, endOfMessage
 }
 
-/// What a handler wants of the MTA. An MTA that lacks an action is refused in the negotiation, with the reason in the log;
+/// What a handler requires of the MTA. An MTA that lacks an action is refused in the negotiation, and the reason is logged;
 /// mail then follows Postfix's `milter_default_action`.
 package struct MilterNeeds: Sendable, Hashable {
     /// Events to be sent. The connection, the end of the message, abort and close always come.
     package var events: MilterEvents
-    /// Events whose answer may be other than `continue`; the MTA does not wait for an answer to the others, and whatever
-    /// a session returns for them is ignored. The end of the message is always answered.
+    /// Events that may be answered with anything but `continue`; the MTA does not wait for an answer to the others, and
+    /// whatever a session returns for them is ignored. The end of the message is always answered.
     package var answers: MilterEvents
     /// Actions without which the handler cannot work. Only these may be used.
     package var actions: MilterActionKinds
@@ -73,6 +73,6 @@ package struct MilterNeeds: Sendable, Hashable {
         self.macros = macros
     }
 
-    /// Everything, answered everywhere.
+    /// All events, answers and actions.
     package static let everything = MilterNeeds(events: .all, answers: .all, actions: .all)
 }

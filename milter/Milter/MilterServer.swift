@@ -8,16 +8,16 @@ import Glibc
 package enum MilterServerError: Error, Hashable, CustomStringConvertible {
     /// libmilter serves one filter per process, once.
     case alreadyStarted
-    /// Someone answers on the socket: another instance is running.
+    /// The socket is in use: another instance is running.
     case socketInUse(String)
-    /// Something that is not a socket is at the path; it is left alone.
+    /// The path is not a socket; the file is not changed.
     case notASocket(String)
     /// A unix socket path has at most 107 octets.
     case pathTooLong(String)
     case unknownGroup(String)
-    /// A system call failed; what for, and errno.
+    /// A system call failed: its purpose, and errno.
     case socketFailed(String, Int32)
-    /// A function of libmilter failed without saying why.
+    /// A function of libmilter failed without a reason.
     case libmilter(String)
 
     package var description: String {
@@ -40,13 +40,13 @@ package final class MilterServer: Sendable {
         /// The filter's name in libmilter's own syslog lines.
         package var name: String
         package var socket: MilterSocket
-        /// Seconds without a word from the MTA, or without it taking ours, before a session is given up. Postfix sends header
-        /// and body only when it has the whole message, so this has to last for a slow upload; libmilter's own default.
+        /// Seconds without traffic to or from the MTA before a session is dropped. Postfix sends header and body only when it
+        /// has the whole message, so this has to be long enough for a slow upload; libmilter's own default.
         package var idleTimeout: Int32
-        /// Connections that may wait to be accepted. A unix socket refuses what comes beyond at once, and Postfix defers that
-        /// mail: as many as the kernel takes (net.core.somaxconn), as hundreds may come in the same moment.
+        /// Connections that may wait to be accepted. A unix socket refuses further ones at once, and Postfix defers that mail:
+        /// as many as the kernel allows (net.core.somaxconn), since hundreds may come in the same moment.
         package var backlog: Int32
-        /// The users of this machine who may connect, besides root and the one that this process runs as; nil for everyone.
+        /// The users of this machine who may connect, besides root and the user of this process; nil for everyone.
         package var peers: Set<uid_t>?
 
         package init(
@@ -72,9 +72,9 @@ package final class MilterServer: Sendable {
         installation = FilterInstallation(handler: handler, needs: handler.needs, log: log, peers: peers)
     }
 
-    /// Claims the socket and begins to serve on its own thread. When it returns, an MTA can connect.
+    /// Claims the socket and starts to serve on a separate thread. When it returns, an MTA can connect.
     ///
-    /// SIGHUP, which would otherwise kill the process, is ignored from here on unless someone handles it.
+    /// SIGHUP, which would otherwise end the process, is ignored from now on unless it has a handler.
     package func start() throws(MilterServerError) {
         let first = process.with { state in
             if state.installation != nil { return false }
@@ -85,18 +85,18 @@ package final class MilterServer: Sendable {
         do {
             try prepare()
         } catch {
-            // Nothing runs yet: another attempt may succeed.
+            // Nothing runs yet, so another attempt may succeed.
             process.with { $0.installation = nil }
             throw error
         }
         installation.log(.listening(configuration.socket.description))
     }
 
-    /// Sets for the whole process how memory of sessions is given back. `start` does it too; done before other threads begin, it
-    /// also bounds the heaps that each of them would get otherwise.
+    /// Sets for the whole process how the memory of sessions is freed. `start` does this too; called before other threads
+    /// begin, it also limits the heap that each of them would get otherwise.
     package static func returnMemory() { postern_return_memory() }
 
-    /// A user of this machine by name or number; nil where there is none.
+    /// A user of this machine by name or number; nil if there is none.
     package static func user(_ name: String) -> uid_t? {
         if let number = uid_t(name) { return number }
         var entry = passwd()
@@ -143,14 +143,14 @@ package final class MilterServer: Sendable {
         guard status == MI_SUCCESS else { throw .libmilter("smfi_register") }
     }
 
-    /// SMTP connections that have a session at the moment.
+    /// Current SMTP connections with a session.
     package var liveSessions: Int { process.with { $0.sessions } }
 
-    /// Messages between MAIL and their end at the moment.
+    /// Current messages between MAIL and their end.
     package var openMessages: Int { process.with { $0.openMessages } }
 
-    /// Stops gracefully and returns when all is over: refuses new connections and messages (the client gets `421` or what
-    /// `milter_default_action` says, and keeps its mail), waits at most `deadline` for the messages under way, ends.
+    /// Stops gracefully and returns when everything has ended: refuses new connections and messages (the client gets `421` or
+    /// what `milter_default_action` says, and keeps its mail), waits at most `deadline` for the open messages, then ends.
     /// - Returns: how many messages were cut off at the deadline; their clients keep them too.
     @discardableResult
     package func stop(finishingWithin deadline: Duration) -> Int {
@@ -171,7 +171,7 @@ package final class MilterServer: Sendable {
     }
 
     /// Makes smfi_main return. smfi_stop sets a flag and then waits for a mutex that the listener holds while it waits, up to 5
-    /// s, for a connection: it gets connections until it is through.
+    /// s, for a connection, so connections are opened until smfi_main has returned.
     private func endMain() {
         guard SystemThread.detach({ smfi_stop() }) == 0 else { return }
         for _ in 0..<120 {
@@ -183,7 +183,7 @@ package final class MilterServer: Sendable {
     /// Returns when libmilter has ended, by `stop` or by itself.
     package func waitUntilStopped() { _ = process.wait(atMost: nil) { $0.finished != nil } }
 
-    /// Returns when libmilter has ended, by `stop` or by itself, without holding a thread.
+    /// Returns when libmilter has ended, by `stop` or by itself, without blocking a thread.
     package func stopped() async {
         await withCheckedContinuation { continuation in
             let over = process.with { state in
@@ -203,7 +203,7 @@ package final class MilterServer: Sendable {
     }
 }
 
-/// What the thread of smfi_main is given, and what it answers when it listens or cannot.
+/// Input of the smfi_main thread, and its result once it listens or has failed.
 private final class Starter: Sendable {
     let socket: MilterSocket
     let outcome = Monitor<Result<Void, MilterServerError>?>(nil)
@@ -211,10 +211,10 @@ private final class Starter: Sendable {
     init(socket: MilterSocket) { self.socket = socket }
 }
 
-/// The thread of smfi_main: claims the socket, then serves until libmilter ends.
+/// Runs on the smfi_main thread: claims the socket, then serves until libmilter ends.
 private func serve(_ starter: Starter) {
     do {
-        // The mode of the socket comes from the umask, which must not change for the rest of the process.
+        // The mode of the socket depends on the umask, which must not change for the rest of the process.
         guard postern_own_umask() == 0 else { throw MilterServerError.socketFailed("unshare", errno) }
         try starter.socket.claim()
     } catch let error as MilterServerError {

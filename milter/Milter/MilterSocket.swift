@@ -1,18 +1,18 @@
-// The socket on which the MTA finds the filter, and who may own it.
+// The socket through which the MTA reaches the filter, and its permissions.
 
 import CMilter
 import Glibc
 
 /// Where a filter listens.
 package enum MilterSocket: Sendable, Hashable, CustomStringConvertible {
-    /// A unix socket. `mode`: permission bits, needs read and write for the MTA's user. `group`: name of the owning group, or
-    /// nil to keep the process's own.
+    /// A unix socket. `mode`: permission bits, which must allow the MTA's user to read and write. `group`: name of the owning
+    /// group, or nil to keep the process's own.
     case unix(path: String, mode: UInt16 = 0o660, group: String? = nil)
     /// A TCP port. `host`: an IPv4 or IPv6 address, or a name.
     case tcp(host: String, port: UInt16)
 
     /// Reads `unix:/path`, `local:/path`, `/path`, and TCP as Postfix (`inet:host:port`) or libmilter (`inet:port@host`,
-    /// `inet6:port@host`) writes it. nil for anything else.
+    /// `inet6:port@host`) writes it. Nil for anything else.
     package init?(_ text: String) {
         let (kind, rest): (Substring, Substring)
         if text.hasPrefix("/") {
@@ -41,7 +41,7 @@ package enum MilterSocket: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// As Postfix's `smtpd_milters` wants it.
+    /// The form for Postfix's `smtpd_milters`.
     package var postfixName: String {
         switch self {
         case .unix(let path, _, _): "unix:\(path)"
@@ -51,7 +51,7 @@ package enum MilterSocket: Sendable, Hashable, CustomStringConvertible {
 
     package var description: String { postfixName }
 
-    /// As `smfi_setconn` wants it.
+    /// The form for `smfi_setconn`.
     var libmilterName: String {
         switch self {
         case .unix(let path, _, _): "unix:\(path)"
@@ -59,8 +59,8 @@ package enum MilterSocket: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Makes the socket this process's own: refuses one that answers, removes one that no one serves, listens, and sets mode
-    /// and group. Must run on a thread that has its own umask.
+    /// Claims the socket for this process: refuses one that answers, removes one that no process serves, listens, and sets mode
+    /// and group. Must run on a thread with a separate umask.
     func claim() throws(MilterServerError) {
         guard case .unix(let path, let mode, let group) = self else {
             if isAlive() { throw .socketInUse(description) }
@@ -68,7 +68,7 @@ package enum MilterSocket: Sendable, Hashable, CustomStringConvertible {
         }
         guard path.utf8.count < MemoryLayout.size(ofValue: sockaddr_un().sun_path) else { throw .pathTooLong(path) }
         let groupID = try group.map { name throws(MilterServerError) in try Self.groupID(name) }
-        // Two that start at once must not both find the old socket dead: its directory is locked meanwhile.
+        // Two instances that start at the same time must not both find the old socket dead, so its directory is locked.
         let directory = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
         let lock = Glibc.open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard lock >= 0 else { throw .socketFailed("cannot open the directory \(directory)", errno) }
@@ -112,14 +112,14 @@ package enum MilterSocket: Sendable, Hashable, CustomStringConvertible {
         return entry.gr_gid
     }
 
-    /// Whether someone answers there.
+    /// Whether a process answers there.
     private func isAlive() -> Bool {
         guard let descriptor = connected() else { return false }
         if descriptor >= 0 { close(descriptor) }
         return true
     }
 
-    /// A connection to the process that answers there, -1 where someone does but has no room for it now; nil where no one does.
+    /// A connection to the process that answers there; -1 if one does but has no room for it now; nil if none does.
     func connected() -> Int32? {
         switch self {
         case .unix(let path, _, _):
@@ -159,7 +159,7 @@ package enum MilterSocket: Sendable, Hashable, CustomStringConvertible {
             // A unix socket with a full queue.
             alive = -1
         } else if reason == EINPROGRESS {
-            // A TCP connection that is neither taken nor refused at once is given a second.
+            // A TCP connection that is neither accepted nor refused at once gets one second.
             var poller = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
             var failure: Int32 = 0
             var length = socklen_t(MemoryLayout<Int32>.size)

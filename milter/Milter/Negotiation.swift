@@ -1,12 +1,12 @@
-// The negotiation: what is asked of an MTA, and which MTA is refused.
+// The negotiation: what an MTA must offer, and which MTA is refused.
 
 import CMilter
 
-/// What of libmilter's flags a handler's needs amount to.
+/// A handler's needs as libmilter's flags.
 struct Negotiation: Equatable {
-    /// SMFIF_* that the handler cannot do without.
+    /// SMFIF_* that the handler requires.
     let actions: UInt
-    /// SMFIP_*: callbacks and replies not wanted, leading spaces wanted. All belong to milter protocol 6 (Postfix 2.6, 2009).
+    /// SMFIP_*: unwanted callbacks and replies, and leading spaces. All belong to milter protocol 6 (Postfix 2.6, 2009).
     let protocolSteps: UInt
 
     init(_ needs: MilterNeeds) {
@@ -23,7 +23,7 @@ struct Negotiation: Equatable {
         protocolSteps = steps
     }
 
-    /// Why an MTA that offers this cannot be served; nil where it can.
+    /// Why an MTA with this offer cannot be served; nil if it can.
     func refusal(offeredActions: UInt, offeredSteps: UInt) -> String? {
         let missing = Self.actionFlags.filter { actions & UInt($0.1) & ~offeredActions != 0 }.map(\.2)
         if !missing.isEmpty { return "the MTA does not allow the milter to \(missing.joined(separator: ", "))" }

@@ -1,28 +1,28 @@
-// Who is at the other end of a connection to the filter's socket: Postfix, root and ourselves, and no other user of this machine.
-// libmilter accepts connections by itself and shows no descriptor, so they are found among those of the process.
+// Checks the peer of each connection to the filter's socket: only Postfix, root and we may connect, and no other user of this
+// machine. libmilter accepts connections by itself and exposes no descriptor, so they are found among those of the process.
 
 import CMilter  // Declares SOCK_RAW and SOCK_CLOEXEC in release builds, where Glibc alone does not.
 import Glibc
 import Synchronization
 
-/// Ends connections of users who may not be there: a program that plays Postfix can name any client, and reads in the answer
-/// where mail goes. Thread-safe.
+/// Ends connections of other users: a program that acts as Postfix can name any client, and learns from the answer where mail
+/// goes. Thread-safe.
 final class PeerGuard: Sendable {
     private let socket: MilterSocket
     private let allowed: Set<uid_t>
-    /// Connections that were looked at, by the inode of our end.
+    /// Connections checked before, by the inode of our end.
     private let known = Mutex<Set<UInt>>([])
 
-    /// - Parameter allowed: who may connect.
+    /// - Parameter allowed: the users who may connect.
     init(socket: MilterSocket, allowed: Set<uid_t>) {
         self.socket = socket
         self.allowed = allowed
     }
 
-    /// Ends every connection of someone else. Called in each negotiation: no one has said or heard anything before. What the
-    /// kernel does not tell (the other end of a connection from another machine or network name space) is let through, as the
-    /// address is.
-    /// - Returns: whose connections were ended.
+    /// Ends every connection of a user who is not allowed. Called in each negotiation, before any other data is exchanged. If
+    /// the kernel does not report the user (the other end is on another machine or in another network name space), the
+    /// connection is allowed, since its address is.
+    /// - Returns: the users whose connections were ended.
     func endOtherPeers() -> [uid_t] {
         let before = known.withLock { $0 }
         var seen: Set<UInt> = []
@@ -37,7 +37,7 @@ final class PeerGuard: Sendable {
             }
             guard isConnection(descriptor) else { continue }
             if let user = user(at: descriptor), !allowed.contains(user) {
-                // Another thread may have closed it meanwhile, and the number may stand for something else.
+                // Another thread may have closed it meanwhile, and the number may have been reused.
                 guard fstat(descriptor, &status) == 0, UInt(status.st_ino) == inode else { continue }
                 shutdown(descriptor, Int32(SHUT_RDWR))
                 others.append(user)
@@ -45,7 +45,7 @@ final class PeerGuard: Sendable {
                 seen.insert(inode)
             }
         }
-        // What another thread has looked at meanwhile is looked at again.
+        // A connection that another thread has checked meanwhile is checked again.
         known.withLock { $0 = seen }
         return others
     }
@@ -63,7 +63,7 @@ final class PeerGuard: Sendable {
         return found
     }
 
-    /// Whether a descriptor is a connection that was accepted on the filter's socket.
+    /// Whether a descriptor is a connection accepted on the filter's socket.
     private func isConnection(_ descriptor: Int32) -> Bool {
         var listens: Int32 = 0
         var size = socklen_t(MemoryLayout<Int32>.size)
@@ -75,7 +75,7 @@ final class PeerGuard: Sendable {
         }
     }
 
-    /// The user at the other end; nil where the kernel does not say.
+    /// The user at the other end; nil if the kernel does not report it.
     private func user(at descriptor: Int32) -> uid_t? {
         guard case .tcp = socket else {
             // struct ucred: process, user and group.
@@ -87,7 +87,7 @@ final class PeerGuard: Sendable {
     }
 }
 
-/// An address of a socket, as far as is needed here.
+/// A socket address, as far as needed here.
 struct Address {
     let family: sa_family_t
     /// Of a unix socket; empty for one without a name.
@@ -115,26 +115,26 @@ struct Address {
     }
 }
 
-/// Questions to the kernel about other sockets of this machine (sock_diag(7)): one socket each, whatever number there are.
+/// Queries the kernel about other sockets of this machine (sock_diag(7)): one socket each, however many there are.
 package enum SocketDiagnosis {
     private static let netlinkSocketDiagnosis: Int32 = 4  // NETLINK_SOCK_DIAG
     private static let byFamily: UInt16 = 20  // SOCK_DIAG_BY_FAMILY
-    /// Where idiag_uid is in the answer: behind the header of 16 octets, 4 of states, 48 of addresses and 3 numbers.
+    /// Offset of idiag_uid in the answer: after the header of 16 octets, 4 of states, 48 of addresses and 3 numbers.
     private static let userOffset = 80
     /// The offset of idiag_state, and TCP_ESTABLISHED.
     private static let (stateOffset, established) = (17, UInt8(1))
-    /// Of a socket that its process has closed already: the kernel says 0 then, which is no one's.
+    /// The result for a socket that its process has already closed: the kernel then reports 0, which is not its user.
     package static let gone = uid_t.max
 
-    /// The user at the other end of a TCP connection; nil where that is not on this machine and in this network name space, or
-    /// nothing is said. A socket that its process has not accepted yet counts as root's: so ask once the other end has said
-    /// something.
+    /// The user at the other end of a TCP connection; nil if that is not on this machine and in this network name space, or the
+    /// kernel does not report it. A socket that its process has not accepted yet counts as root's, so call this once the other
+    /// end has sent something.
     package static func user(atOtherEndOf descriptor: Int32) -> uid_t? {
         guard let own = Address(of: descriptor, getsockname), let other = Address(of: descriptor, getpeername) else { return nil }
         return user(of: other, connectedTo: own)
     }
 
-    /// Whether a connection leads to this machine alone.
+    /// Whether a connection leads only to this machine.
     package static func isLoopback(_ descriptor: Int32) -> Bool {
         guard let other = Address(of: descriptor, getpeername) else { return false }
         // ::1, and 127.0.0.0/8 under ::ffff:0:0/96.
@@ -144,14 +144,14 @@ package enum SocketDiagnosis {
         return octets.count == 4 ? octets[0] == 127 : octets.last == 1 && octets.dropLast().allSatisfy { $0 == 0 }
     }
 
-    /// The user of a TCP socket by its own address and the one it is connected to; nil where it is not on this machine, or
-    /// nothing is said.
+    /// The user of a TCP socket by its address and its peer's; nil if it is not on this machine, or the kernel does not report
+    /// it.
     static func user(of address: Address, connectedTo other: Address) -> uid_t? {
         guard address.octets.count == other.octets.count, !address.octets.isEmpty else { return nil }
         let descriptor = Glibc.socket(AF_NETLINK, Int32(SOCK_RAW.rawValue | SOCK_CLOEXEC.rawValue), netlinkSocketDiagnosis)
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
-        // The kernel answers at once; nothing here may wait for ever.
+        // The kernel answers at once; still, nothing here may wait forever.
         var limit = timeval(tv_sec: 1, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         let question = question(address, other)

@@ -1,18 +1,18 @@
-// What libmilter keeps once per process: the handler, and how many sessions and messages are under way.
+// libmilter's state for the whole process: the handler, and the number of current sessions and messages.
 
 import Concurrency
 
-/// Something that the operator should read in the log.
+/// An event for the operator's log.
 package enum MilterDiagnostic: Sendable, Hashable, CustomStringConvertible {
-    /// The server listens.
+    /// The server is listening.
     case listening(String)
     /// An MTA was refused in the negotiation.
     case refusedMTA(reason: String)
-    /// Connections of these users of the machine to the socket were ended: they are not Postfix.
+    /// Connections of these local users to the socket were ended: they are not Postfix.
     case otherPeersAtSocket([UInt32])
     /// `endOfMessage` threw; the client got `451 4.3.0`. `queueID` is the MTA's name for the message.
     case messageFailed(queueID: String?, error: String)
-    /// The server ends; this many messages were under way when its time was over, and were cut off (the client keeps them).
+    /// The server has stopped; this many messages were still open at the deadline and were cut off (the client keeps them).
     case stopped(cutOff: Int)
 
     package var description: String {
@@ -27,12 +27,12 @@ package enum MilterDiagnostic: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// A handler that has been installed for the process.
+/// The handler installed for the process.
 struct FilterInstallation: Sendable {
     let handler: any MilterHandler
     let needs: MilterNeeds
     let log: @Sendable (MilterDiagnostic) -> Void
-    /// Nil where everyone may connect.
+    /// Nil if everyone may connect.
     var peers: PeerGuard?
 }
 
@@ -41,7 +41,7 @@ struct ProcessState: Sendable {
     var installation: FilterInstallation?
     var sessions = 0
     var openMessages = 0
-    /// No new message is taken.
+    /// No new message is accepted.
     var draining = false
     /// Result of smfi_main, once it has returned.
     var finished: Int32?

@@ -1,16 +1,17 @@
-// Typed SMTP replies: temporary and permanent failures are different types, and neither can hold what would break the dialogue.
+// Typed SMTP replies: temporary and permanent failures are different types, and neither can hold text that breaks the dialogue.
 
 /// Why a text cannot be an SMTP reply.
 package enum SMTPReplyError: Error, Hashable, CustomStringConvertible {
-    /// The code is not of the failure's class: 400–499 for a temporary, 500–599 for a permanent failure.
+    /// The code does not match the kind of failure: 400–499 for a temporary, 500–599 for a permanent one.
     case code(Int)
-    /// The enhanced status code is not `class.subject.detail` (RFC 3463 section 2), or its class is not the code's.
+    /// The enhanced status code is not `class.subject.detail` (RFC 3463 section 2), or its class differs from the code's.
     case enhancedStatus(String)
     /// No line at all, or more than `SMTPReplyLimit.lines`.
     case lineCount(Int)
     /// A line is longer than `SMTPReplyLimit.lineLength` octets.
     case lineLength(Int)
-    /// An octet that is not HT or printable ASCII (RFC 5321 section 4.2), or a `%`, which libmilter and MTAs take for a format.
+    /// An octet that is not HT or printable ASCII (RFC 5321 section 4.2), or a `%`, which libmilter and MTAs interpret as a
+    /// format.
     case octet(UInt8)
 
     package var description: String {
@@ -25,7 +26,7 @@ package enum SMTPReplyError: Error, Hashable, CustomStringConvertible {
     }
 }
 
-/// What libmilter takes as a reply; beyond it the throwing initializers throw, and the repairing ones cut.
+/// The limits of libmilter for a reply; beyond them, throwing initializers throw, and repairing ones truncate.
 package enum SMTPReplyLimit {
     /// libmilter/smfi.c, MAXREPLIES.
     package static let lines = 32
@@ -33,11 +34,11 @@ package enum SMTPReplyLimit {
     package static let lineLength = 980
 }
 
-/// What distinguishes temporary from permanent failures.
+/// The differences between temporary and permanent failures.
 package protocol SMTPFailureKind: Sendable {
     /// The first digit of both codes.
     static var digit: Int { get }
-    /// The reply code where one of another class is repaired.
+    /// The reply code that replaces one of another class in a repair.
     static var standardCode: Int { get }
 }
 
@@ -46,7 +47,7 @@ package enum TemporaryKind: SMTPFailureKind {
     package static let (digit, standardCode) = (4, 451)
 }
 
-/// 5xx: the client gives the mail up and reports it to its sender.
+/// 5xx: the client drops the mail and reports that to its sender.
 package enum PermanentKind: SMTPFailureKind {
     package static let (digit, standardCode) = (5, 554)
 }
@@ -68,15 +69,15 @@ package struct SMTPFailure<Kind: SMTPFailureKind>: Sendable, Hashable, CustomStr
     /// `code enhanced first-line / second line`, for logs and diffs.
     package var description: String { "\(code) \(enhancedStatus) \(lines.joined(separator: " / "))" }
 
-    /// Takes a reply whose parts are known to fit; throws what does not fit otherwise.
+    /// Takes a reply whose parts should be valid; throws if they are not.
     package init(code: Int, enhancedStatus: String, lines: [String]) throws(SMTPReplyError) {
         try ReplyRules.check(code: code, class: Kind.digit, enhancedStatus: enhancedStatus, lines: lines)
         (self.code, self.enhancedStatus, self.lines) = (code, enhancedStatus, lines)
     }
 
-    /// Never fails, for text with foreign parts: a code of another class becomes 451 or 554, an enhanced code that is not of the
-    /// class becomes 4.0.0 or 5.0.0, line ends divide lines, any other octet that is not allowed becomes `?`, what is too long
-    /// is cut.
+    /// Never fails, for text with parts from outside: a code of another class becomes 451 or 554, an enhanced code that is not
+    /// of the class becomes 4.0.0 or 5.0.0, line ends split lines, any other octet that is not allowed becomes `?`, and text
+    /// that is too long is truncated.
     package init(repairing code: Int, _ enhancedStatus: String, _ text: String) {
         self.code = code / 100 == Kind.digit ? code : Kind.standardCode
         self.enhancedStatus =
@@ -85,7 +86,7 @@ package struct SMTPFailure<Kind: SMTPFailureKind>: Sendable, Hashable, CustomStr
     }
 }
 
-/// The rules that both kinds share.
+/// The rules for both kinds.
 enum ReplyRules {
     static func check(code: Int, class digit: Int, enhancedStatus: String, lines: [String]) throws(SMTPReplyError) {
         guard code / 100 == digit else { throw .code(code) }

@@ -1,15 +1,15 @@
-// One live session: what libmilter's private pointer points to, from connect to close.
+// One live session: libmilter's private pointer refers to it, from connect to close.
 
 import CMilter
 
-/// Holds a session and keeps the books: whether an abort is owed, whether a message counts as under way, whether it must be
-/// refused.
+/// Holds a session and its state: whether an abort must still be reported, whether a message counts as open, and whether it
+/// must be refused.
 final class SessionBox {
     let session: any MilterSession
     let installation: FilterInstallation
     let macros = ContextMacros()
     private let actions: LibmilterActions
-    /// A message has begun and the session does not know its end yet.
+    /// A message has begun, and its end was not reported to the session yet.
     private var abortOwed = false
     /// The message counts in `ProcessState.openMessages`.
     private var counted = false
@@ -58,7 +58,7 @@ final class SessionBox {
         return reply.status(in: context)
     }
 
-    /// Ends the message: lets the session decide and modify.
+    /// Ends the message: the session decides and modifies.
     func endOfMessage(_ context: OpaquePointer) -> sfsistat {
         if !abortOwed && !refusing { begin() }
         defer {
@@ -82,7 +82,7 @@ final class SessionBox {
         }
     }
 
-    /// Tells the session, where it is owed, that its message will not come to an end.
+    /// Reports to the session, if a message is open, that the message will not be completed.
     func end() {
         if abortOwed { session.abort() }
         abortOwed = false
@@ -112,13 +112,13 @@ final class SessionBox {
 }
 
 extension MilterReply {
-    /// Sets the reply text, where there is one, and gives libmilter's status.
+    /// Sets the reply text, if there is one, and returns libmilter's status.
     func status(in context: OpaquePointer) -> sfsistat {
         switch self {
         case .continue, .skip: return SMFIS_CONTINUE
         case .accept: return SMFIS_ACCEPT
         case .discard: return SMFIS_DISCARD
-        // Should libmilter not take the text, its own text goes out; the class of the reply stays.
+        // If libmilter does not accept the text, it sends its own; the class of the reply stays.
         case .reject(let failure):
             failure.set(in: context)
             return SMFIS_REJECT
@@ -131,7 +131,7 @@ extension MilterReply {
 
 extension SMTPFailure {
     fileprivate func set(in context: OpaquePointer) {
-        // All lines in one buffer, each ended by NUL; the pointers are made when it no longer moves.
+        // All lines are in one buffer, each ended by NUL; the pointers are made once the buffer no longer moves.
         var buffer = [CChar]()
         var offsets = [Int]()
         for line in lines {

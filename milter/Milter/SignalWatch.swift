@@ -1,4 +1,4 @@
-// Signals beside libmilter, whose own thread waits for SIGTERM, SIGINT and SIGHUP and then stops ungracefully.
+// Handles signals besides libmilter, whose own thread waits for SIGTERM, SIGINT and SIGHUP and then stops ungracefully.
 
 import Concurrency
 import Glibc
@@ -6,11 +6,11 @@ import Glibc
 /// The pipe that the signal handler writes to; -1 before `SignalWatch.start`. Written once, before any handler is installed.
 nonisolated(unsafe) private var signalPipe: Int32 = -1
 
-/// Hands signals to ordinary code. A plain handler on a signal that no thread blocks is what keeps libmilter's sigwait from
-/// taking it: the kernel prefers the main thread. `start` therefore unblocks the signals in its thread, which must be the main
-/// one (a process that was started from a thread with blocked signals inherits them so).
+/// Passes signals to ordinary code. A plain handler for a signal that no thread blocks keeps libmilter's sigwait from receiving
+/// it: the kernel prefers the main thread. `start` therefore unblocks the signals in its thread, which must be the main one (a
+/// process started from a thread with blocked signals inherits the block).
 package enum SignalWatch {
-    /// From now on calls `handle`, on its own thread, for each of these signals. Once per process; a further call replaces
+    /// From now on calls `handle`, on a separate thread, for each of these signals. Once per process; a further call changes
     /// nothing and returns false.
     @discardableResult
     package static func start(_ signals: [Int32], _ handle: @escaping @Sendable (Int32) -> Void) -> Bool {
@@ -22,7 +22,7 @@ package enum SignalWatch {
         for number in signals {
             var action = sigaction()
             action.__sigaction_handler.sa_handler = { number in
-                // Only write(2), which is async-signal-safe; errno belongs to whom we interrupted.
+                // Only write(2), which is async-signal-safe; errno belongs to the interrupted code.
                 let saved = errno
                 var octet = UInt8(truncatingIfNeeded: number)
                 _ = write(signalPipe, &octet, 1)

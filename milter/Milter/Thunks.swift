@@ -1,5 +1,5 @@
-// libmilter's callbacks: global functions that recover the session and make one method call. None throws, none traps.
-// They must stay nonisolated and outside main.swift: libmilter calls them on its own threads.
+// libmilter's callbacks: global functions that find the session and make one method call. None throws, none traps. They must
+// stay nonisolated and outside main.swift: libmilter calls them on its own threads.
 
 import CMilter
 import Glibc
@@ -9,7 +9,7 @@ private func box(of context: OpaquePointer) -> SessionBox? {
     return Unmanaged<SessionBox>.fromOpaque(pointer).takeUnretainedValue()
 }
 
-/// A callback without a session cannot happen after connect; were it to, the mail waits at the client.
+/// A callback without a session cannot happen after connect; if it did, the mail would stay with the client.
 private func withBox(_ context: OpaquePointer?, _ body: (OpaquePointer, SessionBox) -> sfsistat) -> sfsistat {
     guard let context, let box = box(of: context) else { return SMFIS_TEMPFAIL }
     return body(context, box)
@@ -46,7 +46,7 @@ func negotiateThunk(
     steps?.pointee = negotiation.protocolSteps
     reserved2?.pointee = 0
     reserved3?.pointee = 0
-    // Without SMFIF_SETSYMLIST the MTA's own lists apply (Postfix: milter_connect_macros and so on).
+    // Without SMFIF_SETSYMLIST, the MTA's own lists apply (Postfix: milter_connect_macros and so on).
     if offeredActions & UInt(SMFIF_SETSYMLIST) != 0, !installation.needs.macros.isEmpty {
         actions?.pointee |= UInt(SMFIF_SETSYMLIST)
         for (stage, names) in installation.needs.macros {
@@ -146,7 +146,7 @@ func closeThunk(_ context: OpaquePointer?) -> sfsistat {
 }
 
 extension MilterPeer {
-    /// Reads the address that libmilter hands to the connect callback; nil where the MTA knows none.
+    /// Reads the address that libmilter passes to the connect callback; nil if the MTA knows none.
     init(_ address: UnsafePointer<sockaddr>?) {
         guard let address else {
             self = .unknown

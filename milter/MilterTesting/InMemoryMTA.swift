@@ -1,58 +1,58 @@
-// The MTA's side of the dialogue: sends what was negotiated, takes answers as Postfix does.
+// The MTA's side of the dialogue: sends what was negotiated, and handles answers as Postfix does.
 
 import Milter
 
-/// What came of one message.
+/// The result for one message.
 package struct MessageOutcome: Sendable {
-    /// An answer, and what it was to: `mail`, `rcpt <a@b>`, `data`, `header From`, `end of headers`, `body`, `end of message`.
+    /// An answer, and its event: `mail`, `rcpt <a@b>`, `data`, `header From`, `end of headers`, `body`, `end of message`.
     package struct Response: Sendable, Hashable, CustomStringConvertible {
         package let stage: String
         package let reply: MilterReply
         package var description: String { "\(stage): \(reply)" }
     }
 
-    /// All answers, in order; only those that the handler declared to give.
+    /// All answers, in order; only those that the handler declared.
     package internal(set) var answers: [Response] = []
     /// The recipients that were accepted, with brackets.
     package internal(set) var recipients: [String] = []
-    /// What the client heard in the end: the answer that decided. `continue` or `accept`: the message was taken.
+    /// The client's final result: the answer that decided. `continue` or `accept`: the message was accepted.
     package internal(set) var final: MilterReply = .continue
-    /// Everything that was asked for, whether or not the message was then taken.
+    /// All requested modifications, whether or not the message was then accepted.
     package internal(set) var modifications: [RecordedModification] = []
     package internal(set) var progressCount = 0
-    /// What `endOfMessage` threw.
+    /// The error that `endOfMessage` threw.
     package internal(set) var error: (any Error)?
-    /// The message did not come to its end: RSET, a refusal before it, or the end of the connection.
+    /// The message was not completed: RSET, an earlier refusal, or the end of the connection.
     package internal(set) var aborted = false
-    /// Envelope and message as they came.
+    /// Envelope and message as received.
     package internal(set) var original: MessageState
-    /// Whether `endOfMessage` was reached, or the message taken before.
+    /// Whether `endOfMessage` was reached, or the message was accepted earlier.
     package internal(set) var completed = false
 
-    /// The answer to a recipient; nil where it was not asked for.
+    /// The answer to a recipient; nil if there was none.
     package func reply(to recipient: String) -> MilterReply? { answers.last { $0.stage == "rcpt \(recipient)" }?.reply }
 
-    /// Envelope and message as Postfix would queue them; nil where they were not taken.
+    /// Envelope and message as Postfix would queue them; nil if they were not accepted.
     package var delivered: MessageState? {
         guard completed, final == .continue || final == .accept else { return nil }
         return original.applying(modifications)
     }
 
-    /// Nil where exactly these modifications were asked for, in this order; else the difference to read.
+    /// Nil if exactly these modifications were requested, in this order; otherwise a readable difference.
     package func difference(expected: [RecordedModification]) -> String? {
         RecordedModification.difference(expected: expected, actual: modifications)
     }
 }
 
-/// What came of one connection.
+/// The result for one connection.
 package struct ConnectionOutcome: Sendable {
-    /// The answers to connect and HELO; `continue` where none was asked for.
+    /// The answers to connect and HELO; `continue` if none was requested.
     package internal(set) var connect: MilterReply = .continue
     package internal(set) var helo: MilterReply = .continue
     /// One for each MAIL.
     package internal(set) var messages: [MessageOutcome] = []
 
-    /// The last message; an empty one where there was none.
+    /// The last message; an empty one if there was none.
     package var message: MessageOutcome {
         messages.last ?? MessageOutcome(original: MessageState(mailFrom: "<>", recipients: [], fields: [], body: []))
     }
@@ -66,7 +66,7 @@ struct InMemoryMTA {
     /// The connection was refused, or accepted without filtering.
     private var silent = false
     private var inMessage = false
-    /// The filter is done with this message; its outcome stands.
+    /// The filter has finished this message; its outcome is final.
     private var decided = false
     private var sentData = false
     private var sentEndOfHeaders = false
@@ -110,7 +110,7 @@ struct InMemoryMTA {
         return outcome
     }
 
-    /// Valid during the call that it is made for.
+    /// Valid only during the call that it is made for.
     private func withMacros<Result>(_ body: (TableMacros) -> Result) -> Result {
         let table = TableMacros(macros)
         defer { table.table = nil }
@@ -156,7 +156,7 @@ struct InMemoryMTA {
         }
     }
 
-    /// Takes an answer to anything but a recipient.
+    /// Records an answer to anything but a recipient.
     private mutating func note(_ stage: String, _ reply: MilterReply, _ event: MilterEvents) {
         guard needs.answers.contains(event) else { return }
         change { $0.answers.append(.init(stage: stage, reply: reply)) }
@@ -168,7 +168,7 @@ struct InMemoryMTA {
         change { $0.final = reply }
     }
 
-    /// DATA comes before the first field or the final dot, where there is a recipient at all.
+    /// DATA comes before the first field or the final dot, if there is a recipient at all.
     private mutating func data() -> Bool {
         guard inMessage, !outcome.message.recipients.isEmpty else { return false }
         if !sentData && !decided && needs.events.contains(.data) {
@@ -198,7 +198,7 @@ struct InMemoryMTA {
         endOfHeaders()
         change { $0.original.body += bytes }
         guard needs.events.contains(.body) else { return }
-        // Chunks as libmilter's protocol has them.
+        // In the chunks of libmilter's protocol.
         bytes.withUnsafeBytes { bytes in
             var rest = bytes[...]
             while !rest.isEmpty, !decided, !skipsBody {
@@ -216,7 +216,7 @@ struct InMemoryMTA {
         endOfHeaders()
         macros.merge(added) { $1 }
         if decided {
-            // Refused, accepted or dropped before its end: the filter hears no more of it.
+            // Refused, accepted or dropped before its end: the filter receives no more of it.
             let taken = outcome.message.final == .accept
             change { $0.completed = taken }
             return abort(unlessTaken: taken)

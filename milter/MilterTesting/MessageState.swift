@@ -1,5 +1,5 @@
-// Envelope and message as an MTA has them, and what modifications make of them. The index rules are those measured on Postfix
-// 3.7.11 (PostfixTests/HeaderModificationTests checks this very code against it).
+// Envelope and message in an MTA, and the effect of modifications. The index rules were measured on Postfix 3.7.11
+// (PostfixTests/HeaderModificationTests checks this code against it).
 
 import Milter
 
@@ -25,7 +25,7 @@ package struct MessageState: Sendable, Hashable {
     /// The fields that a filter sees: all but the MTA's own Received.
     package var fields: [Field]
     package var body: [UInt8]
-    /// How many of `fields` are above the MTA's own Received: those that were inserted there.
+    /// How many of `fields` are above the MTA's own Received, because they were inserted there.
     package private(set) var aboveReceived = 0
 
     package init(mailFrom: String, recipients: [String], fields: [Field], body: [UInt8]) {
@@ -79,8 +79,8 @@ package struct MessageState: Sendable, Hashable {
         }
     }
 
-    /// The index counts the fields of that name as they are at this moment: earlier changes count, so that deleting the first
-    /// of three makes the second the first, and an inserted field is counted where it is.
+    /// The index counts the present fields of that name: earlier changes count, so that deleting the first of three makes the
+    /// second the first, and an inserted field is counted at its position.
     private mutating func change(_ name: String, _ index: Int, _ value: [UInt8]?) {
         let positions = fields.indices.filter { fields[$0].name.lowercased() == name.lowercased() }
         guard index >= 1, index <= positions.count else {
@@ -96,8 +96,7 @@ package struct MessageState: Sendable, Hashable {
         }
     }
 
-    /// The index counts every field unchanged at this moment, the MTA's own Received among them; what was inserted at 0
-    /// is above that.
+    /// The index counts every present field, including the MTA's own Received; fields inserted at 0 are above it.
     private mutating func insert(_ field: Field, at index: Int) {
         if index <= aboveReceived {
             fields.insert(field, at: max(0, index))

@@ -1,21 +1,21 @@
-// The MTA's side of the milter protocol over a unix socket, for filters that run in a separate process.
+// The MTA's side of the milter protocol over a unix socket, for filters in a separate process.
 
 import Glibc
 
-/// What came of a message that was handed to a filter.
+/// The result for a message that was passed to a filter.
 package struct FilteredMessage: Sendable {
     package enum Response: Sendable, Hashable {
-        /// Postfix takes it, with the modifications.
+        /// Postfix accepts it, with the modifications.
         case taken
         case discarded
-        /// `451 4.3.0 …`, as the client hears it.
+        /// `451 4.3.0 …`, as the client receives it.
         case refused(String)
-        /// The connection broke, or nothing came in time: Postfix answers 451 (`milter_default_action = tempfail`).
+        /// The connection broke, or no answer came in time: Postfix answers 451 (`milter_default_action = tempfail`).
         case lost
     }
 
     package let answer: Response
-    /// Envelope and message as Postfix would queue them; nil where it does not.
+    /// Envelope and message as Postfix would queue them; nil if it does not.
     package let delivered: MessageState?
 }
 
@@ -24,10 +24,10 @@ package final class MilterClient {
     private struct Broken: Error {}
 
     private let descriptor: Int32
-    /// Events that the filter does not want, or does not answer (SMFIP_…).
+    /// Events that the filter does not want, or does not answer to (SMFIP_…).
     private var protocolBits: UInt32 = 0
 
-    /// Nil where no filter listens at the socket, or the one that does cannot negotiate.
+    /// Nil if no filter listens at the socket, or the filter cannot negotiate.
     /// - Parameters:
     ///   - path: of the unix socket.
     ///   - timeout: seconds to wait for each answer.
@@ -54,10 +54,10 @@ package final class MilterClient {
 
     // MARK: A message
 
-    /// Hands over a message from 127.0.0.1.
+    /// Passes on a message from 127.0.0.1.
     /// - Parameters:
     ///   - fields: names and values, without the space after the colon.
-    ///   - queueID: what the macro `i` says.
+    ///   - queueID: value of the macro `i`.
     package func send(
         from sender: String, to recipients: [String], fields: [(name: String, value: String)], body: String, queueID: String
     ) -> FilteredMessage {
@@ -72,7 +72,7 @@ package final class MilterClient {
     }
 
     private func play(_ message: MessageState, _ queueID: String) throws -> FilteredMessage {
-        // Command, bit that it is not wanted, bit that it is not answered, what comes before and with it.
+        // Command, the bits for "not wanted" and "not answered", and the data. Macros are sent before.
         try macros("C", ["{daemon_name}", "smtpd"])
         let peer: [UInt8] = Self.text("client.test") + [UInt8(ascii: "4"), 0x61, 0xA8] + Self.text("127.0.0.1")
         var steps: [(command: Character, unwanted: UInt32, unanswered: UInt32, data: [UInt8])] = [
@@ -82,7 +82,7 @@ package final class MilterClient {
         steps += message.recipients.map { ("R", 0x08, 0x8000, Self.text($0)) }
         steps.append(("T", 0x200, 0x10000, []))
         steps += message.fields.map { field in
-            // Without SMFIP_HDR_LEADSPC the space is part of neither name nor value.
+            // Without SMFIP_HDR_LEADSPC, the space belongs to neither name nor value.
             let value = protocolBits & 0x10_0000 != 0 ? field.value : Array(field.value.dropFirst())
             return ("L", 0x20, 0x80, Self.text(field.name) + value + [0])
         }
@@ -108,7 +108,7 @@ package final class MilterClient {
     // MARK: The protocol
 
     private func negotiate() throws {
-        // Every action and step that Postfix offers; no lists of macros.
+        // Every action and step that Postfix offers; no macro lists.
         try send("O", Self.number(6) + Self.number(0x1FF & ~0x100) + Self.number(0x1F_FFFF))
         let (command, data) = try packet()
         guard command == UInt8(ascii: "O"), data.count >= 12 else { throw Broken() }
@@ -119,7 +119,7 @@ package final class MilterClient {
         try send("D", [command.asciiValue ?? 0] + table.flatMap(Self.text))
     }
 
-    /// The filter's answer, nil for "continue", and what it asked for before it.
+    /// The filter's answer, nil for "continue", and the modifications that it requested before.
     private func answer() throws -> (FilteredMessage.Response?, [RecordedModification]) {
         var modifications: [RecordedModification] = []
         var body: [UInt8]?

@@ -1,10 +1,10 @@
-// A fluent description of one SMTP connection, to be played to a handler without any socket.
+// A fluent description of one SMTP connection, run against a handler without any socket.
 
 import Milter
 
-/// What an SMTP client does on one connection, as a value:
-/// `MilterTransaction().connect().helo("a").mail("<a@b.example>")…run(handler)`. Steps that are left out are not sent; a
-/// message is over with `endOfMessage`, `reset`, or the end of the connection.
+/// The actions of an SMTP client on one connection, as a value:
+/// `MilterTransaction().connect().helo("a").mail("<a@b.example>")…run(handler)`. Omitted steps are not sent; a message ends
+/// with `endOfMessage`, `reset`, or the end of the connection.
 package struct MilterTransaction: Sendable {
     enum Step: Sendable {
         case helo(String)
@@ -28,7 +28,7 @@ package struct MilterTransaction: Sendable {
         return copy
     }
 
-    /// The connection; without it `client.test` at 192.0.2.1. `daemonName` becomes the macro `{daemon_name}`.
+    /// The connection; if omitted, `client.test` at 192.0.2.1. `daemonName` becomes the macro `{daemon_name}`.
     package func connect(
         _ hostName: String = "client.test", peer: MilterPeer = .ipv4("192.0.2.1", port: 25_000), daemonName: String? = nil,
         macros: [String: String] = [:]
@@ -42,7 +42,7 @@ package struct MilterTransaction: Sendable {
 
     package func helo(_ name: String) -> MilterTransaction { adding(.helo(name)) }
 
-    /// Begins a message. `path` with brackets, as SMTP has it.
+    /// Begins a message. `path` has brackets, as in SMTP.
     package func mail(_ path: String, arguments: [String] = [], macros: [String: String] = [:]) -> MilterTransaction {
         adding(.mail(path, arguments, macros))
     }
@@ -68,8 +68,8 @@ package struct MilterTransaction: Sendable {
 
     package func body(_ bytes: [UInt8]) -> MilterTransaction { adding(.body(bytes)) }
 
-    /// A whole message: header fields, empty line, body. Lines may end in CRLF or LF; what the filter gets has CRLF.
-    /// A line of the header section without a colon ends it, as Postfix does.
+    /// A whole message: header fields, empty line, body. Lines may end in CRLF or LF; the filter gets CRLF. A line of the
+    /// header section without a colon ends it, as in Postfix.
     package func message(_ message: [UInt8]) -> MilterTransaction {
         var copy = self
         let (fields, body) = MessageReader.divide(message)
@@ -83,10 +83,10 @@ package struct MilterTransaction: Sendable {
         adding(.endOfMessage(macros))
     }
 
-    /// RSET: the message is given up.
+    /// RSET: the message is dropped.
     package func reset() -> MilterTransaction { adding(.reset) }
 
-    /// Plays the connection to a new session of `handler`, to its end.
+    /// Runs the whole connection against a new session of `handler`.
     package func run(_ handler: any MilterHandler) -> ConnectionOutcome {
         var mta = InMemoryMTA(handler: handler, connection: connection)
         for step in steps { mta.play(step) }
@@ -94,7 +94,7 @@ package struct MilterTransaction: Sendable {
     }
 }
 
-/// Divides a message into fields and body.
+/// Splits a message into fields and body.
 enum MessageReader {
     static func divide(_ message: [UInt8]) -> (fields: [(name: [UInt8], value: [UInt8])], body: [UInt8]) {
         var start = 0

@@ -2,20 +2,20 @@
 
 import Milter
 
-/// One modification that a filter asked for at the end of a message.
+/// One modification that a filter requested at the end of a message.
 package enum RecordedModification: Sendable, Hashable {
-    /// `value` nil: deleted. Values are everything after the colon, folds as CRLF and white space.
+    /// `value` nil: the field is deleted. Values are everything after the colon, with folds as CRLF and white space.
     case changeHeader(name: String, index: Int, value: [UInt8]?)
     case insertHeader(index: Int, name: String, value: [UInt8])
     case addHeader(name: String, value: [UInt8])
     case changeFrom(path: String, arguments: String?)
     case addRecipient(path: String, arguments: String?)
     case deleteRecipient(path: String)
-    /// The whole new body, however many chunks it came in.
+    /// The whole new body, whatever its number of chunks.
     case replaceBody([UInt8])
 }
 
-/// Shorter ways to write what a test expects; values as text.
+/// Shorter forms of expected modifications for tests; values as text.
 extension RecordedModification {
     package static func change(_ name: String, _ index: Int = 1, _ value: String) -> RecordedModification {
         .changeHeader(name: name, index: index, value: Array(value.utf8))
@@ -67,10 +67,10 @@ extension RecordedModification: CustomStringConvertible {
         }
     }
 
-    /// What is missing from `actual` (lines with `-`) and what it has beyond (`+`), in order; nil where the lists are equal.
+    /// What is missing from `actual` (lines with `-`) and what is extra (`+`), in order; nil if the lists are equal.
     package static func difference(expected: [RecordedModification], actual: [RecordedModification]) -> String? {
         if expected == actual { return nil }
-        // The longest common subsequence, by the textbook; lists are short.
+        // The longest common subsequence, by the standard algorithm; lists are short.
         var lengths = [[Int]](repeating: [Int](repeating: 0, count: actual.count + 1), count: expected.count + 1)
         for row in expected.indices.reversed() {
             for column in actual.indices.reversed() {

@@ -1,4 +1,4 @@
-// Modifications that are recorded instead of sent, with the very checks of the real ones.
+// Modifications that are recorded instead of sent, with the same checks as the real ones.
 
 import Milter
 
@@ -18,7 +18,7 @@ final class RecordingActions: MilterActions {
     var open = true
     private(set) var modifications = [RecordedModification]()
     private(set) var progressCount = 0
-    /// Whether the last modification is a body that may grow; a filter may do other things between two chunks.
+    /// Position of the last replaced body, which may grow; a filter may make other changes between two chunks.
     private var bodyPosition: Int?
 
     init(allowed: MilterActionKinds, macros: TableMacros) {
@@ -33,7 +33,7 @@ final class RecordingActions: MilterActions {
         guard allowed.contains(kind) else { throw .notNegotiated(kind) }
     }
 
-    /// As it would arrive: checked, folds normalized.
+    /// The value as it would arrive: checked, with folds normalized.
     private func value(_ value: ArraySlice<UInt8>) throws(MilterActionError) -> [UInt8] {
         let wire = try MilterWire.outgoing(fieldValue: value)
         return wire.withUnsafeBytes { MilterWire.incoming(fieldValue: $0) }

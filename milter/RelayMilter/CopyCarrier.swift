@@ -1,26 +1,26 @@
-// The protocol through which copies of a message go back to Postfix (fan-out). Who hands them over is the server's business.
+// The protocol through which copies of a message go back to Postfix (fan-out). The server provides the implementation.
 
 import RelayCore
 
 /// Opens connections for copies. Calls block.
 package protocol CopyCarrier: Sendable {
-    /// A connection that stands for the client; nil where no one takes copies just now.
-    /// - Parameter login: by which copies are known to be ours when they come back; asked again for each connection.
+    /// A connection that stands for the client; nil if copies cannot be handed over now.
+    /// - Parameter login: identifies copies as ours when they come back; called again for each connection.
     func open(for client: CopyClient, login: @escaping () -> String) -> (any CopySession)?
 }
 
 /// The client whose message is copied.
 package struct CopyClient: Sendable, Hashable {
-    /// Nil where it has none.
+    /// Nil if the client has none.
     package let address: String?
-    /// As Postfix names it: `unknown` or in brackets where it has no name.
+    /// Postfix's name for it: `unknown`, or in brackets, if it has no name.
     package let hostName: String
     package let helo: String
 }
 
 /// A connection for the copies of one message. For one thread at a time.
 package protocol CopySession: AnyObject {
-    /// Hands over one copy; returns once it was answered for.
+    /// Hands over one copy; returns once it was answered.
     /// - Parameters:
     ///   - parameters: of MAIL.
     ///   - paths: forward-paths with their angle brackets.
@@ -29,9 +29,9 @@ package protocol CopySession: AnyObject {
 }
 
 package enum CopyOutcome: Sendable, Hashable {
-    /// In Postfix's custody.
+    /// Postfix has accepted it.
     case taken
     case refused(SMTPReply)
-    /// No one said no, but the copy is not in custody as far as is known. For the log; holds no address.
+    /// The copy was not refused, but as far as is known it was not accepted either. For the log; holds no address.
     case failed(String)
 }

@@ -1,17 +1,17 @@
-// How a session waits until there is memory to rewrite its message.
+// Lets a session wait until there is memory to rewrite its message.
 
 import Concurrency
 import RelayCore
 
-/// Waits on the monotonic clock, for the thread that made it.
+/// Waits on the monotonic clock, on the thread that created it.
 package final class MilterTurn: RewritingTurn, @unchecked Sendable {
     private let hasBegun = Monitor(false)
     private let interval: Duration
     private let whileWaiting: () -> Void
 
     /// - Parameters:
-    ///   - interval: far below what Postfix waits for its filter (milter_content_timeout, 300 s).
-    ///   - whileWaiting: called after each interval, so that Postfix does not give the message up.
+    ///   - interval: far below Postfix's timeout for its filter (milter_content_timeout, 300 s).
+    ///   - whileWaiting: called after each interval, so that Postfix does not time out.
     package init(interval: Duration = .seconds(10), whileWaiting: @escaping () -> Void) {
         self.interval = interval
         self.whileWaiting = whileWaiting

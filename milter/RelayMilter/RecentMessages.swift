@@ -1,11 +1,11 @@
-// The queue ids of what passed of late: a message that comes again under the same one passes this filter twice within one
-// cleanup.
+// Queue ids of recent messages: a message that comes again under the same id passes this filter twice within one cleanup.
 
 import Synchronization
 
-/// Thread-safe. A queue id is Postfix's; with several Postfixes on one filter a chance meeting only makes an answer say more.
+/// Thread-safe. A queue id is unique only in one Postfix; with several on one filter, a collision only makes a reply more
+/// detailed.
 final class RecentMessages: Sendable {
-    /// A second pass comes at once, with what passes beside it in between; beyond so many the oldest half is forgotten.
+    /// A second pass follows at once, with only concurrent messages in between; beyond this many the oldest half is dropped.
     private static let capacity = 2_000
 
     private let state = Mutex<(older: Set<String>, newer: Set<String>)>(([], []))

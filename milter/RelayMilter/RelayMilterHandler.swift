@@ -1,4 +1,4 @@
-// The relay as a milter: events of the SMTP dialogue in, replies and modifications out. Decides nothing itself.
+// The relay as a milter: takes events of the SMTP dialogue, returns replies and modifications. Makes no decisions itself.
 
 import InternetMessage
 import Logging
@@ -7,9 +7,9 @@ import Milter
 import PosternMetrics
 import RelayCore
 
-/// Serves every connection of Postfix with one engine, which can be exchanged while connections are open.
+/// Serves every connection of Postfix with one engine, which can be replaced while connections are open.
 package final class RelayMilterHandler: MilterHandler {
-    /// Gives the engine for the next transaction; a reload of the configuration takes effect there.
+    /// Returns the engine for the next transaction; a reload of the configuration takes effect there.
     let engine: @Sendable () -> RelayEngine
     /// Seconds since 1970.
     let now: @Sendable () -> Int64
@@ -21,8 +21,8 @@ package final class RelayMilterHandler: MilterHandler {
     let recent = RecentMessages()
     let usedLogins = UsedCopyLogins()
 
-    /// - Parameter carrier: who hands copies over; nil where a transaction carries one account and no more.
-    /// - Parameter refused: called with forwards that were refused although someone registered their author. Must not block.
+    /// - Parameter carrier: hands copies over; nil if a transaction carries only one account.
+    /// - Parameter refused: called with refused forwards whose author is registered. Must not block.
     package init(
         engine: @escaping @Sendable () -> RelayEngine, now: @escaping @Sendable () -> Int64, logger: Logger,
         metrics: ServiceMetrics = ServiceMetrics(version: ""), carrier: @escaping @Sendable () -> (any CopyCarrier)? = { nil },
@@ -37,7 +37,7 @@ package final class RelayMilterHandler: MilterHandler {
         self.refused = refused
     }
 
-    /// Only RCPT is answered before the end of data: each other answer would cost a round trip.
+    /// Only RCPT is answered before the end of data: every other answer would cost a round trip.
     package var needs: MilterNeeds {
         MilterNeeds(
             events: [.helo, .mail, .recipient, .header, .endOfHeaders, .body], answers: [.recipient],
@@ -53,18 +53,18 @@ package final class RelayMilterHandler: MilterHandler {
     }
 }
 
-/// A forward that was refused or deferred at or after the end of its header section. Holds nothing of its content.
+/// A forward that was refused or deferred at or after the end of its header section. Contains nothing of the message.
 package struct RefusedForward: Sendable, Hashable {
     /// Seconds since 1970.
     package let at: Int64
     package let attribution: ForwardAttribution
     /// As in `550 5.7.26`.
     package let answer: String
-    /// The stable word of `RelayReason`.
+    /// The fixed word of `RelayReason`.
     package let reason: String
-    /// Whether the reason says something of the account.
+    /// Whether the reason reveals something about the account.
     package let isOfAccount: Bool
-    /// The word in the answer and in the log.
+    /// The reference in the reply and in the log.
     package let reference: String
 }
 

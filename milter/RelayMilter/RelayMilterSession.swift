@@ -13,24 +13,24 @@ final class RelayMilterSession: MilterSession {
     private let connection: MilterConnection
     private let handler: RelayMilterHandler
 
-    /// Where copies of the message go, once a second account is among its recipients.
+    /// The connection for copies of the message, once a second account is among its recipients.
     private var copies: (any CopySession)?
     /// BODY and SMTPUTF8 of MAIL, which a copy needs too.
     private var mailParameters: [String] = []
     private var helo = ""
     private var transaction: RelayTransaction?
-    /// That of the transaction.
+    /// The engine of the transaction.
     private var currentEngine: RelayEngine?
-    /// Whether mail that came in at the smtpd for copies is ours; nil where it did not come there, or was not asked yet.
+    /// Whether a message at the smtpd for copies is ours; nil if it came elsewhere, or was not checked yet.
     private var isOurCopy: Bool?
-    /// The login that this session has taken.
+    /// The login that this session has used.
     private var copyLogin: String?
-    /// What the end of the header section or a body chunk met with; answered at the end of data, as those themselves are not
+    /// The refusal at the end of the header section or of a body chunk; sent at the end of data, as those events are not
     /// answered.
     private var refusal: (refusal: Refusal, stage: String)?
-    /// Names one message in the log and in the replies that Postern gives for it.
+    /// Identifies one message in the log and in Postern's replies to it.
     private var reference = ""
-    /// What is still reported of a transaction that `refusal` has ended.
+    /// The data to report about a transaction that `refusal` has ended.
     private var lost: (direction: TransactionDirection?, attribution: ForwardAttribution?) = (nil, nil)
     private var queueID = ""
 
@@ -39,7 +39,7 @@ final class RelayMilterSession: MilterSession {
         self.handler = handler
     }
 
-    /// Postfix's own bounces reach the filter without an SMTP dialogue; there a recipient cannot be refused permanently.
+    /// Postfix's own bounces reach the filter without an SMTP dialogue, so a recipient cannot be refused permanently there.
     private var isInternal: Bool { connection.daemonName == "internal" }
 
     func helo(_ name: String) -> MilterReply {
@@ -63,8 +63,8 @@ final class RelayMilterSession: MilterSession {
         return .continue
     }
 
-    /// Whether a message at the smtpd for copies comes from this installation: anyone on this machine can connect there, and say
-    /// which client it is.
+    /// Whether a message at the smtpd for copies comes from this installation: anyone on this machine can connect there and
+    /// name any client.
     private func isOurCopy(_ macros: any MilterMacros) -> Bool {
         if let isOurCopy { return isOurCopy }
         let isOurs = macros["{auth_authen}"].map(isOurLogin) ?? false
@@ -72,7 +72,7 @@ final class RelayMilterSession: MilterSession {
         return isOurs
     }
 
-    /// Whether a login is ours, and this session the first that has it.
+    /// Whether a login is ours, and this session is the first to use it.
     private func isOurLogin(_ login: String) -> Bool {
         let time = handler.now()
         guard currentEngine?.isCopyLogin(login, for: connection.peer.ipAddress, now: time) == true else { return false }
@@ -81,7 +81,7 @@ final class RelayMilterSession: MilterSession {
         return true
     }
 
-    /// Where no one takes copies, the second account gets its 452 as it would without fan-out.
+    /// If copies cannot be handed over, the second account gets its 452 as without fan-out.
     private func openCopies() -> Bool {
         guard connection.daemonName != "internal", connection.daemonName != Self.fanOutName, let engine = currentEngine,
             let carrier = handler.carrier()
@@ -97,11 +97,11 @@ final class RelayMilterSession: MilterSession {
         return copies != nil
     }
 
-    /// What the smtpd that takes copies calls itself: there nothing is copied again.
+    /// The name of the smtpd for copies: copies are not copied again there.
     package static let fanOutName = "fanout"
 
     func recipient(_ path: String, arguments: [String], macros: any MilterMacros) -> MilterReply {
-        // No MTA sends RCPT before MAIL or behind DATA. One that did could have a recipient taken that no one judged.
+        // No MTA sends RCPT before MAIL or after DATA. If one did, a recipient could be accepted without a check.
         guard let transaction else {
             return reply(to: .notConfigured("RCPT outside of a transaction"), stage: "rcpt", macros: macros)
         }
@@ -147,7 +147,7 @@ final class RelayMilterSession: MilterSession {
         return .continue
     }
 
-    /// The message is lost for this transaction: what was held for it is of use to another.
+    /// The message is lost for this transaction: its resources are freed for another.
     private func lose(_ transaction: RelayTransaction, _ error: Refusal, stage: String) {
         refusal = (error, stage)
         lost = (transaction.direction, transaction.forwardAttribution)
@@ -185,16 +185,16 @@ final class RelayMilterSession: MilterSession {
         return decision.outcome == .discard ? .discard : .accept
     }
 
-    /// Hands over every copy, once all are noted. One that is refused does not keep the others from their mail; a connection or a
-    /// store that fails does.
-    /// - Returns: the answer to the message where not all are in custody.
+    /// Hands over every copy, after all are recorded. A refused copy does not stop the others; a failure of the connection or
+    /// the store does.
+    /// - Returns: the answer to the message if Postfix did not accept every copy.
     private func handOver(_ all: [FanOutCopy], _ transaction: RelayTransaction, _ actions: any MilterActions) throws -> Refusal? {
         guard let copies, let original = transaction.original else { return .fanOutFailed("there is no connection for copies") }
         do throws(Refusal) { try transaction.beginHandOver(all) } catch { return error }
         var answer: Refusal?
         var handed = 0
         for copy in all {
-            // Postfix waits for us as long as we say that we are there.
+            // Postfix keeps waiting as long as progress is reported.
             try actions.progress()
             switch copies.hand(over: original, parameters: mailParameters, to: copy.paths) {
             case .taken:
@@ -249,7 +249,7 @@ final class RelayMilterSession: MilterSession {
         return .reject(PermanentFailure(repairing: reply.code, reply.enhanced, text))
     }
 
-    /// Counters, and for the team whose source it came from, why.
+    /// Updates the counters, and reports the reason to the team whose source it came from.
     private func count(_ refusal: Refusal, stage: String) {
         handler.metrics.refusals(refusal.reason.code).add()
         if refusal.reason.code == RelayReason.leakIncident { handler.metrics.leakIncidents.add() }

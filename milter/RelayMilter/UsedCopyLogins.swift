@@ -1,28 +1,28 @@
-// Logins of sessions that handed copies over: Postfix logs them, and anyone who reads its log must not hand in another message by
-// one.
+// Logins of sessions that handed copies over: Postfix logs them, and a reader of its log must not be able to submit another
+// message with one.
 
 import RelayCore
 import Synchronization
 
-/// Which logins had their session. Kept in memory: a copy comes back to the process that handed it over. Thread-safe.
+/// Logins that were used. Kept in memory: a copy comes back to the process that handed it over. Thread-safe.
 final class UsedCopyLogins: Sendable {
-    /// Beyond it none is taken, so that copies wait (451): a hundred sessions a second for as long as one is good.
+    /// Beyond this no login is accepted, so that copies wait (451): a hundred sessions a second during the life of a login.
     private static let maximum = 65_536
 
     private struct State {
-        /// Those of the last period and of the one before it.
+        /// Logins of the current period and of the one before it.
         var now: Set<String> = []
         var before: Set<String> = []
-        /// When the period began, by a clock that no one sets.
+        /// When the period began, on a clock that cannot be set.
         var began: ContinuousClock.Instant?
     }
 
     private let state = Mutex(State())
 
-    /// Takes a login for one session; false where another one had it.
+    /// Uses up a login for one session; false if another session had it.
     func take(_ login: String, at now: ContinuousClock.Instant = .now) -> Bool {
         state.withLock { state in
-            // Whatever is forgotten has ended.
+            // Every login that is dropped has expired.
             let age = state.began.map { now - $0 } ?? .seconds(2 * CopyLogin.lifetime + 1)
             if age > .seconds(CopyLogin.lifetime) {
                 state.before = age > .seconds(2 * CopyLogin.lifetime) ? [] : state.now

@@ -1,10 +1,10 @@
-// Where a running Postfix would send mail for an address at a relay domain that no one rewrote.
+// Where a running Postfix would send mail for an address at a relay domain that was not rewritten.
 
 import Foundation
 
 /// The transport of an address, as trivial-rewrite(8) finds it.
 package enum DeadEndTransport {
-    /// The port on 127.0.0.1 that mail for this address is sent to; nil where it goes anywhere else.
+    /// The port on 127.0.0.1 to which mail for this address is sent; nil if it goes anywhere else.
     /// - Parameter address: at a relay domain.
     package static func port(of address: String, in configuration: PostfixConfiguration) throws -> UInt16? {
         let transport = try lookUp(address, in: configuration) ?? configuration.expanded["virtual_transport"] ?? ""
@@ -13,7 +13,7 @@ package enum DeadEndTransport {
         return UInt16(transport.dropFirst(prefix.count))
     }
 
-    /// In transport_maps, key by key in each table (transport(5)).
+    /// Looks in transport_maps, key by key in each table (transport(5)).
     private static func lookUp(_ address: String, in configuration: PostfixConfiguration) throws -> String? {
         let domain = address.drop { $0 != "@" }.dropFirst()
         var keys = [address, String(domain)]
@@ -25,7 +25,7 @@ package enum DeadEndTransport {
         let maps = PostfixList.items(configuration.expanded["transport_maps"] ?? "")
         for key in keys + ["*"] {
             for map in maps {
-                // postmap fails where it finds nothing, as where it cannot read the table: the next one may answer.
+                // postmap fails if it finds nothing, and also if it cannot read the table: the next table may answer.
                 let found = (try? PostfixTool.run("postmap", ["-c", configuration.directory, "-q", key, map])) ?? ""
                 let text = found.trimmingCharacters(in: .whitespacesAndNewlines)
                 if !text.isEmpty { return text }
@@ -40,20 +40,20 @@ package enum PostfixQueue {
     private struct Entry: Decodable {
         struct Recipient: Decodable { let address: String }
         let queue_id: String
-        /// Empty for the null sender, in some versions MAILER-DAEMON.
+        /// Empty for the null sender; MAILER-DAEMON in some versions.
         let sender: String?
         let recipients: [Recipient]
     }
 
-    /// How many messages have a recipient at one of these domains (lower case): nothing there is delivered, so that they lie
-    /// until they are returned. Those of `postern doctor`, which takes them out itself, do not count.
+    /// How many messages have a recipient at one of these domains (lower case): nothing is delivered there, so they wait until
+    /// they are returned. Those of `postern doctor`, which removes them itself, do not count.
     package static func parked(at domains: [String], directory: String) throws -> Int {
         let ends = domains.map { "@\($0)" }
         func isParked(_ address: String) -> Bool {
             let address = address.lowercased()
             return ends.contains(where: address.hasSuffix) && !address.hasPrefix("postern-doctor-")
         }
-        // The queue of a busy host is long: only what may count is read as JSON.
+        // The queue of a busy host is long: only entries that may count are parsed as JSON.
         return try PostfixTool.run("postqueue", ["-c", directory, "-j"]).split(separator: "\n").reduce(0) { count, line in
             guard ends.contains(where: line.lowercased().contains),
                 let entry = try? JSONDecoder().decode(Entry.self, from: Data(line.utf8))
@@ -62,9 +62,9 @@ package enum PostfixQueue {
         }
     }
 
-    /// Deletes the messages all of whose recipients are among these; how many. One that has none left waits for its bounce to be
-    /// written: there the sender tells.
-    /// - Parameter isOurs: asked with addresses in lower case.
+    /// Deletes the messages whose recipients are all among these; returns how many. A message without remaining recipients
+    /// waits for its bounce to be written: there the sender decides.
+    /// - Parameter isOurs: called with addresses in lower case.
     package static func delete(where isOurs: (String) -> Bool, directory: String) throws -> Int {
         let list = try PostfixTool.run("postqueue", ["-c", directory, "-j"])
         let entries = list.split(separator: "\n").compactMap { try? JSONDecoder().decode(Entry.self, from: Data($0.utf8)) }

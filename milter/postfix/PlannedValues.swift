@@ -1,10 +1,10 @@
-// What settings come to once references are followed: as they will be when the plan is carried out, not as they are now.
+// The values of settings with references followed: as they will be once the plan is applied, not as they are now.
 
-/// Values of main.cf as written, with those that the plan changes in their place.
+/// Values of main.cf as written, with the changes of the plan.
 struct PlannedValues {
-    /// As written, by name; a parameter that Postfix does not know but an operator defined is among them.
+    /// As written, by name; includes parameters that Postfix does not know but the operator defined.
     private var written: [String: String]
-    /// References followed within references; Postfix itself gives up at 100.
+    /// Depth of references that is followed; Postfix itself stops at 100.
     private static let maximumDepth = 10
 
     init(_ written: [String: String]) { self.written = written }
@@ -25,7 +25,7 @@ struct PlannedValues {
         }
     }
 
-    /// The name that an item refers to, where it is nothing but a reference.
+    /// The name that an item refers to, if it is only a reference.
     private static func reference(_ item: String) -> String? {
         guard item.hasPrefix("$") else { return nil }
         var name = item.dropFirst()

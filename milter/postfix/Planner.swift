@@ -1,4 +1,4 @@
-// How each rule meets the operator's own value.
+// How each rule is applied to the operator's own value.
 
 /// Builds a plan.
 struct Planner {
@@ -26,11 +26,11 @@ struct Planner {
         planned.set(name, to: new)
     }
 
-    /// The relay domains: by themselves, or beside virtual mailbox domains that the operator hosts.
+    /// The relay domains: alone, or besides virtual mailbox domains that the operator hosts.
     mutating func domains() {
         let settings = Dictionary(PostfixSettings.main(inputs).map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         let domainsReason = settings["virtual_mailbox_domains"]?.reason ?? ""
-        // The default, $virtual_mailbox_maps, stands for the domains listed there.
+        // The default, $virtual_mailbox_maps, stands for the domains in those maps.
         var items = PostfixList.items(raw("virtual_mailbox_domains"))
         let maps = PostfixList.items(raw("virtual_mailbox_maps"))
         if maps.isEmpty { items.removeAll { $0 == "$virtual_mailbox_maps" } }
@@ -66,7 +66,7 @@ struct Planner {
         }
     }
 
-    /// Whether an inline table is one that an earlier set-up made, perhaps for other relay domains.
+    /// Whether an earlier set-up made this inline table, perhaps for other relay domains.
     private func isOurs(_ item: String, value: String) -> Bool {
         item.hasPrefix("inline:{ {") && item.hasSuffix("= \(value) } }")
     }
@@ -115,7 +115,7 @@ struct Planner {
         name.hasSuffix("_milters") ? PostfixList.milterSocket(item) : item.lowercased()
     }
 
-    /// A list without what is there a second time of ours, be it by a reference: a message that passes Postern twice would be a
+    /// A list without repetitions of our items, including those by reference: a message that passes Postern twice would be a
     /// loop.
     private func withoutRepetition(_ present: [String], of ours: [String], in name: String) -> [String] {
         let isOurs = { (item: String) in ours.contains(listed(item, in: name)) }
@@ -127,7 +127,7 @@ struct Planner {
         ["smtpd_tls_chain_files", "smtpd_tls_cert_file", "smtpd_tls_eccert_file"].contains { !expanded($0).isEmpty }
     }
 
-    /// The C escapes of a text, each by itself: `\0\200` gives `\0` and `\200`. `\000` and the like count as `\0`.
+    /// The C escapes of a text, one by one: `\0\200` gives `\0` and `\200`. `\000` and the like count as `\0`.
     private static func escapes(_ text: String) -> [String] {
         text.split(separator: "\\").map { part in
             let digits = part.prefix { ("0"..."7").contains($0) }.prefix(3)
@@ -141,7 +141,7 @@ struct Planner {
         }
         for setting in PostfixSettings.master(inputs) {
             let name = "\(setting.service)/\(setting.name)"
-            // An empty value must be written too: without it that of main.cf is in force.
+            // An empty value must be written too: without it, that of main.cf is in force.
             let old = configuration.master[name] ?? (setting.value.isEmpty ? "(that of main.cf)" : "")
             let isEnough = PostfixSettings.errorLimitNames.contains(setting.name) && (Int(old) ?? 0) >= (Int(setting.value) ?? 0)
             if old != setting.value, !isEnough {
@@ -150,7 +150,7 @@ struct Planner {
         }
     }
 
-    /// What an earlier version set for the whole Postfix, and one service alone needs.
+    /// Resets what an earlier version set for the whole Postfix, but only one service needs.
     mutating func takeBack() {
         for (name, standard) in zip(PostfixSettings.errorLimitNames, ["10", "${stress?{1}:{20}}"])
         where raw(name) == String(PostfixSettings.errorLimit) {
@@ -160,7 +160,7 @@ struct Planner {
         }
     }
 
-    /// What no setting of ours can fix.
+    /// Problems that none of our settings can fix.
     mutating func examine() {
         for parameter in ["mydestination", "relay_domains", "virtual_alias_domains"] {
             let listed = PostfixList.items(expanded(parameter)).map { $0.lowercased() }
@@ -194,7 +194,7 @@ struct Planner {
         }
     }
 
-    /// Debian runs smtpd and cleanup in a chroot, from where a unix socket elsewhere cannot be reached.
+    /// Debian runs smtpd and cleanup in a chroot, from which a unix socket elsewhere cannot be reached.
     mutating func examineChroot() {
         guard inputs.socket.hasPrefix("unix:") else { return }
         let services = configuration.fields.compactMap { name, value -> String? in
@@ -211,7 +211,7 @@ struct Planner {
                 + services.sorted().map { "\($0)/chroot=n" }.joined(separator: " "))
     }
 
-    /// Services that go their own way.
+    /// Services with their own settings.
     private mutating func examineMaster() {
         for (name, value) in configuration.master.sorted(by: { $0.key < $1.key }) {
             let service = name.split(separator: "/").prefix(2).joined(separator: "/")

@@ -1,8 +1,8 @@
-// A running Postfix's configuration, as far as the relay depends on it, read with postconf.
+// The configuration of a running Postfix, as far as the relay depends on it, read with postconf.
 
 import Foundation
 
-/// What went wrong with a Postfix tool.
+/// The failure of a Postfix tool.
 package struct PostfixToolError: Error, CustomStringConvertible {
     package let description: String
 }
@@ -34,8 +34,8 @@ package struct PostfixConfiguration: Sendable, Hashable {
     /// Reads a configuration directory with `postconf`.
     package static func read(directory: String) throws -> PostfixConfiguration {
         let names = Self.names
-        // What an operator set, names of their own included, which lists may refer to; and the defaults of what the plan looks
-        // at.
+        // The operator's settings, including custom names to which lists may refer; and the defaults of the parameters that the
+        // plan uses.
         let set = try settings(PostfixTool.run("postconf", ["-c", directory, "-n"]))
         let values = try settings(PostfixTool.run("postconf", ["-c", directory] + names)).merging(set) { value, _ in value }
         let expanded = try settings(PostfixTool.run("postconf", ["-c", directory, "-x"] + names))
@@ -45,11 +45,11 @@ package struct PostfixConfiguration: Sendable, Hashable {
             directory: directory, values: values, expanded: expanded, master: master, fields: fields)
     }
 
-    /// The smtpd services that take mail from other servers, as `name/type`: all but those for the operator's own users
-    /// (submission) and those whose mail passes no filter or other ones.
+    /// The smtpd services that take mail from other servers, as `name/type`: all except those for the operator's own users
+    /// (submission), and those whose mail passes no filter or only other filters.
     /// - Parameters:
-    ///   - fanOut: HOST:PORT of the one for copies, which is none of them.
-    ///   - socket: Postern's; a service that names its milters itself is one where that is among them.
+    ///   - fanOut: HOST:PORT of the one for copies, which is not included.
+    ///   - socket: Postern's; a service with its own milters is included if this is among them.
     package func incomingServices(besides fanOut: String?, socket: String) -> [String] {
         fields.compactMap { name, command -> String? in
             guard name.hasSuffix("/command"), command.split(separator: " ").first == "smtpd" else { return nil }
@@ -70,7 +70,7 @@ package struct PostfixConfiguration: Sendable, Hashable {
     /// RFC 6409 and RFC 8314, by name and number.
     private static let submissionPorts: Set = ["submission", "submissions", "smtps", "465", "587"]
 
-    /// The parameters that the plan and doctor look at.
+    /// The parameters that the plan and doctor use.
     static var names: [String] {
         let inputs = PostfixInputs(relayDomains: [], socket: "", hostName: "")
         return PostfixSettings.main(inputs).map(\.name) + PostfixSettings.errorLimitNames + [
@@ -95,10 +95,10 @@ package struct PostfixConfiguration: Sendable, Hashable {
 
 /// Runs the tools of Postfix.
 enum PostfixTool {
-    /// Where Debian and most others keep them, after the PATH.
+    /// Where Debian and most other systems keep them; used after the PATH.
     private static let places = ["/usr/sbin", "/usr/local/sbin", "/sbin"]
 
-    /// Runs a tool to its end and gives its standard output; throws with its standard error where it fails.
+    /// Runs a tool to its end and returns its standard output; throws with its standard error if it fails.
     @discardableResult
     static func run(_ tool: String, _ arguments: [String]) throws -> String {
         let path = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":").map(String.init) + places

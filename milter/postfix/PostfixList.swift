@@ -1,8 +1,8 @@
-// Lists as Postfix writes them: items divided by commas or white space, `{…}` holds one item together.
+// Lists in Postfix's syntax: items separated by commas or white space; `{…}` keeps one item together.
 
 /// Splits and joins Postfix lists.
 enum PostfixList {
-    /// The items of a list. Braces that do not balance end with the text.
+    /// The items of a list. Unbalanced braces end with the text.
     static func items(_ text: String) -> [String] {
         var items = [String]()
         var item = ""
@@ -23,7 +23,7 @@ enum PostfixList {
 
     static func text(_ items: [String]) -> String { items.joined(separator: ", ") }
 
-    /// The socket of a milter item: `{ unix:/x, default_action=accept }` and `unix:/x` alike give `unix:/x`.
+    /// The socket of a milter item: both `{ unix:/x, default_action=accept }` and `unix:/x` give `unix:/x`.
     static func milterSocket(_ item: String) -> String {
         guard item.hasPrefix("{"), item.hasSuffix("}") else { return item }
         return items(String(item.dropFirst().dropLast())).first ?? item

@@ -1,6 +1,6 @@
-// One setting of Postfix that the relay needs, as data.
+// One Postfix setting that the relay needs, as data.
 
-/// How a needed value meets what the operator already has.
+/// How a required value is combined with the operator's value.
 package enum SettingRule: Sendable, Hashable {
     /// The value must be exactly this.
     case exactly(String)
@@ -8,11 +8,11 @@ package enum SettingRule: Sendable, Hashable {
     case atLeast(Int, zeroIsUnlimited: Bool)
     /// A time (`30s`, `5m`) that must not be shorter, in seconds.
     case atLeastSeconds(Int)
-    /// A list that must contain these items; items that the operator has are kept in their order, ours come after them.
+    /// A list that must contain these items; the operator's items stay in their order, and ours come after them.
     case containing([String])
-    /// A list that must begin with these items, as its first match wins; the operator's items follow in their order.
+    /// A list that must begin with these items, because its first match wins; the operator's items follow in their order.
     case beginningWith([String])
-    /// Only where the operator has nothing or `weak`; any other value is as good or better.
+    /// Set only if the operator has nothing or `weak`; any other value is as good or better.
     case unless(weak: [String], then: String)
     /// C escapes side by side (`\0\200`) that must include this one.
     case characters(String)
@@ -23,7 +23,7 @@ package struct PostfixSetting: Sendable, Hashable {
     /// The parameter's name.
     package let name: String
     package let rule: SettingRule
-    /// Why, in words an operator understands.
+    /// The reason, in words that an operator understands.
     package let reason: String
 
     package init(_ name: String, _ rule: SettingRule, _ reason: String) {
@@ -32,7 +32,7 @@ package struct PostfixSetting: Sendable, Hashable {
         self.reason = reason
     }
 
-    /// The value where the operator has none of their own.
+    /// The value if the operator has none.
     package var value: String {
         switch rule {
         case .exactly(let value), .unless(_, let value), .characters(let value): value
@@ -43,19 +43,19 @@ package struct PostfixSetting: Sendable, Hashable {
     }
 }
 
-/// What the settings depend on.
+/// The inputs of the settings.
 package struct PostfixInputs: Sendable, Hashable {
     /// The relay domains, ASCII (A-labels), in the order of postern.yaml.
     package var relayDomains: [String]
-    /// Where Postern listens, as Postfix writes it: `unix:/run/postern/milter.sock`, `inet:127.0.0.1:8891`.
+    /// Where Postern listens, in Postfix's form: `unix:/run/postern/milter.sock`, `inet:127.0.0.1:8891`.
     package var socket: String
-    /// `myhostname`, unchanged in Postfix's own Received.
+    /// `myhostname`, as in Postfix's own Received.
     package var hostName: String
-    /// `mail_name`, unchanged there too.
+    /// `mail_name`, as in the same field.
     package var mailName: String
-    /// Where the header check is written, as main.cf refers to it.
+    /// The path of the header check, as main.cf refers to it.
     package var headerChecksFile: String
-    /// HOST:PORT of the smtpd for copies, as master.cf names it; nil for none.
+    /// HOST:PORT of the smtpd for copies, as in master.cf; nil for none.
     package var fanOut: String?
     /// The smtpd services that take mail for the relay domains from other servers, as `name/type`.
     package var incoming = ["smtp/inet"]

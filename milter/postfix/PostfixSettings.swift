@@ -1,11 +1,12 @@
-// Every setting that the relay needs of Postfix, with its reason. The one place: fragments, `--apply` and `doctor` read it.
+// Every Postfix setting that the relay needs, with its reason: the only source for fragments, `--apply` and `doctor`.
 
 /// The settings of main.cf and master.cf.
 package enum PostfixSettings {
-    /// Where mail for a relay domain would go were a recipient ever not rewritten: a port where no one listens, so that it waits.
+    /// Where mail for a relay domain goes if a recipient was not rewritten: a port where no one listens, so that the mail
+    /// waits.
     package static let deadEndTransport = "smtp:[127.0.0.1]:9"
 
-    /// Errors a session may collect: with 10,000 recipients of other accounts, each is to get its 452.
+    /// Errors that a session may have: with 10,000 recipients of other accounts, each must get its 452.
     package static let errorLimit = 20_000
 
     /// Settings of main.cf for a Postfix without its own virtual mailbox domains.
@@ -31,7 +32,7 @@ package enum PostfixSettings {
         ] + inputs.incoming.flatMap { errorLimits($0, inputs) } + (inputs.fanOut.map { fanOut("\($0)/inet", inputs) } ?? [])
     }
 
-    /// Parameters that hold an error limit: in main.cf they would be in force for every smtpd, submission included.
+    /// Parameters with an error limit: in main.cf they would apply to every smtpd, including submission.
     static let errorLimitNames = ["smtpd_soft_error_limit", "smtpd_hard_error_limit"]
 
     private static func errorLimits(_ service: String, _ inputs: PostfixInputs) -> [MasterSetting] {
@@ -44,7 +45,7 @@ package enum PostfixSettings {
         }
     }
 
-    /// Services of master.cf that must be there, by `name/type`, with the line that makes them.
+    /// Services that master.cf must have, by `name/type`, with the line that creates them.
     package static func services(_ inputs: PostfixInputs) -> [(name: String, line: String, reason: String)] {
         guard let fanOut = inputs.fanOut else { return [] }
         return [
@@ -55,7 +56,7 @@ package enum PostfixSettings {
         ]
     }
 
-    /// The smtpd for copies: no one but Postern reaches it, and the outer smtpd has judged the client already.
+    /// The smtpd for copies: only Postern reaches it, and the outer smtpd has already checked the client.
     private static func fanOut(_ service: String, _ inputs: PostfixInputs) -> [MasterSetting] {
         errorLimits(service, inputs)
             + [
@@ -148,7 +149,7 @@ package enum PostfixSettings {
             "smtpd_forbid_unauth_pipelining", .exactly("yes"), "likewise, by commands sent too early"),
     ]
 
-    /// The header check that reduces Postfix's own Received to what reveals nothing about the user.
+    /// The header check that reduces Postfix's own Received so that it reveals nothing about the user.
     package static func headerChecks(hostName: String, mailName: String) -> String {
         let host = escaped(hostName)
         return """
@@ -160,7 +161,7 @@ package enum PostfixSettings {
             """
     }
 
-    /// A POSIX extended regular expression that matches `text` alone.
+    /// A POSIX extended regular expression that matches only `text`.
     private static func escaped(_ text: String) -> String {
         text.reduce(into: "") { result, character in
             if "\\.[]{}()*+?^$|/".contains(character) { result.append("\\") }

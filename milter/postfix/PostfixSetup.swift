@@ -1,10 +1,10 @@
-// What the command `postern setup postfix` calls: fragments, the plan for a running Postfix, and its application.
+// The implementation of `postern setup postfix`: fragments, the plan for a running Postfix, and its application.
 
 import Foundation
 
 /// Attaching Postern to a Postfix.
 package enum PostfixSetup {
-    /// main.cf as it should read, each setting under its reason.
+    /// main.cf as required, each setting after its reason.
     package static func mainFragment(_ inputs: PostfixInputs) -> String {
         let settings = PostfixSettings.main(inputs).map {
             "# \($0.reason)\n\($0.name) = \($0.value)".trimmingCharacters(in: .whitespaces)
@@ -13,7 +13,7 @@ package enum PostfixSetup {
             + settings.joined(separator: "\n\n") + "\n"
     }
 
-    /// master.cf as it should read: services with the settings they need.
+    /// master.cf as required: services with the settings they need.
     package static func masterFragment(_ inputs: PostfixInputs) -> String {
         let services = PostfixSettings.services(inputs)
         let lines = Dictionary(services.map { ($0.name, $0.line) }, uniquingKeysWith: { first, _ in first })
@@ -34,19 +34,19 @@ package enum PostfixSetup {
             + "\n"
     }
 
-    /// Everything to put into place by hand: both fragments and the header check.
+    /// Everything to install by hand: both fragments and the header check.
     package static func fragments(_ inputs: PostfixInputs) -> String {
         mainFragment(inputs) + "\n" + masterFragment(inputs) + "\n# \(inputs.headerChecksFile)\n"
             + PostfixSettings.headerChecks(hostName: inputs.hostName, mailName: inputs.mailName)
     }
 
-    /// `myhostname` and `mail_name` of the Postfix configured in `directory`: as its own Received fields name it.
+    /// `myhostname` and `mail_name` of the Postfix configured in `directory`, as in its own Received fields.
     package static func names(directory: String) throws -> (host: String, mail: String) {
         let configuration = try PostfixConfiguration.read(directory: directory)
         return (configuration.expanded["myhostname"] ?? "localhost", configuration.expanded["mail_name"] ?? "Postfix")
     }
 
-    /// Reads the configuration in `directory` and compares. Host name and mail name are taken from there.
+    /// Reads the configuration in `directory` and compares. Host name and mail name come from there.
     package static func plan(
         relayDomains: [String], socket: String, fanOut: String? = nil, directory: String
     ) throws -> SetupPlan {
@@ -60,29 +60,29 @@ package enum PostfixSetup {
         inputs.incoming = configuration.incomingServices(besides: fanOut, socket: socket)
         inputs.recipientLimit = Int(configuration.expanded["smtpd_recipient_limit"] ?? "") ?? inputs.recipientLimit
         let present = FileManager.default.contents(atPath: inputs.headerChecksFile).map { String(decoding: $0, as: UTF8.self) }
-        // `unix:/x` is /x below the queue directory for a chrooted service.
+        // For a chrooted service, `unix:/x` is /x below the queue directory.
         let inChroot = (configuration.expanded["queue_directory"] ?? "") + socket.drop { $0 != "/" }
         return SetupPlan.make(
             inputs, for: configuration, headerChecks: present,
             socketInChroot: FileManager.default.fileExists(atPath: inChroot))
     }
 
-    /// Whether the Postfix configured in `directory` runs; nil where it cannot be asked, as by anyone but root.
+    /// Whether the Postfix configured in `directory` runs; nil if that cannot be determined, as without root.
     package static func isRunning(directory: String) -> Bool? {
         guard geteuid() == 0 else { return nil }
         do {
             _ = try PostfixTool.run("postfix", ["-c", directory, "status"])
             return true
         } catch {
-            // "not running" goes to the log, and here only where there is a terminal; whatever else is wrong is said here.
+            // "not running" goes to the log, and is printed here only on a terminal; any other problem is printed here.
             let said = "\(error)".split(separator: ":", maxSplits: 1).dropFirst().joined().trimmingCharacters(in: .whitespaces)
             return said.isEmpty || said.contains("not running") ? false : nil
         }
     }
 
-    /// Carries a plan out with postconf. Throws, and changes nothing, where there are conflicts. Running it twice changes
-    /// nothing more. Postfix must then be reloaded; running smtpd processes keep their settings for a while.
-    /// - Parameter write: makes a file that everyone may read, or writes it again.
+    /// Applies a plan with postconf. Throws, and changes nothing, if there are conflicts. A second run changes nothing more.
+    /// Postfix must then be reloaded; running smtpd processes keep their settings for a while.
+    /// - Parameter write: creates or replaces a file that everyone may read.
     package static func apply(_ plan: SetupPlan, write: (_ content: String, _ path: String) throws -> Void) throws {
         guard plan.conflicts.isEmpty else {
             throw PostfixToolError(description: plan.conflicts.joined(separator: "; "))

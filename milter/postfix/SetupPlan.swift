@@ -1,8 +1,8 @@
-// The difference between what the relay needs and what a Postfix has: a value, computed before anything is touched.
+// The difference between the relay's needs and a Postfix's settings: a value, computed before anything is changed.
 
 /// One parameter that changes.
 package struct SettingChange: Sendable, Hashable {
-    /// `name`, or `service/type/name` for one of master.cf.
+    /// `name`, or `service/type/name` for a parameter of master.cf.
     package let name: String
     package let old: String
     package let new: String
@@ -19,24 +19,24 @@ package struct SetupPlan: Sendable, Hashable {
     package internal(set) var masterChanges: [SettingChange] = []
     /// Services that master.cf lacks, each with its line.
     package internal(set) var newServices: [SettingChange] = []
-    /// The header check: its path, and its whole content; nil where the file is right already.
+    /// The header check: its path and its whole content; nil if the file is already correct.
     package internal(set) var headerChecks: (path: String, content: String)? {
         get { headerChecksPath.flatMap { path in headerChecksContent.map { (path, $0) } } }
         set { (headerChecksPath, headerChecksContent) = (newValue?.path, newValue?.content) }
     }
     private var headerChecksPath: String?
     private var headerChecksContent: String?
-    /// What was kept of the operator's own values, and what else to know.
+    /// The operator's values that were kept, and other notes.
     package internal(set) var notes: [String] = []
-    /// What only the operator can decide; while there are any, nothing is applied.
+    /// What only the operator can decide; nothing is applied while there is any.
     package internal(set) var conflicts: [String] = []
 
     init(directory: String) { self.directory = directory }
 
-    /// Whether no action is needed.
+    /// Whether there is nothing to change.
     package var isEmpty: Bool { mainChanges.isEmpty && masterChanges.isEmpty && newServices.isEmpty && headerChecksPath == nil }
 
-    /// The plan as an operator reads it, ending in a line feed.
+    /// The plan as text for the operator, ending in a line feed.
     package var text: String {
         var lines = [String]()
         if isEmpty && conflicts.isEmpty { lines.append("Postfix in \(directory) is set up for Postern: nothing to change.") }
@@ -65,8 +65,9 @@ package struct SetupPlan: Sendable, Hashable {
 
     /// Compares a configuration with what the relay needs. Pure.
     /// - Parameters:
-    ///   - headerChecks: what is in `inputs.headerChecksFile` now; nil where it does not exist.
-    ///   - socketInChroot: whether the socket's path exists below Postfix's queue directory, where chrooted services look for it.
+    ///   - headerChecks: the present content of `inputs.headerChecksFile`; nil if it does not exist.
+    ///   - socketInChroot: whether the socket's path exists below Postfix's queue directory, where chrooted services look for
+    ///     it.
     package static func make(
         _ inputs: PostfixInputs, for configuration: PostfixConfiguration, headerChecks: String?, socketInChroot: Bool = false
     ) -> SetupPlan {

@@ -1,15 +1,15 @@
-// A program of this machine, run to its end: Postfix's tools, and those that a probe asks.
+// A program of this machine, run to its end: Postfix's tools, and those that a probe uses.
 
 import Concurrency
 import Foundation
 
 package struct ToolRun: Sendable {
-    /// 0 where it ended well; 128 + signal where it was killed.
+    /// 0 if it succeeded; 128 + signal if it was killed.
     package let status: Int32
     package let output: String
     package let errors: String
 
-    /// Runs a program without input. Throws where it cannot be started. Blocks.
+    /// Runs a program without input. Throws if it cannot be started. Blocks.
     package init(_ path: String, _ arguments: [String]) throws {
         let nothing = open("/dev/null", O_RDONLY | O_CLOEXEC)
         defer { close(nothing) }
@@ -23,7 +23,7 @@ package struct ToolRun: Sendable {
         defer { close(errors.read) }
         let process: SystemProcess
         do {
-            // Ours go at once: reading ends when the last process that has the pipes has.
+            // Our ends are closed at once: reading ends when the last process with the pipes has closed them.
             defer { for end in [output.write, errors.write] { close(end) } }
             process = try SystemProcess(
                 path, arguments, environment: ProcessInfo.processInfo.environment,
@@ -34,12 +34,12 @@ package struct ToolRun: Sendable {
         status = process.wait()
     }
 
-    /// Everything that comes, whichever comes first: a program that fills one pipe waits for no other.
+    /// Reads both pipes in any order, so that a program that fills one of them does not block.
     private static func read(_ descriptors: [Int32]) -> [String] {
         var octets = descriptors.map { _ in [UInt8]() }
         var wanted = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
         var part = [UInt8](repeating: 0, count: 65_536)
-        // A negative descriptor is passed over by poll(2).
+        // poll(2) ignores a negative descriptor.
         while wanted.contains(where: { $0.fd >= 0 }) {
             guard poll(&wanted, nfds_t(wanted.count), -1) >= 0 || errno == EINTR else { break }
             for index in wanted.indices where wanted[index].fd >= 0 && wanted[index].revents != 0 {
@@ -54,7 +54,7 @@ package struct ToolRun: Sendable {
         return octets.map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// The first executable file of this name in these folders; nil where there is none.
+    /// The first executable file of this name in these folders; nil if there is none.
     package static func find(_ tool: String, in folders: [String]) -> String? {
         folders.map { "\($0)/\(tool)" }.first(where: FileManager.default.isExecutableFile(atPath:))
     }

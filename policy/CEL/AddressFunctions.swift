@@ -1,7 +1,7 @@
-// Functions of addresses and their ranges on values.
+// Functions on addresses and ranges of addresses.
 
 extension Interpreter {
-    /// Calls a function of addresses; nil where it does not take values of these types.
+    /// Calls a function on addresses; nil where it does not accept values of these types.
     mutating func callAddress(_ function: CELFunction, _ arguments: [CELValue]) throws(EvaluationError) -> CELValue? {
         for case .string(let text) in arguments { try charge(ExpressionLimits.steps(octets: text.utf8.count)) }
         switch (function, arguments.first, arguments.dropFirst().first) {

@@ -1,20 +1,20 @@
-// Ranges of addresses in a list, found by halving.
+// Ranges of addresses in a list, found by binary search.
 
 /// The ranges and addresses among texts. Immutable.
 struct AddressRanges: Sendable {
     private let ipv4: RangeTable<UInt32>
     private let ipv6: RangeTable<UInt128>
 
-    /// What a table is made of, each range as it was added: what overlaps can be taken away apart.
+    /// The data of a table, each range as it was added, so that overlapping ranges can be removed separately.
     struct Source: Sendable {
         fileprivate var ipv4: [ClosedRange<UInt32>] = []
         fileprivate var ipv6: [ClosedRange<UInt128>] = []
 
-        /// How many, each range once.
+        /// Number of ranges, each counted once.
         var count: Int { ipv4.count + ipv6.count }
 
-        /// Removes ranges, then adds ranges; texts that are neither addresses nor ranges are left out. In ascending order
-        /// afterwards.
+        /// Removes ranges, then adds ranges; ignores texts that are neither addresses nor ranges. The result is in ascending
+        /// order.
         mutating func change(adding: some Sequence<String>, removing: some Sequence<String>) {
             let (removed, added) = (Source(reading: removing), Source(reading: adding))
             Self.change(&ipv4, removed.ipv4, added.ipv4)
@@ -53,7 +53,7 @@ struct AddressRanges: Sendable {
         }
     }
 
-    /// Nil where no text is an address or a range of them; other texts are left out.
+    /// Nil where no text is an address or a range; other texts are ignored.
     init?(_ texts: some Sequence<String>) {
         let source = Source(reading: texts)
         guard source.count > 0 else { return nil }
@@ -64,7 +64,7 @@ struct AddressRanges: Sendable {
         (ipv4, ipv6) = (RangeTable(source.ipv4), RangeTable(source.ipv6))
     }
 
-    /// Whether an address or a range is wholly within; nil for another text.
+    /// Whether an address or a range is completely inside; nil for other texts.
     func contain(_ text: String) -> Bool? {
         guard let (bounds, isIPv4) = Self.bounds(text) else { return nil }
         guard isIPv4 else { return ipv6.contains(bounds) }
@@ -74,7 +74,7 @@ struct AddressRanges: Sendable {
     private static func bounds(_ text: String) -> (ClosedRange<UInt128>, isIPv4: Bool)? {
         var text = text
         return text.withUTF8 { octets in
-            // Most texts of other kinds begin with what no address does, or are longer.
+            // Most other texts begin with a character that no address begins with, or are longer.
             guard octets.count <= 49, let first = octets.first, first == 0x3A || first.isHexDigit else { return nil }
             if let address = CELAddress.read(octets) { return (address.bits...address.bits, address.isIPv4) }
             return CELNetwork.read(octets).map { ($0.bounds, $0.address.isIPv4) }
@@ -90,12 +90,12 @@ extension UInt8 {
 private struct RangeTable<Bound: FixedWidthInteger & UnsignedInteger & Sendable>: Sendable {
     private let starts: [Bound]
     private let ends: [Bound]
-    /// Where the starts begin whose distance from the first one has these highest bits, so that few are left to halve.
+    /// For the highest bits of a start's distance from the first one, where such starts begin, so that few are left to search.
     private let buckets: [Int32]
-    /// Bits of a distance below those that say its bucket.
+    /// Number of lower bits of a distance, which do not select the bucket.
     private let shift: Int
 
-    /// Bits of a bucket at most: the table stays within a processor's cache.
+    /// Maximum number of bits that select a bucket: the table fits into a processor's cache.
     private static var longestBucket: Int { 16 }
 
     init(_ ranges: [ClosedRange<Bound>]) {
@@ -128,7 +128,7 @@ private struct RangeTable<Bound: FixedWidthInteger & UnsignedInteger & Sendable>
             let bucket = Int(truncatingIfNeeded: bucket)
             (low, high) = (Int(buckets[bucket]), Int(buckets[bucket + 1]))
         }
-        // The last start that is not above; it may be of an earlier bucket.
+        // The last start that is not above; it may be in an earlier bucket.
         while low < high {
             let middle = (low + high) / 2
             if starts[middle] <= range.lowerBound { low = middle + 1 } else { high = middle }

@@ -1,8 +1,8 @@
-// IP addresses and their ranges, as Kubernetes' CEL library has them (kubernetes.net.ip, kubernetes.net.cidr).
+// IP addresses and ranges as in Kubernetes' CEL library (kubernetes.net.ip, kubernetes.net.cidr).
 
 /// An IPv4 or IPv6 address without a zone.
 package struct CELAddress: Sendable, Hashable {
-    /// In the order of the network; an IPv4 address in the lowest 32 bits.
+    /// In network byte order; an IPv4 address is in the lowest 32 bits.
     package let bits: UInt128
     /// Whether it is an IPv4 address.
     package let isIPv4: Bool
@@ -12,8 +12,8 @@ package struct CELAddress: Sendable, Hashable {
         self.isIPv4 = isIPv4
     }
 
-    /// Reads a dotted quad without leading zeros, or a text form of RFC 4291 section 2.2; nil for anything else, IPv4-mapped IPv6
-    /// addresses and zones included.
+    /// Parses a dotted quad without leading zeros, or a text form of RFC 4291 section 2.2; nil for all other texts, including
+    /// IPv4-mapped IPv6 addresses and zones.
     package init?(_ text: String) {
         var text = text
         guard let found = text.withUTF8(Self.read) else { return nil }
@@ -79,7 +79,7 @@ package struct CELAddress: Sendable, Hashable {
             }
         }
         guard let gap else { return groups == 8 ? bits : nil }
-        // The gap stands for one group of zeros at least.
+        // The gap stands for at least one group of zeros.
         guard groups < 8 else { return nil }
         let tail = 16 * (groups - gap)
         return ((bits >> tail) << (16 * (8 - gap))) | (bits & ~(UInt128.max << tail))
@@ -107,17 +107,17 @@ package struct CELAddress: Sendable, Hashable {
     var isLoopback: Bool { isIPv4 ? isWithin(0x7F00_0000, 8) : bits == 1 }
     /// 169.254.0.0/16 or fe80::/10.
     var isLinkLocalUnicast: Bool { isIPv4 ? isWithin(0xA9FE_0000, 16) : isWithin(0xFE80 << 112, 10) }
-    /// 224.0.0.0/24, or ff02::/16 whatever the flags of RFC 4291 section 2.7.
+    /// 224.0.0.0/24, or ff02::/16 with any flags (RFC 4291 section 2.7).
     var isLinkLocalMulticast: Bool { isIPv4 ? isWithin(0xE000_0000, 24) : (bits >> 112) & 0xFF0F == 0xFF02 }
     private var isMulticast: Bool { isIPv4 ? isWithin(0xE000_0000, 4) : isWithin(0xFF00 << 112, 8) }
-    /// None of the others, nor the broadcast address; private networks are.
+    /// None of the above and not the broadcast address; private networks count as global.
     var isGlobalUnicast: Bool {
         !isUnspecified && !isLoopback && !isMulticast && !isLinkLocalUnicast && !(isIPv4 && bits == 0xFFFF_FFFF)
     }
 }
 
 extension CELAddress: CustomStringConvertible {
-    /// A dotted quad, or the text form of RFC 5952: the canonical one.
+    /// A dotted quad, or the canonical text form of RFC 5952.
     package var description: String {
         if isIPv4 { return [24, 16, 8, 0].map { String((bits >> UInt128($0)) & 0xFF) }.joined(separator: ".") }
         let groups = (0..<8).map { (bits >> UInt128(112 - 16 * $0)) & 0xFFFF }
@@ -134,9 +134,9 @@ extension CELAddress: CustomStringConvertible {
     }
 }
 
-/// An address with the length of a prefix, `192.0.2.0/24`. Two are equal where address and length are.
+/// An address with a prefix length, `192.0.2.0/24`. Two are equal where address and length are equal.
 package struct CELNetwork: Sendable, Hashable {
-    /// As written: bits behind the prefix may be set.
+    /// As written: bits after the prefix may be set.
     package let address: CELAddress
     /// 0 to 32, or to 128.
     package let prefixLength: Int
@@ -146,7 +146,7 @@ package struct CELNetwork: Sendable, Hashable {
         self.prefixLength = prefixLength
     }
 
-    /// Reads an address, a slash and a number without leading zeros.
+    /// Parses an address, a slash and a number without leading zeros.
     package init?(_ text: String) {
         var text = text
         guard let found = text.withUTF8(Self.read) else { return nil }
@@ -167,7 +167,7 @@ package struct CELNetwork: Sendable, Hashable {
         return length <= address.width ? CELNetwork(address: address, prefixLength: length) : nil
     }
 
-    /// The bits behind the prefix.
+    /// The bits after the prefix.
     private var hostBits: UInt128 {
         let width = address.width - prefixLength
         return width == 128 ? .max : (1 << UInt128(width)) - 1
@@ -176,7 +176,7 @@ package struct CELNetwork: Sendable, Hashable {
     /// Its first and its last address.
     package var bounds: ClosedRange<UInt128> { (address.bits & ~hostBits)...(address.bits | hostBits) }
 
-    /// With no bit set behind the prefix.
+    /// The same network without bits set after the prefix.
     var masked: CELNetwork {
         CELNetwork(address: CELAddress(bits: bounds.lowerBound, isIPv4: address.isIPv4), prefixLength: prefixLength)
     }

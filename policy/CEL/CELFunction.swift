@@ -1,6 +1,6 @@
-// The standard functions: their names, how they are called, and which types they take and give.
+// The standard functions: their names, how they are called, and the types of their arguments and results.
 
-/// A standard function. `matches` is left out on purpose: no regular expressions near user input.
+/// A standard function. `matches` is omitted on purpose: no regular expressions on user input.
 package enum CELFunction: String, Sendable, CaseIterable {
     case size, contains, startsWith, endsWith
     case type, dyn
@@ -8,12 +8,12 @@ package enum CELFunction: String, Sendable, CaseIterable {
     case getFullYear, getMonth, getDate, getDayOfMonth, getDayOfWeek, getDayOfYear
     case getHours, getMinutes, getSeconds, getMilliseconds
     case ip, cidr, isIP, isCIDR
-    /// A function, though it looks like a method.
+    /// A function, although it looks like a method.
     case isCanonical = "ip.isCanonical"
     case family, isUnspecified, isLoopback, isLinkLocalMulticast, isLinkLocalUnicast, isGlobalUnicast
     case containsIP, containsCIDR, masked, prefixLength
 
-    /// The type of the result for arguments of these types (a method's target first), or nil where no overload takes them.
+    /// The type of the result for arguments of these types (a method's target first), or nil where no overload accepts them.
     func result(isMethod: Bool, _ arguments: [CELType]) -> CELType? {
         guard let first = arguments.first else { return nil }
         func takes(_ types: CELType...) -> Bool {

@@ -1,5 +1,5 @@
-// Timestamps and durations: ranges, arithmetic, RFC 3339 text, calendar parts. No clock and no time-zone database:
-// names of zones are resolved by a function that is handed in.
+// Timestamps and durations: ranges, arithmetic, RFC 3339 text, calendar parts. No clock and no time-zone database: the caller
+// passes a function that resolves names of zones.
 
 import Support
 
@@ -21,7 +21,7 @@ package struct CELDuration: Sendable, Equatable {
         self.nanoseconds = Int32(nanoseconds)
     }
 
-    /// Reads Go's form, which CEL's `duration()` takes: `1h30m`, `-1.5s`, `20ms`, `3us`, `7ns`, `0`.
+    /// Parses Go's form, which CEL's `duration()` accepts: `1h30m`, `-1.5s`, `20ms`, `3us`, `7ns`, `0`.
     package init?(text: String) {
         var bytes = Array(text.utf8)[...]
         var negative = false
@@ -99,7 +99,7 @@ package struct CELTimestamp: Sendable, Equatable {
         self.nanoseconds = nanoseconds
     }
 
-    /// Reads RFC 3339 `date-time` (section 5.6), with at most nine decimals; a leap second is refused.
+    /// Parses RFC 3339 `date-time` (section 5.6), with at most nine decimals; a leap second is refused.
     package init?(text: String) {
         let bytes = Array(text.utf8)
         func number(_ start: Int, _ count: Int) -> Int64? {
@@ -168,7 +168,7 @@ struct CalendarParts {
     let minute: Int64
     let second: Int64
 
-    /// - Parameter seconds: since 1970-01-01T00:00:00 in the zone that is shown.
+    /// - Parameter seconds: since 1970-01-01T00:00:00 in the displayed zone.
     init(seconds: Int64) {
         let (days, rest) = floorDivide(seconds, 86_400)
         let date = CivilDate(daysSince1970: days)
@@ -181,12 +181,12 @@ struct CalendarParts {
     }
 }
 
-/// What a time-zone name means. The module reads no time-zone database; who calls it hands one in.
+/// Resolves time-zone names. This module has no time-zone database; the caller provides one.
 package struct TimeZoneOffsets: Sendable {
     /// Seconds east of UTC at a moment (seconds since 1970), or nil for an unknown name.
     package let offset: @Sendable (_ zone: String, _ seconds: Int64) -> Int64?
 
-    /// A source of IANA names such as `Europe/Berlin`. `UTC` and fixed offsets never reach it.
+    /// A source of IANA names such as `Europe/Berlin`. It is not called for `UTC` and fixed offsets.
     package init(_ offset: @escaping @Sendable (_ zone: String, _ seconds: Int64) -> Int64?) {
         self.offset = offset
     }

@@ -7,7 +7,7 @@ package indirect enum CELType: Sendable, Equatable {
     case ip, cidr
     /// The type of types.
     case type
-    /// Known only at evaluation; goes with everything.
+    /// Known only at evaluation; compatible with every type.
     case dyn
     case list(CELType)
     case map(CELType, CELType)
@@ -33,8 +33,8 @@ package indirect enum CELType: Sendable, Equatable {
         }
     }
 
-    /// Reads a type's name: `int`, `list(string)`, `map(string, dyn)`, also in CEL's long forms.
-    /// Nil where unknown, or over 8 deep.
+    /// Parses a type's name: `int`, `list(string)`, `map(string, dyn)`, also in CEL's long forms.
+    /// Nil for an unknown name, or more than 8 levels deep.
     package init?(text: String) {
         self.init(text[...], depth: 0)
     }
@@ -76,7 +76,7 @@ package indirect enum CELType: Sendable, Equatable {
         }
     }
 
-    /// Whether a value of one type may be where the other is wanted.
+    /// Whether a value of one type may be used where the other type is expected.
     func goesWith(_ other: CELType) -> Bool {
         switch (self, other) {
         case (.dyn, _), (_, .dyn): true

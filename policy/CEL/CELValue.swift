@@ -1,9 +1,9 @@
-// The values of the expression language (CEL language definition, "Values"), and the exact comparison of strings
-// that it needs: by code point, where Swift's own `==` follows canonical equivalence.
+// The values of the expression language (CEL language definition, "Values"), and the exact comparison of strings that it needs:
+// by code point, whereas Swift's `==` uses canonical equivalence.
 
 import Support
 
-/// A value of the expression language. `missing` is Postern's own: a signal that is not there (docs/POLICY.md, "Missing").
+/// A value of the expression language. `missing` is specific to Postern: an absent signal (docs/POLICY.md, "Missing").
 package enum CELValue: Sendable {
     case null
     case bool(Bool)
@@ -42,7 +42,7 @@ package enum CELValue: Sendable {
         }
     }
 
-    /// Whether the value is the missing one.
+    /// Whether the value is `missing`.
     package var isMissing: Bool {
         if case .missing = self { true } else { false }
     }
@@ -50,7 +50,7 @@ package enum CELValue: Sendable {
 
 /// A string that is equal to another only if both have the same code points in the same order.
 package struct ExactString: Hashable, Sendable {
-    /// The text itself.
+    /// The wrapped text.
     package let text: String
 
     /// Wraps `text`.
@@ -65,7 +65,7 @@ package struct ExactString: Hashable, Sendable {
         sameCodePoints(left.text, right.text)
     }
 
-    /// Agrees with `==`.
+    /// Consistent with `==`.
     @inlinable
     package func hash(into hasher: inout Hasher) {
         var copy = text
@@ -93,7 +93,7 @@ package enum CELKey: Hashable, Sendable {
     case uint(UInt64)
     case string(ExactString)
 
-    /// The key that `value` stands for in a literal; nil where the type cannot be a key (double, null, list…).
+    /// The key of `value` in a literal; nil where the type cannot be a key (double, null, list…).
     init?(literal value: CELValue) {
         switch value {
         case .bool(let bool): self = .bool(bool)
@@ -104,7 +104,7 @@ package enum CELKey: Hashable, Sendable {
         }
     }
 
-    /// The key that `value` looks for: as in a literal, and a double that is a whole number finds that number.
+    /// The key to look `value` up: as in a literal, but a double that is a whole number finds that number.
     init?(lookup value: CELValue) {
         if case .double(let double) = value {
             if let int = Int64(exactly: double) {
@@ -122,14 +122,14 @@ package enum CELKey: Hashable, Sendable {
 
 /// A map in the order in which it was written; keys are distinct.
 package struct CELMap: Sendable {
-    /// Key as written and value.
+    /// Values with their keys as written.
     package private(set) var entries: [(key: CELValue, value: CELValue)] = []
     private var positions: [CELKey: Int] = [:]
 
     /// The empty map.
     package init() {}
 
-    /// Adds an entry. Returns false, and changes nothing, where the key's type cannot be one or the key is there already.
+    /// Adds an entry. Returns false, without a change, where the key's type is not allowed or the key already exists.
     package mutating func add(_ key: CELValue, _ value: CELValue) -> Bool {
         guard let known = CELKey(literal: key), positions[known] == nil else { return false }
         positions[known] = entries.count
@@ -149,7 +149,7 @@ package struct CELMap: Sendable {
 }
 
 extension CELValue {
-    /// As a person writes it in an expression; long lists and strings are cut.
+    /// As written in an expression; long lists and strings are cut.
     package var text: String {
         switch self {
         case .null: return "null"
@@ -181,7 +181,7 @@ extension CELValue {
         }
     }
 
-    /// Within a collection: deeper collections are not spelled out, since shared structure could be huge.
+    /// For values inside a collection: deeper collections are abbreviated, because shared structure could be huge.
     private var shortText: String {
         switch self {
         case .list(let list) where !list.isEmpty: "[…]"

@@ -1,5 +1,5 @@
-// Syntax tree → resolved expression: names get their meaning, types are checked (CEL language definition, "Name Resolution",
-// "Type Checking"). Unchecked expressions (conformance cases) keep their faults as errors of evaluation.
+// Syntax tree → resolved expression: names are resolved, types are checked (CEL language definition, "Name Resolution", "Type
+// Checking"). In unchecked expressions (conformance cases), faults become errors of evaluation.
 
 /// Parses, resolves and checks expressions.
 package struct Checker {
@@ -7,9 +7,9 @@ package struct Checker {
     private let isChecked: Bool
     private var locals: [(name: String, type: CELType)] = []
 
-    /// Parses an expression and gives its names their meaning.
+    /// Parses an expression and resolves its names.
     ///
-    /// - Parameter isChecked: whether unknown names and wrong types are faults (true), or errors when evaluated (false).
+    /// - Parameter isChecked: whether unknown names and wrong types are faults (true), or errors at evaluation (false).
     package static func resolve(
         _ text: String, in scope: ExpressionScope, isChecked: Bool = true
     ) throws(ExpressionFault) -> ResolvedExpression {

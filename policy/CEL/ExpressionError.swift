@@ -1,8 +1,8 @@
-// What can be wrong with an expression: before evaluation (a spot in its text) and during it.
+// Errors of expressions: before evaluation (a place in the text) and during it.
 
-/// A fault of an expression's text, found before it is evaluated.
+/// A fault in the text of an expression, found before it is evaluated.
 package struct ExpressionFault: Error, Sendable, Equatable {
-    /// What is wrong, in one line.
+    /// The error, in one line.
     package let message: String
     /// Where, as UTF-8 offsets into the expression.
     package let span: Range<Int>
@@ -14,31 +14,31 @@ package struct ExpressionFault: Error, Sendable, Equatable {
     }
 }
 
-/// Why an evaluation has no value. A missing signal is not among these: it is a value.
+/// Why an evaluation has no value. A missing signal is not an error: it is a value.
 package struct EvaluationError: Error, Sendable, Equatable {
-    /// What happened; extensible.
+    /// The kind of error; extensible.
     package struct Code: Sendable, Equatable {
         /// In snake case, as logged.
         package let name: String
-        /// An operator or function does not take values of these types.
+        /// An operator or function does not accept values of these types.
         package static let noSuchOverload = Code(name: "no_such_overload")
         /// A map has no such key.
         package static let noSuchKey = Code(name: "no_such_key")
-        /// A name or function that is not known, in an expression that is not checked.
+        /// An unknown name or function, in an expression that is not checked.
         package static let unknownName = Code(name: "unknown_name")
         /// A result beyond the range of its type.
         package static let overflow = Code(name: "overflow")
-        /// Division or remainder by zero, of integers.
+        /// Integer division or remainder by zero.
         package static let divisionByZero = Code(name: "division_by_zero")
-        /// A value that a function or literal cannot take.
+        /// A value that a function or literal does not accept.
         package static let invalidArgument = Code(name: "invalid_argument")
         /// The evaluation took too many steps.
         package static let budget = Code(name: "budget")
     }
 
-    /// What happened.
+    /// The kind of error.
     package let code: Code
-    /// One line for an author; holds no value of a signal.
+    /// One line for an author; contains no value of a signal.
     package let message: String
 
     init(_ code: Code, _ message: String) {
@@ -52,19 +52,19 @@ package struct EvaluationError: Error, Sendable, Equatable {
     }
 }
 
-/// Limits on expressions, refused at load with the limit's name. They are far above what a person writes.
+/// Limits on expressions, far above what a person writes. Checked at load; the refusal names the limit.
 package enum ExpressionLimits {
-    /// Bytes of an expression's text: keeps parsing bounded. Beyond it: refused.
+    /// Bytes of an expression's text: limits the cost of parsing. Longer texts are refused.
     package static let maximumLength = 16_384
-    /// Depth of the syntax tree, and of nesting while parsing: keeps every recursion within a small stack. Beyond it: refused.
+    /// Depth of the syntax tree and of nesting while parsing: keeps recursion within a small stack. Deeper is refused.
     package static let maximumNesting = 100
-    /// Nodes of the syntax tree. Beyond it: refused.
+    /// Nodes of the syntax tree. More are refused.
     package static let maximumNodes = 4_000
-    /// Steps of one decision, all of its conditions together, and of an expression that is evaluated on its own: a node each, and
-    /// one for each 16 octets or element handled. A step takes some tenth of a microsecond, so that the dearest decision takes
-    /// some ten milliseconds. Beyond it: what is still to be evaluated is an error, "budget".
+    /// Steps of one decision with all its conditions, or of an expression that is evaluated alone: one for each node, and one
+    /// for each 16 octets or each element processed. A step takes some tenth of a microsecond, so that the most expensive
+    /// decision takes some ten milliseconds. Beyond the limit, the remaining evaluations give the error "budget".
     package static let maximumSteps = 100_000
-    /// Steps for a named time zone: its database is asked.
+    /// Steps for a named time zone, because its database is read.
     static let zoneSteps = 100
 
     /// Steps for octets that are read, copied or hashed.

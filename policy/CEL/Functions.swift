@@ -61,7 +61,7 @@ extension Interpreter {
         case .endsWith: return text.suffix(part.count).elementsEqual(part)
         default:
             if part.isEmpty { return true }
-            // The plain search can take a product of steps; it is paid for beforehand.
+            // The plain search can take as many steps as the product of the lengths; they are charged in advance.
             try charge((text.count - part.count + 1) * part.count / 64)
             return (0...(text.count - part.count)).contains { text[$0..<$0 + part.count].elementsEqual(part) }
         }
@@ -75,7 +75,7 @@ extension Interpreter {
         case .getHours: Int64(total / 3_600_000_000_000)
         case .getMinutes: Int64(total / 60_000_000_000)
         case .getSeconds: Int64(total / 1_000_000_000)
-        // The component, not the whole duration in milliseconds, as the definition has it.
+        // The component, not the whole duration in milliseconds, as defined by CEL.
         case .getMilliseconds: Int64(total / 1_000_000 % 1_000)
         default: nil
         }
@@ -115,7 +115,7 @@ extension Interpreter {
             guard let int = Int64(exactly: uint) else { throw range }
             return .int(int)
         case (.int, .double(let double)):
-            // Both ends are refused: there a double cannot tell the last int from the one beyond.
+            // Both ends are refused: there a double cannot distinguish the last int from the one beyond.
             guard double > -0x1p63, double < 0x1p63 else { throw range }
             return .int(Int64(double))
         case (.int, .string(let text)):
@@ -134,7 +134,7 @@ extension Interpreter {
         case (.double, .int(let int)): return .double(Double(int))
         case (.double, .uint(let uint)): return .double(Double(uint))
         case (.double, .string(let text)):
-            // Swift hands the text to C, which ends it at a NUL.
+            // Swift passes the text to C, where a NUL ends it.
             guard !text.utf8.contains(0), let double = Double(text) else { throw malformed }
             return .double(double)
         case (.string, .bool(let bool)): return .string(bool ? "true" : "false")
@@ -167,7 +167,7 @@ extension Interpreter {
     }
 }
 
-/// A double in the fewest digits that read back the same, with an exponent below 1e-4 and from 1e21 on.
+/// A double in the fewest digits that give the same value when read, with an exponent below 1e-4 and from 1e21 on.
 func doubleText(_ double: Double) -> String {
     if double.isNaN { return "NaN" }
     if double.isInfinite { return double < 0 ? "-Inf" : "+Inf" }
@@ -176,7 +176,7 @@ func doubleText(_ double: Double) -> String {
     guard let split = text.firstIndex(of: "e"), double.magnitude >= 1, double.magnitude < 1e21,
         let exponent = Int(text[text.index(after: split)...])
     else { return text }
-    // Between 2^53 and 1e21 Swift writes an exponent; whole numbers are written out instead.
+    // Between 2^53 and 1e21 Swift writes an exponent; here whole numbers are written in full instead.
     let sign = text.hasPrefix("-") ? "-" : ""
     let digits = text[..<split].filter(\.isNumber)
     return sign + digits + String(repeating: "0", count: max(0, exponent + 1 - digits.count))

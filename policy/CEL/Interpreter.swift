@@ -1,11 +1,11 @@
-// Evaluates a resolved expression by walking it: the reference for every construct, and the path for what the flat
-// programs of a policy do not cover. Missing values pass through; `&&`, `||` and macros absorb errors.
+// Evaluates a resolved expression node by node: the reference for every construct, and the path for parts of a policy without a
+// flat program. Missing values are passed on; `&&`, `||` and macros absorb errors.
 
 /// Where an interpreter reads its variables.
 package protocol ExpressionVariables {
-    /// The value in a slot: `.missing` for a signal that is not there; nil for a name without a value, which is an error.
+    /// The value in a slot: `.missing` for an absent signal; nil for a name without a value, which is an error.
     func value(slot: Int) -> CELValue?
-    /// Live lists; nil where they are not known: what depends on them is then missing.
+    /// Live lists; nil where they are unknown: what depends on them is then missing.
     var lists: (any LiveLists)? { get }
 }
 
@@ -13,7 +13,7 @@ extension ExpressionVariables {
     package var lists: (any LiveLists)? { nil }
 }
 
-/// Evaluates one expression once. Its steps are counted.
+/// Evaluates one expression once, and counts the steps.
 package struct Interpreter {
     let variables: any ExpressionVariables
     let zones: TimeZoneOffsets
@@ -22,15 +22,15 @@ package struct Interpreter {
     private var locals: [CELValue] = []
 
     /// - Parameters:
-    ///   - zones: names of time zones; `UTC` and fixed offsets need none.
-    ///   - steps: the budget; what a decision has left for all that is still to be evaluated.
+    ///   - zones: time zones by name; `UTC` and fixed offsets need none.
+    ///   - steps: the budget; for a decision, what is left of it for all remaining evaluations.
     package init(variables: any ExpressionVariables, zones: TimeZoneOffsets = .none, steps: Int = ExpressionLimits.maximumSteps) {
         self.variables = variables
         self.zones = zones
         stepsLeft = steps
     }
 
-    /// The expression's value, or the error it ends with.
+    /// The value of the expression, or the error of its evaluation.
     package mutating func evaluate(_ node: ResolvedExpression) throws(EvaluationError) -> CELValue {
         try charge(1)
         switch node.kind {
@@ -92,7 +92,7 @@ package struct Interpreter {
         }
     }
 
-    /// Takes steps from the budget; the error "budget" where it is used up.
+    /// Takes steps from the budget; throws the error "budget" where it is used up.
     mutating func charge(_ steps: Int) throws(EvaluationError) {
         stepsLeft = max(-1, stepsLeft - steps)
         if stepsLeft < 0 {
@@ -160,7 +160,7 @@ package struct Interpreter {
         }
     }
 
-    /// Looks a key up in a map: a string is hashed.
+    /// Looks up a key in a map; for a string, charges the steps of hashing.
     mutating func value(_ map: CELMap, for key: CELValue) throws(EvaluationError) -> CELValue? {
         if case .string(let text) = key { try charge(ExpressionLimits.steps(octets: text.utf8.count)) }
         return map.value(for: key)

@@ -2,7 +2,7 @@
 
 import Support
 
-/// A token with its place.
+/// A token with its position.
 struct Token: Sendable {
     enum Kind: Sendable, Equatable {
         case identifier(String)
@@ -58,7 +58,7 @@ struct Lexer {
     private mutating func next() throws(ExpressionFault) -> Token {
         let before = index
         skipBlank()
-        // The end is pointed at right behind the last token.
+        // The end's position is right after the last token.
         guard index < bytes.count else { return Token(kind: .end, span: before..<before) }
         let start = index
         let first = bytes[index]
@@ -147,7 +147,7 @@ struct Lexer {
         prefixes: while ahead < 2 {
             switch byte(ahead) | 0x20 {
             case UInt8(ascii: "r") where !isRaw: isRaw = true
-            // The grammar has br, and no rb.
+            // The grammar allows br but not rb.
             case UInt8(ascii: "b") where !isBytes && !isRaw: isBytes = true
             default: break prefixes
             }
@@ -243,6 +243,6 @@ struct Lexer {
 }
 
 extension UInt8 {
-    /// What an identifier may begin with: an ASCII letter or an underscore.
+    /// Whether an identifier may begin with this character: an ASCII letter or an underscore.
     package var isIdentifierStart: Bool { (self | 0x20 >= 97 && self | 0x20 <= 122) || self == UInt8(ascii: "_") }
 }

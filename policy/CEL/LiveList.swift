@@ -1,20 +1,20 @@
-// Lists whose entries change while a policy is in force: how a policy names one, and what it is asked.
+// Lists whose entries change while a policy is in force: how a policy names them, and how they are searched.
 
-/// What the entries of a live list are.
+/// The kind of a live list's entries.
 package enum LiveListKind: String, Sendable, Hashable, CaseIterable {
     /// Texts, compared octet for octet.
     case text
-    /// Domains; each means itself and all domains below it.
+    /// Domains; each entry matches itself and all its subdomains.
     case domain
     /// Addresses and ranges of addresses in CIDR notation.
     case range
-    /// Texts of which only keyed hashes are kept.
+    /// Texts stored only as keyed hashes.
     case personal
 }
 
-/// A live list as a policy names it.
+/// A live list as named by a policy.
 package struct LiveListName: Sendable, Hashable {
-    /// Behind `lists.`.
+    /// The name after `lists.`.
     package let name: String
     package let kind: LiveListKind
     /// Whether it is the list of the team that asks; else the installation's.
@@ -27,14 +27,14 @@ package struct LiveListName: Sendable, Hashable {
     }
 }
 
-/// The live lists as they are when a question is answered.
+/// The live lists at the time when a question is answered.
 package protocol LiveLists: Sendable {
-    /// Whether the list means the text. A list that does not exist, or is of another kind, is empty.
+    /// Whether the list matches the text. A list that does not exist, or has another kind, is empty.
     func contains(_ text: String, in list: LiveListName) -> Bool
 }
 
 extension ResolvedExpression {
-    /// The first live list that is used otherwise than on the right of `in`: its entries cannot be read one by one.
+    /// The first live list that is used other than on the right of `in`: its entries cannot be read one by one.
     package var misusedLiveList: ResolvedExpression? {
         if case .liveList = kind { return self }
         for child in children {

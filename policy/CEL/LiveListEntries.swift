@@ -1,11 +1,11 @@
-// The entries of one live list in memory: looked up at every decision, changed when the store says so.
+// The entries of one live list in memory: searched for every decision, updated from the store.
 
-/// A value. A change makes what is looked up again from what is held, so gather changes.
+/// A value type. Every change rebuilds the search table, so combine changes.
 ///
 /// Memory for 1,000,000 entries: 16 octets each for IPv4 ranges (64 for IPv6), some 50 and the text for texts and domains.
 package struct LiveListEntries: Sendable {
     package let kind: LiveListKind
-    /// Texts, domains in their normal form, or marks.
+    /// Texts, normalized domains, or marks.
     private var texts: Set<ExactString> = []
     private var ranges = AddressRanges.Source()
     private var table = AddressRanges(AddressRanges.Source())
@@ -13,16 +13,16 @@ package struct LiveListEntries: Sendable {
     /// An empty list.
     package init(_ kind: LiveListKind) { self.kind = kind }
 
-    /// A list with these entries, in their normal form.
+    /// A list of these entries, which must be in their normal form.
     package init(_ kind: LiveListKind, _ entries: some Sequence<String>) {
         self.init(kind)
         change(adding: entries, removing: EmptyCollection())
     }
 
-    /// How many.
+    /// Number of entries.
     package var count: Int { kind == .range ? ranges.count : texts.count }
 
-    /// Adds and removes entries in their normal form; what is in both is there afterwards.
+    /// Adds and removes entries in their normal form; an entry in both arguments is in the list afterwards.
     package mutating func change(adding: some Sequence<String>, removing: some Sequence<String>) {
         guard kind == .range else {
             for text in removing { texts.remove(ExactString(text)) }
@@ -33,8 +33,8 @@ package struct LiveListEntries: Sendable {
         table = AddressRanges(ranges)
     }
 
-    /// Whether the list means the text.
-    /// - Parameter text: as a signal has it; for `personal` the mark.
+    /// Whether the list matches the text.
+    /// - Parameter text: the value of a signal; for `personal` its mark.
     package func contains(_ text: String) -> Bool {
         switch kind {
         case .text, .personal: return texts.contains(ExactString(text))
@@ -49,8 +49,8 @@ package struct LiveListEntries: Sendable {
         }
     }
 
-    /// An entry as it is kept and compared: a range without host bits, a domain in lower case without the last dot, a personal
-    /// value in lower case without spaces around it. Nil for what a list of this kind cannot hold.
+    /// An entry as it is stored and compared: a range without host bits, a domain in lower case without the last dot, a
+    /// personal value in lower case without spaces around it. Nil for a text that a list of this kind cannot contain.
     package static func normal(_ text: String, _ kind: LiveListKind) -> String? {
         switch kind {
         case .text: return text.isEmpty ? nil : text
@@ -64,7 +64,7 @@ package struct LiveListEntries: Sendable {
         }
     }
 
-    /// The normal form of a personal value, of which the mark is taken.
+    /// The normal form of a personal value, from which the mark is computed.
     package static func personal(_ text: String) -> String {
         var octets = Array(text.utf8)[...]
         while octets.first == 0x20 { octets.removeFirst() }

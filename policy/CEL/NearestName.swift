@@ -1,12 +1,12 @@
-// "Did you mean": the declared name that is fewest edits away.
+// "Did you mean": the declared name with the smallest edit distance.
 
 import Support
 
-/// The candidate with the smallest edit distance to `name`, if it is near enough to be a slip; ties go to the first in
-/// alphabetical order, so that messages are the same every time.
+/// The candidate with the smallest edit distance to `name`, if it is close enough to be a typing error; ties go to the first in
+/// alphabetical order, so that messages are always the same.
 package func nearestName(to name: String, among candidates: [String]) -> String? {
     guard name.utf8.count <= 64 else { return nil }
-    // Of a name of one or two letters, one edit is most of it.
+    // For a name of one or two letters, one edit is too much.
     let limit = name.utf8.count < 3 ? 0 : max(1, min(4, name.utf8.count / 3))
     guard limit > 0 else { return nil }
     var best: (distance: Int, name: String)?

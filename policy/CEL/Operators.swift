@@ -17,7 +17,7 @@ extension Interpreter {
         return value(result.partialValue)
     }
 
-    /// Every operator but `&&` and `||`.
+    /// Every operator except `&&` and `||`.
     mutating func binary(
         _ operation: BinaryOperator, _ left: CELValue, _ right: CELValue
     ) throws(EvaluationError) -> CELValue {
@@ -180,7 +180,7 @@ enum NumberOrder {
     }
 }
 
-/// Compares numbers across types: integers exactly, and with a double as doubles. Nil if one is not a number.
+/// Compares numbers across types: integers exactly, an integer and a double as doubles. Nil if one is not a number.
 func compareNumbers(_ left: CELValue, _ right: CELValue) -> NumberOrder? {
     switch (left, right) {
     case (.int(let left), .int(let right)): NumberOrder(left, right)

@@ -227,7 +227,7 @@ struct Parser {
         case .symbol("("):
             let inner = try expression()
             try expect(")")
-            // The parentheses belong to the expression's place, not to the tree.
+            // The parentheses belong to the expression's span, not to the tree.
             return Syntax(inner.kind, span: start.span.lowerBound..<end, spot: inner.spot, depth: inner.depth)
         case .symbol("["):
             let elements = try list(until: "]")

@@ -1,8 +1,8 @@
-// An expression whose names and functions have a meaning: what is evaluated and compiled.
+// An expression with resolved names and functions, ready to be evaluated or compiled.
 
-/// A checked expression. Immutable; shared freely.
+/// A checked expression. Immutable; can be shared between threads.
 package final class ResolvedExpression: Sendable {
-    /// What a node is.
+    /// The kinds of nodes.
     package enum Kind: Sendable {
         case constant(CELValue)
         /// A constant list of many strings, tested with `in` (a policy's `lists:`).
@@ -11,11 +11,11 @@ package final class ResolvedExpression: Sendable {
         case liveList(LiveListName)
         /// A declared variable, by its slot.
         case variable(Int)
-        /// Whether a declared variable is there.
+        /// Whether a declared variable is present.
         case hasVariable(Int)
-        /// A comprehension's variable, counted from the outermost.
+        /// A comprehension's variable, numbered from the outermost.
         case local(Int)
-        /// Unresolvable, in an expression that is not checked: an error when evaluated.
+        /// An unresolved name in an expression that is not checked: an error at evaluation.
         case failure(EvaluationError)
         case select(ResolvedExpression, field: String)
         case hasField(ResolvedExpression, field: String)
@@ -30,21 +30,21 @@ package final class ResolvedExpression: Sendable {
         case comprehension(
             ComprehensionKind, range: ResolvedExpression, predicate: ResolvedExpression?, transform: ResolvedExpression?)
     }
-    /// What this node is.
+    /// The kind of this node.
     package let kind: Kind
     /// Its static type; `dyn` in expressions that are not checked.
     package let type: CELType
     /// UTF-8 offsets into the expression's text.
     package let span: Range<Int>
 
-    /// A node of a type; `span` is its place.
+    /// A node with its type; `span` is its place in the text.
     package init(_ kind: Kind, _ type: CELType, _ span: Range<Int>) {
         self.kind = kind
         self.type = type
         self.span = span
     }
 
-    /// The direct parts, in the order written.
+    /// The direct children, in the order written.
     package var children: [ResolvedExpression] {
         switch kind {
         case .constant, .stringSet, .liveList, .variable, .hasVariable, .local, .failure: []
@@ -58,7 +58,7 @@ package final class ResolvedExpression: Sendable {
         }
     }
 
-    /// The slots of the variables that it reads, `has()` included, ascending and each once.
+    /// The slots of the variables that it reads, including `has()`, ascending and each once.
     package var variables: [Int] {
         var found: Set<Int> = []
         visit { node in
@@ -88,7 +88,7 @@ package struct ExpressionScope: Sendable {
     /// Whether `has(x)` of a plain variable is allowed: in policies, where a signal may be missing.
     package var allowsHasOfVariable = false
 
-    /// No names at all.
+    /// No names.
     package init() {}
 
     /// Adds a variable in the next slot.
@@ -96,7 +96,7 @@ package struct ExpressionScope: Sendable {
         variables[name] = (variables.count, type)
     }
 
-    /// Names near to one that is not known.
+    /// Names similar to an unknown one.
     func nearest(to name: String) -> String? {
         nearestName(to: name, among: Array(variables.keys) + Array(constants.keys) + Array(sets.keys) + Array(liveLists.keys))
     }

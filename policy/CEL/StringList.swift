@@ -1,8 +1,8 @@
-// A policy's list in both of its forms: a set for `in`, and a list in one order for everything else.
+// A policy's list in two forms: a set for `in`, and an ordered list for everything else.
 
 import Synchronization
 
-/// A named list of distinct strings. One that is a range of addresses in CIDR notation means all of them.
+/// A named list of distinct strings. A string that is an address range in CIDR notation matches all its addresses.
 package final class StringList: Sendable {
     /// As written.
     package let members: Set<ExactString>
@@ -14,16 +14,16 @@ package final class StringList: Sendable {
         ranges = AddressRanges(members.lazy.map(\.text))
     }
 
-    /// What `in` asks: whether the text is a member, or an address or range within one that is a range.
+    /// The result of `in`: whether the text is a member, or an address or range inside a member that is a range.
     package func contains(_ text: String) -> Bool {
-        // Every member that is an address or a range is among the ranges.
+        // Every member that is an address or a range is also in `ranges`.
         ranges?.contain(text) ?? members.contains(ExactString(text))
     }
 
-    /// How many.
+    /// Number of members.
     package var count: Int { members.count }
 
-    /// All of them in code-point order. Sorted the first time, which a loader brings about: a decision must not wait for it.
+    /// All members in code-point order. Sorted on first use; a loader triggers this, so that no decision waits for it.
     var elements: [CELValue] {
         ordered.withLock { ordered in
             if let ordered { return ordered }
@@ -35,7 +35,7 @@ package final class StringList: Sendable {
 }
 
 extension ResolvedExpression {
-    /// Sorts the lists that this expression reads otherwise than by `in`.
+    /// Sorts the lists that this expression reads other than by `in`.
     package func prepareLists() {
         visit { node in
             for child in node.children {

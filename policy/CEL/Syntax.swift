@@ -1,6 +1,6 @@
-// The syntax tree: what was written, with its place, before names have a meaning.
+// The syntax tree: the text's structure with positions, before names are resolved.
 
-/// Operators of two operands, weakest group first.
+/// Binary operators, in groups from the weakest.
 package enum BinaryOperator: String, Sendable, CaseIterable {
     case or = "||"
     case and = "&&"
@@ -28,7 +28,7 @@ package enum BinaryOperator: String, Sendable, CaseIterable {
     }
 }
 
-/// The macros that go through a list's elements or a map's keys.
+/// The macros that iterate over the elements of a list or the keys of a map.
 package enum ComprehensionKind: String, Sendable {
     case all
     case exists
@@ -57,9 +57,9 @@ final class Syntax: Sendable {
         case comprehension(ComprehensionKind, range: Syntax, variable: String, predicate: Syntax?, transform: Syntax?)
     }
     let kind: Kind
-    /// The whole expression's place.
+    /// The span of the whole expression.
     let span: Range<Int>
-    /// Where to point at: an operator or a name rather than the start of its left operand.
+    /// Where messages point to: an operator or a name rather than the start of its left operand.
     let spot: Range<Int>
     /// 1 for a leaf.
     let depth: Int

@@ -1,13 +1,13 @@
-// Values as typed JSON, the form of the public conformance cases: {"int":"5"}, {"map":[[k,v]]}, bytes in base64.
-// Also one case of `postern policy eval --batch`.
+// Values as typed JSON, the form of the public conformance cases: {"int":"5"}, {"map":[[k,v]]}, bytes in base64. Also one case
+// of `postern policy eval --batch`.
 
 import Foundation
 
 extension CELValue {
-    /// Most values that one JSON answer may hold: structure that is shared in memory is written out, and could explode.
+    /// Most values in one JSON answer: structure that is shared in memory is repeated in JSON, and could become huge.
     package static let maximumJSONNodes = 100_000
 
-    /// Reads a typed value (as JSONSerialization gives it); nil where it is malformed or over 100 deep.
+    /// Parses a typed value (as JSONSerialization returns it); nil where it is malformed or over 100 levels deep.
     package init?(typedJSON json: Any, depth: Int = 0) {
         guard depth < ExpressionLimits.maximumNesting, let object = json as? [String: Any], object.count == 1,
             let (kind, content) = object.first
@@ -97,7 +97,7 @@ extension CELValue {
     }
 }
 
-/// One expression with what it needs, in the form of the public conformance cases.
+/// One expression with its inputs, in the form of the public conformance cases.
 package struct ExpressionCase {
     /// Its text.
     package let expression: String
@@ -108,7 +108,7 @@ package struct ExpressionCase {
     /// Whether types are checked before evaluation.
     package let isChecked: Bool
 
-    /// Reads `expr`, `bindings`, `type_env`, `disable_check`; nil where one is malformed.
+    /// Parses `expr`, `bindings`, `type_env`, `disable_check`; nil where one is malformed.
     package init?(json: [String: Any]) {
         guard let expression = json["expr"] as? String else { return nil }
         var bindings: [String: CELValue] = [:]
@@ -122,7 +122,7 @@ package struct ExpressionCase {
         self.isChecked = !(json["disable_check"] as? Bool ?? false)
     }
 
-    /// For an expression on its own.
+    /// For a single expression.
     package init(expression: String, bindings: [String: CELValue]) {
         self.expression = expression
         self.bindings = bindings
@@ -161,7 +161,7 @@ package enum ExpressionCaseFailure: Error {
     case fault(ExpressionFault)
     case error(EvaluationError)
 
-    /// In one line.
+    /// The reason in one line.
     package var message: String {
         switch self {
         case .malformed(let text): text

@@ -1,5 +1,4 @@
-// The policy that comes with Postern, in the program itself: an installation decides by it from the start, whatever files
-// lie around it.
+// The policy that is part of the program: an installation decides by it from the start, whatever files are present.
 
 /// The files of `policy/rules/default` as they were when the program was built.
 package enum DefaultPolicy {

@@ -1,6 +1,6 @@
-// Domains of inboxes by their kind, as part of the program: nothing is ever looked up elsewhere.
+// Domains of inboxes by kind, as part of the program: nothing is looked up elsewhere.
 
-/// The files of `policy/rules/domains` as they were when the program was built, a domain a line.
+/// The files of `policy/rules/domains` as they were when the program was built, one domain a line.
 package enum DomainLists {
     package static let disposable = lines(PackageResources.disposable_txt)
     package static let relay = lines(PackageResources.relay_txt)

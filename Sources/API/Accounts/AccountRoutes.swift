@@ -1,4 +1,4 @@
-// /v1/accounts: what a team may know of its accounts, and how it ends what the user began there; for the operator, everyone's.
+// /v1/accounts: what a team may see of its accounts, how it revokes consents and deletes accounts; the operator has all.
 
 import Accounts
 import HTTP
@@ -13,10 +13,10 @@ package struct AccountRoutes: RouteModule {
         private enum CodingKeys: CodingKey {
             case clientId
         }
-        /// Nil for every app.
+        /// Nil means every app.
         let clientId: String?
 
-        /// A client whose variable is empty must not end every consent.
+        /// Refuses null: a client with an empty variable must not end every consent.
         init(from decoder: any Decoder) throws {
             let members = try decoder.container(keyedBy: CodingKeys.self)
             guard members.contains(.clientId) else {
@@ -32,7 +32,7 @@ package struct AccountRoutes: RouteModule {
 
     private struct Revoked: Encodable, Sendable {
         let sub: String
-        /// Consents that ended now.
+        /// Consents ended by this request.
         let revoked: Int
         let credentialState: String
     }
@@ -92,7 +92,7 @@ package struct AccountRoutes: RouteModule {
             })
     }
 
-    /// Ends every consent, or that to the group of one app; how many there were.
+    /// Ends every consent, or the one to the group of one app; returns how many ended.
     private static func revoke(_ account: Account, clientID: String?, _ store: Store, _ change: Change) throws -> Int {
         guard let clientID else { return try store.grants.revokeAll(account: account.number, change) }
         guard let app = try store.apps.apps(team: account.teamID).first(where: { $0.clientID == clientID }) else {
@@ -114,7 +114,7 @@ package struct AccountRoutes: RouteModule {
             guard let owner = team ?? (try? store.accounts.account(sub: sub))?.teamID else { return .notFound }
             return try store.grants.credentialState(team: owner, sub: sub, clientID: clientID)
         }
-        // Not found is an answer here: anyone who asks has the `sub` and wants to know what it is worth.
+        // "Not found" is a normal response here: the caller has the `sub` and asks whether it is valid.
         return try .json(State(sub: sub, clientId: clientID, credentialState: state.rawValue))
     }
 }

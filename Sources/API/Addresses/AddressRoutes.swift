@@ -1,4 +1,4 @@
-// `POST /v1/addresses/lookup`: is a relay address active, may we write to it now, and why not. And the operator's switch.
+// `POST /v1/addresses/lookup`: is a relay address active, may the team write to it now, if not why. The operator's switch.
 
 import Accounts
 import HTTP
@@ -16,7 +16,7 @@ package struct AddressRoutes: RouteModule {
 
     struct Lookup: Decodable { let address: String; let from: String? }
 
-    /// The same members for an address that never was and for another team's.
+    /// The members are the same for an address that never existed and for another team's.
     struct Finding: Encodable {
         let address: String
         let isKnown: Bool
@@ -27,7 +27,7 @@ package struct AddressRoutes: RouteModule {
         struct Known: Encodable {
             let sub: String
             let isForwardingOn: Bool
-            /// Where it differs: the address of the account now.
+            /// The account's current address, if it differs.
             let currentAddress: String?
             let messagesLeftToday: Int
         }
@@ -70,7 +70,7 @@ package struct AddressRoutes: RouteModule {
         let today = Day.number(parts.now())
         let sub = try store.addresses.address(address).account.sub
         let used = try store.counters.count(account: record.accountNumber, kind: .forwarded, day: today)
-        // In the order in which the relay asks.
+        // In the order in which the relay checks.
         var reasons: [String] = []
         if let from, !(try store.sources.teams(registering: from).contains(team.number)) { reasons.append("unregistered-source") }
         if record.isRetired || !record.hasLiveGrant { reasons.append("address-retired") }

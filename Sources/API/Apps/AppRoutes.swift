@@ -1,4 +1,4 @@
-// /v1/apps and /v1/client-keys: a team's own apps as OpenID Connect clients, for the team itself.
+// /v1/apps and /v1/client-keys: a team manages its own apps as OpenID Connect clients.
 
 import Accounts
 import HTTP

@@ -1,4 +1,4 @@
-// /v1/attestations: what devices attest and assert of an app, verified for its team's backend.
+// /v1/attestations: devices' attestations and assertions of an app, verified for its team's backend.
 
 import AppAttest
 import Decisions
@@ -12,7 +12,7 @@ package struct AttestationRoutes: RouteModule {
 
     package init(_ parts: RouteParts) { self.parts = parts }
 
-    /// Octets of an attestation or of client data, in base64.
+    /// The most octets of an attestation or of client data, in base64.
     private static let longest = 32_768
 
     package func addRoutes(to routes: Routes) {
@@ -87,13 +87,13 @@ package struct AttestationRoutes: RouteModule {
 }
 
 extension Members {
-    /// A text that must be there.
+    /// A required text.
     fileprivate func needed(_ name: String, limit: Int) throws -> String {
         guard let text = try text(name, limit: limit) else { throw Problem.invalid("is missing", at: "/\(name)") }
         return text
     }
 
-    /// Octets in base64 that must be there.
+    /// Required octets, in base64.
     fileprivate func octets(_ name: String, limit: Int) throws -> [UInt8] {
         guard let octets = DeviceOctets.base64(try needed(name, limit: limit)) else {
             throw Problem.invalid("must be base64", at: "/\(name)")

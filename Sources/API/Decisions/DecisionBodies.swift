@@ -6,7 +6,7 @@ import HTTP
 import JSON
 import RiskPolicy
 
-/// The members of a body, each read by its kind; others are refused.
+/// The members of a body, each read by its type; other members are refused.
 struct Members {
     private let members: JSONObject
 
@@ -20,7 +20,7 @@ struct Members {
 
     subscript(name: String) -> JSONValue? { members[name] }
 
-    /// A text of 1 to `limit` octets; nil where the member is missing.
+    /// A text of 1 to `limit` octets; nil if the member is missing.
     func text(_ name: String, limit: Int) throws -> String? {
         guard let value = members[name] else { return nil }
         guard case .string(let text) = value else { throw Problem.invalid("must be a string, not \(value.kind)", at: "/\(name)") }
@@ -30,7 +30,7 @@ struct Members {
         return text
     }
 
-    /// A text that must be there and be one of a few.
+    /// A required text, which must be one of a few values.
     func word<Word: RawRepresentable & CaseIterable>(_ name: String, _ type: Word.Type) throws -> Word
     where Word.RawValue == String {
         guard let text = try text(name, limit: 64) else { throw Problem.invalid("is missing", at: "/\(name)") }
@@ -83,7 +83,7 @@ extension DecisionReport {
             self = .label(try members.word("label", DecisionLabel.self))
             return
         }
-        // A label may be where an outcome does.
+        // A label may be given in place of an outcome.
         if let text = try members.text("outcome", limit: 64), let label = DecisionLabel(rawValue: text) {
             guard members["challenge"] == nil else { throw Problem.invalid("a label has no challenge", at: "/challenge") }
             self = .label(label)

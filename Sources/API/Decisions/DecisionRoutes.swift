@@ -1,4 +1,4 @@
-// /v1/decisions: questions, answers, outcomes, completion of upgrades.
+// /v1/decisions: requests, decisions, outcomes, completion of upgrades.
 
 import Decisions
 import HTTP
@@ -53,7 +53,7 @@ package struct DecisionRoutes: RouteModule {
         }
     }
 
-    /// Reads the body, minds the Idempotency-Key, and answers.
+    /// Reads the body, applies the Idempotency-Key, and responds.
     private func answer(
         _ request: Request, _ context: TeamContext, endpoint: String, _ work: (JSONValue, Requester) async throws -> String
     ) async throws -> Response {
@@ -76,7 +76,7 @@ package struct DecisionRoutes: RouteModule {
                 return Self.response(answer)
             } catch {
                 let problem = Problem(error)
-                // What may be otherwise the next time is not kept.
+                // Responses that may differ on the next attempt are not kept.
                 if [400, 404, 409, 422].contains(problem.status.code) {
                     await idempotency.finish(
                         claim, status: problem.status.code, body: String(buffer: problem.body(requestID: context.base.requestID)))
@@ -116,7 +116,7 @@ package struct DecisionRoutes: RouteModule {
 extension TeamContext {
     fileprivate var requester: Requester { Requester(id: caller.id, number: caller.number) }
 
-    /// A decision's id from the path; what cannot be one is not looked for.
+    /// A decision's id from the path. An impossible id is not looked up.
     fileprivate func decisionID() throws -> String {
         let id = try pathParameter("id")
         guard id.hasPrefix("rd_"), id.utf8.count <= 64 else { throw Problem.notFound("the team has no such decision") }

@@ -1,4 +1,4 @@
-// /v1/endpoints: where a team hears of changes, for the team itself.
+// /v1/endpoints: a team manages the endpoints that receive its events.
 
 import Accounts
 import Events
@@ -45,7 +45,7 @@ package struct EndpointRoutes: RouteModule {
     private func list(_ request: Request, _ context: TeamContext) async throws -> Response {
         _ = try request.query([])
         let team = context.caller.id
-        // One for each group of apps at the most; streams are at /ssf/stream.
+        // At most one for each group of apps; streams are at /ssf/stream.
         return try await .json(
             parts.run { store in
                 let endpoints = try store.endpoints.endpoints(team: team).filter { $0.dialect != .sharedSignals }
@@ -53,7 +53,7 @@ package struct EndpointRoutes: RouteModule {
             })
     }
 
-    /// By https, and to addresses that everyone can reach: anything else is the administrator's to allow.
+    /// Only https and publicly reachable addresses: anything else must be allowed by the administrator.
     private func set(_ request: Request, _ context: TeamContext) async throws -> Response {
         let body = try await request.decode(NewEndpoint.self, context)
         let (team, change) = (context.caller.id, context.change(now: parts.now()))

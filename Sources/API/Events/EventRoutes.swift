@@ -1,4 +1,4 @@
-// /v1/events: what a team was notified of its accounts, what could not be delivered, and having it sent again.
+// /v1/events: events sent to a team about its accounts, events that could not be delivered, and sending them again.
 
 import Events
 import HTTP
@@ -15,7 +15,7 @@ package struct EventRoutes: RouteModule {
     }
 
     private func list(_ request: Request, _ context: KeyContext) async throws -> Response {
-        // The operator sees everyone's.
+        // The operator sees all events.
         let team = context.caller.team?.id
         let query = try request.query(PageRequest.parameters.union(["state"]))
         let state = try query["state"].map { text in

@@ -23,7 +23,7 @@ package struct NotificationRoutes: RouteModule {
     }
 
     package func addRoutes(to routes: Routes) {
-        // Open: the signature says who sends it.
+        // Open: the signature proves the sender.
         routes.open(bodyLimit: IncomingEvent.maximumBodyLength).post("/v1/notifications/{issuer}", use: take)
     }
 
@@ -45,7 +45,7 @@ package struct NotificationRoutes: RouteModule {
             metadata: [
                 "issuer": "\(issuer.name)", "type": "\(event.kind?.rawValue ?? "unknown")", "outcome": "\(outcome.rawValue)",
             ])
-        // Whatever it came to, the issuer need not send it again.
+        // Whatever the outcome, the issuer need not send it again.
         return Response(status: .ok, headers: [.contentLength: "0"])
     }
 

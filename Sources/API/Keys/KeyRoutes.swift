@@ -1,4 +1,4 @@
-// /v1/keys: API keys that a team issues itself, each with less than the key that issues it.
+// /v1/keys: API keys that a team issues itself, each with fewer rights than the key that issues it.
 
 import Accounts
 import CEL

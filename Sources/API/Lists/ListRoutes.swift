@@ -12,9 +12,9 @@ package struct ListRoutes: RouteModule {
 
     package init(_ parts: RouteParts) { self.parts = parts }
 
-    /// Octets of a body: 1,000 entries of the longest kind, with a reason.
+    /// The most octets in a body: 1,000 entries of the longest kind, with a reason.
     private static let bodyLimit = 2 << 20
-    /// Octets of a body that replaces all entries: 100,000 of them, with short reasons.
+    /// The most octets in a body that replaces all entries: 100,000 of them, with short reasons.
     private static let wholeLimit = 8 << 20
 
     package func addRoutes(to routes: Routes) {
@@ -68,7 +68,7 @@ package struct ListRoutes: RouteModule {
     private func list(_ request: Request, _ context: TeamContext) async throws -> Response {
         let team = context.caller.id
         let page = try PageRequest(try request.query(PageRequest.parameters), parts.cursors, listing: "lists team:\(team)")
-        // Fifty at the most.
+        // At most fifty.
         let all = try await parts.run { try $0.liveLists.lists(team: team) }
         let rest = all.filter { list in page.after.map { list.name > $0 } ?? true }
         return try .json(page.page(rest, position: \.name, item: ListView.init))
@@ -125,7 +125,7 @@ package struct ListRoutes: RouteModule {
             })
     }
 
-    /// Replaces all entries: a decision sees the old ones or the new ones.
+    /// Replaces all entries: a decision sees either the old or the new ones.
     private func replace(_ request: Request, _ context: TeamContext) async throws -> Response {
         let (team, name) = (context.caller.id, try context.pathParameter("name"))
         let (entries, change) = try await newEntries(request, context)
@@ -136,7 +136,7 @@ package struct ListRoutes: RouteModule {
             })
     }
 
-    /// The entries of a body, and the change that they are.
+    /// The entries of a body, and the change that they make.
     private func newEntries(
         _ request: Request, _ context: TeamContext
     ) async throws -> (entries: [LiveListEntry], change: Change) {

@@ -1,4 +1,4 @@
-// Whether the service lives, and whether it can do its work.
+// Whether the service runs, and whether it can do its work.
 
 import Database
 import Accounts
@@ -10,9 +10,9 @@ import Hummingbird
 package struct HealthRoutes: RouteModule {
     private let store: Store
     private let pool: BlockingPool
-    /// Nil where nothing is decided.
+    /// Nil if the service makes no decisions.
     private let policies: ActivePolicies?
-    /// Whether the store took the last change. Asked of others: anyone who asks here may not make it write.
+    /// Whether the store accepted the last change. Reported by another service, so that requests here cannot cause writes.
     private let isWritable: @Sendable () -> Bool
 
     package init(
@@ -29,7 +29,7 @@ package struct HealthRoutes: RouteModule {
         var policy: String?
     }
 
-    /// Open to everyone: which policy it is, and why, is for `postern status` and `postern policy list`.
+    /// Open to everyone: the name of the policy and the reason are only in `postern status` and `postern policy list`.
     private var policyState: String? {
         guard let health = policies?.health else { return nil }
         guard health.serving.contains(where: \.isDefault) else { return "none" }
@@ -39,7 +39,7 @@ package struct HealthRoutes: RouteModule {
     package func addRoutes(to routes: Routes) {
         routes.open.get("/healthz") { _, _ -> Response in try .json(Health(status: "ok")) }
         routes.open.get("/readyz") { _, _ -> Response in
-            // Any answer of the store will do: this one takes a microsecond.
+            // Any response of the store will do; this query takes a microsecond.
             _ = try await pool.run { [store] in
                 try store.database.requireInPlace()
                 return try store.apiKeys.revision()

@@ -1,4 +1,4 @@
-// `/openapi.yaml`: the description of the API, from docs/openapi.yaml by way of the program itself.
+// `/openapi.yaml`: the description of the API, from docs/openapi.yaml as embedded in the program.
 
 import HTTP
 import Hummingbird
@@ -6,7 +6,7 @@ import Hummingbird
 package struct OpenAPIRoutes: RouteModule {
     package init() {}
 
-    /// The description that this program was built with.
+    /// The description embedded in this build.
     package static var document: [UInt8] { PackageResources.openapi_yaml }
 
     package func addRoutes(to routes: Routes) {

@@ -1,4 +1,4 @@
-// `GET /v1/complaints`: how often our users told their provider that our mail is unwanted.
+// `GET /v1/complaints`: how often users reported the team's mail as unwanted to their providers.
 
 import Accounts
 import HTTP
@@ -7,7 +7,7 @@ import Support
 
 /// The complaints of a day.
 package struct ComplaintView: Encodable, Sendable {
-    /// Its beginning, UTC.
+    /// The beginning of the day, UTC.
     let day: Timestamp
     let complaints: Int
     let accounts: Int
@@ -19,9 +19,9 @@ package struct ComplaintView: Encodable, Sendable {
     }
 }
 
-/// The days that a team can ask for.
+/// The days that a team can query.
 package struct ComplaintsView: Encodable, Sendable {
-    /// Today and those before it, as far back as a team can act on it.
+    /// Today and the days before, as far back as a team can act on them.
     package static let days: Int64 = 30
 
     let items: [ComplaintView]

@@ -1,11 +1,11 @@
-// `GET /v1/rejections`: why our mail was refused lately.
+// `GET /v1/rejections`: why the team's mail was refused recently.
 
 import Accounts
 import HTTP
 import Hummingbird
 import Support
 
-/// Refusals of a source that have one reason.
+/// The refusals of one source for one reason.
 package struct RejectionView: Encodable, Sendable {
     let firstAt: Timestamp
     let lastAt: Timestamp

@@ -1,4 +1,4 @@
-// Answers that hold tokens, or a JSON object as it is.
+// Responses with tokens, or with a JSON object whose members stay unchanged.
 
 import HTTP
 import HTTPTypes
@@ -6,7 +6,7 @@ import Hummingbird
 import JSON
 
 extension HTTPFields {
-    /// With what answers that hold a token have to say (RFC 6749 section 5.1).
+    /// The fields with those that a response with a token requires (RFC 6749 section 5.1).
     var notStored: HTTPFields {
         var fields = self
         fields[.cacheControl] = "no-store"
@@ -23,6 +23,6 @@ extension Response {
             body: ByteBuffer(bytes: JSONValue.object(object).octets))
     }
 
-    /// One that no cache may keep.
+    /// A JSON object that no cache may keep.
     static func unstored(_ object: JSONObject) -> Response { .object(object, headers: HTTPFields().notStored) }
 }

@@ -5,12 +5,12 @@ import HTTP
 import HTTPTypes
 import Hummingbird
 
-/// An error as clients of OAuth know it.
+/// An error in the form of OAuth.
 struct AuthError: Error, Sendable {
     let status: HTTPResponse.Status
-    /// As registered: `invalid_grant`.
+    /// A registered code, such as `invalid_grant`.
     let code: String
-    /// For people. Printable ASCII without `"` and `\`; repeats nothing that was sent.
+    /// For people. Printable ASCII without `"` and `\`; repeats no input.
     let detail: String
     var headers: HTTPFields = [:]
 
@@ -31,7 +31,7 @@ struct AuthError: Error, Sendable {
             status: .badRequest, code: "unsupported_grant_type",
             detail: "grant_type must be authorization_code, refresh_token or client_credentials")
     }
-    /// 401 with a challenge where the client came with an Authorization field, as section 5.2 demands; otherwise 400.
+    /// 401 with a challenge if the client sent an Authorization field, as section 5.2 requires; otherwise 400.
     static func invalidClient(_ detail: String, byHeader: Bool) -> AuthError {
         guard byHeader else { return AuthError(status: .badRequest, code: "invalid_client", detail: detail) }
         return AuthError(
@@ -45,7 +45,7 @@ struct AuthError: Error, Sendable {
             detail: "the Authorization field must hold an access token of this client with scope user.migration",
             headers: [.wwwAuthenticate: "Bearer realm=\"postern\", error=\"invalid_token\""])
     }
-    /// RFC 6750 section 3: without a token nothing is said of what is wrong.
+    /// RFC 6750 section 3: without a token, the challenge names no error.
     static func missingToken(isByHeader: Bool) -> AuthError {
         AuthError(
             status: isByHeader ? .badRequest : .unauthorized, code: "invalid_request",
@@ -63,7 +63,7 @@ struct AuthError: Error, Sendable {
             headers: [.retryAfter: "\(max(1, seconds))"])
     }
 
-    /// What any error becomes. Says nothing internal.
+    /// Converts any error. Reveals nothing internal.
     init(_ error: any Error) {
         switch error {
         case let error as AuthError: self = error
@@ -94,7 +94,7 @@ struct AuthError: Error, Sendable {
     }
 }
 
-/// Answers errors of routes in this form.
+/// Converts errors of routes to this form.
 struct AuthErrors: RouterMiddleware {
     func handle(
         _ request: Request, context: APIContext, next: (Request, APIContext) async throws -> Response

@@ -10,14 +10,14 @@ import JSON
 import Support
 
 extension SignInRoutes {
-    /// The body. Members that a page passes on as the app sent them: client_id, redirect_uri, nonce, state, code_challenge.
+    /// The body. The page passes these on as the app sent them: client_id, redirect_uri, nonce, state, code_challenge.
     private struct Body: Decodable {
         struct Name: Decodable {
             let firstName: String?
             let lastName: String?
         }
 
-        /// As `/auth/authorize` handed it to the page; in place of what the app sent.
+        /// The identifier from `/auth/authorize`; replaces the app's parameters.
         let request: String?
         let user: String?
         var userHint: String?
@@ -69,7 +69,7 @@ extension SignInRoutes {
         return ticket.map(continuation) ?? .object(Self.object(answer, state: body.state))
     }
 
-    /// What the app asked for, in place of what the page would have said of it.
+    /// Takes the app's parameters from the request; the page must not repeat them.
     private static func fill(_ body: inout Body, from pending: PendingAuthorization, now: Int64) throws {
         for (value, name) in [
             (body.clientID, "client_id"), (body.redirectURI, "redirect_uri"), (body.nonce, "nonce"), (body.state, "state"),
@@ -100,7 +100,7 @@ extension SignInRoutes {
         }
     }
 
-    /// The user by `user`, by `user_hint`, or by both where they agree.
+    /// The user named by `user`, by `user_hint`, or by both if they agree.
     private static func user(_ body: Body, _ clientID: String, now: Int64, _ store: Store) throws -> String {
         guard let hint = body.userHint else { return body.user ?? "" }
         guard let hinted = try store.provider.userID(hint: hint, clientID: clientID, now: now) else {
@@ -110,7 +110,7 @@ extension SignInRoutes {
         return hinted
     }
 
-    // MARK: The question
+    // MARK: The request
 
     private func check(_ body: Body, now: Int64) throws -> ProviderAuthorization {
         guard let clientID = body.clientID else { throw Problem.invalid("it is missing", at: "/client_id") }
@@ -138,7 +138,7 @@ extension SignInRoutes {
             try text(part, pointer, 400)
             guard NameText.isPlain(part ?? "") else { throw Problem.invalid("must not contain control characters", at: pointer) }
         }
-        // The real address goes out only where someone said so.
+        // The real address is revealed only if the page asks for it explicitly.
         let emailKind: EmailKind? = scopes.contains("email") ? (body.hideMyEmail ?? true ? .privateRelay : .real) : nil
         var authorization = ProviderAuthorization(
             grant: AuthorizationRequest(
@@ -151,7 +151,7 @@ extension SignInRoutes {
         return authorization
     }
 
-    /// A word of `amr`: 1 to 32 of a-z 0-9 _ -.
+    /// A value of `amr`: 1 to 32 of a-z 0-9 _ -.
     private static func isMethod(_ word: String) -> Bool {
         (1...32).contains(word.utf8.count)
             && word.utf8.allSatisfy { (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) || $0 == 0x2D || $0 == 0x5F }
@@ -177,7 +177,7 @@ extension SignInRoutes {
         throw Problem.invalid("must be the number or the address of an inbox", at: "/inbox")
     }
 
-    /// 32 octets of S256; `plain` hides nothing from whoever sees the request.
+    /// The 32 octets of an S256 challenge; `plain` hides nothing from anyone who sees the request.
     private func challenge(_ body: Body) throws -> [UInt8]? {
         guard let text = body.codeChallenge else {
             guard body.codeChallengeMethod == nil else { throw Problem.invalid("is missing", at: "/code_challenge") }
@@ -190,7 +190,7 @@ extension SignInRoutes {
         return octets
     }
 
-    // MARK: The answer
+    // MARK: The response
 
     private static func object(_ answer: AuthorizationAnswer, state: String?) -> JSONObject {
         var object: JSONObject = [

@@ -1,4 +1,4 @@
-// GET and POST /auth/authorize, and the way back from the sign-in page: /auth/continue.
+// GET and POST /auth/authorize, and the return from the sign-in page: /auth/continue.
 
 import Accounts
 import SignIn
@@ -7,10 +7,10 @@ import HTTPTypes
 import Hummingbird
 import Support
 
-/// A request is checked, sealed into an identifier and handed to the page; the page's backend answers it at /v1/authorizations;
-/// the browser that asked fetches the answer here, in the response mode that the app asked for.
+/// A request is checked, sealed into an identifier and passed to the page. The page's backend answers it at /v1/authorizations.
+/// The browser that made the request fetches the response here, in the response mode that the app requested.
 extension SignInRoutes {
-    /// Octets of a request as a form.
+    /// The most octets of a request as a form.
     private static let formLimit = AuthorizationParameters.maximumLength
 
     func addAuthorizationRoutes(to routes: Routes) {
@@ -38,7 +38,7 @@ extension SignInRoutes {
                 let error = AuthorizationError(.loginRequired, "id_token_hint is not a token of this issuer for this client")
                 return .rendered(AuthorizationResponse(accepted.target, error))
             }
-            // What it said is known, and it is long.
+            // The token's content is known now, and the token is long.
             accepted.identityTokenHint = nil
             let cookies = AuthorizationCookie(issuer: settings.issuer)
             let browser = try cookies.value(in: request.headers) ?? PortalRepository.newBrowserToken()
@@ -54,7 +54,7 @@ extension SignInRoutes {
         }
     }
 
-    /// Nil for what cannot be read.
+    /// Nil for input that cannot be read.
     func parameters(_ request: Request, _ context: APIContext) async throws -> AuthorizationParameters? {
         guard request.method == .post else { return AuthorizationParameters((request.uri.query ?? "").utf8) }
         do {
@@ -65,13 +65,13 @@ extension SignInRoutes {
         }
     }
 
-    /// The `sub` of a token of ours for this client.
+    /// The `sub` of one of this provider's tokens for this client.
     private func subject(hinted token: String?, client: String) async throws -> String? {
         let claims = try await claims(hinted: token)
         return claims.flatMap { $0.audience.hasSameOctets(as: client) ? $0.subject : nil }
     }
 
-    /// The claims of a token of ours; also of one that expired: it says whom the app means, and opens nothing.
+    /// The claims of one of this provider's tokens. An expired token is accepted: it only names the user and gives no access.
     func claims(hinted token: String?) async throws -> IdentityClaims? {
         guard let token, let jws = try? CompactJWS(token), (try? TokenChecks.type(jws)) != nil else { return nil }
         let keys = try await signer.verificationKeys()
@@ -84,7 +84,7 @@ extension SignInRoutes {
     // MARK: /auth/continue
 
     func continueAuthorization(_ request: Request, _ context: APIContext) async throws -> Response {
-        // An answer is given once: what only looks at the address does not take it.
+        // A response is given only once: a request that only checks the address must not consume it.
         guard request.method == .get else { return Response(status: .ok, headers: HTTPFields().notStored) }
         guard let parameters = FormEncoding.pairs((request.uri.query ?? "").utf8, maximum: 10),
             let ticket = parameters.first(where: { $0.name == "ticket" })?.value,
@@ -103,7 +103,7 @@ extension SignInRoutes {
     }
 }
 
-/// The cookie of the browser that asked: an answer goes to no other.
+/// The cookie of the browser that made the request: no other browser gets the response.
 struct AuthorizationCookie {
     private let name: String
     private let isSecure: Bool
@@ -113,12 +113,12 @@ struct AuthorizationCookie {
         name = isSecure ? "__Host-postern-authorization" : "postern-authorization"
     }
 
-    /// A value as we make them; nil for anything else.
+    /// A value in the form made here; nil for anything else.
     func value(in headers: HTTPFields) -> String? {
         headers.cookie(name).flatMap { $0.utf8.count == 32 && Base32.isEncoded($0.utf8) ? $0 : nil }
     }
 
-    /// Lax: the page may be on another site, and leads back here.
+    /// Lax: the page may be on another site that leads back here.
     func set(_ value: String) -> String {
         "\(name)=\(value); Path=/; Max-Age=\(PendingAuthorization.lifetime); HttpOnly; SameSite=Lax"
             + (isSecure ? "; Secure" : "")
@@ -126,14 +126,14 @@ struct AuthorizationCookie {
 }
 
 extension Response {
-    /// 303: the browser goes on with GET, whatever it came with. The address is not passed on to where it leads.
+    /// 303: the browser continues with GET, whatever method it used. This address is not sent as referrer.
     static func redirect(to address: String) -> Response {
         var headers: HTTPFields = [.location: address]
         if let name = HTTPField.Name("Referrer-Policy") { headers[name] = "no-referrer" }
         return Response(status: .seeOther, headers: headers.notStored)
     }
 
-    /// An answer in the mode that the app asked for.
+    /// A response in the mode that the app requested.
     static func rendered(_ response: AuthorizationResponse) -> Response {
         switch response.rendered {
         case .redirect(let address): .redirect(to: address)
@@ -141,7 +141,7 @@ extension Response {
         }
     }
 
-    /// Why the app gets no answer.
+    /// Tells the user why the app gets no response.
     static func message(_ reason: AuthorizationPageReason) -> Response {
         .message("The app cannot sign you in", "\(reason.rawValue) Tell the makers of the app.")
     }

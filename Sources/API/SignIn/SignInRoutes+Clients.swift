@@ -1,4 +1,4 @@
-// Who a client is, and by what it proves it: a secret, an assertion, or PKCE alone.
+// Client authentication: a secret, an assertion, or PKCE alone.
 
 import Accounts
 import SignIn
@@ -8,7 +8,7 @@ import HTTPTypes
 import Hummingbird
 import Support
 
-/// What a client came with. Prints nothing.
+/// A client's credentials. Prints nothing.
 struct ClientCredentials: Sendable, CustomStringConvertible, CustomReflectable {
     enum Proof: Sendable {
         /// `client_secret_post`, `client_secret_basic`: a JWT that its team signed, or a secret that Postern issued.
@@ -21,14 +21,14 @@ struct ClientCredentials: Sendable, CustomStringConvertible, CustomReflectable {
 
     let clientID: String
     let proof: Proof
-    /// Whether it came with an Authorization field.
+    /// Whether the client sent an Authorization field.
     let isByHeader: Bool
 
     var description: String { "<credentials>" }
     var customMirror: Mirror { Mirror(self, children: [:]) }
 
     /// Reads them. Throws `AuthError`: `invalid_request` for more than one method (RFC 6749 section 2.3), `invalid_client` for
-    /// none and for what cannot be read.
+    /// none or for unreadable ones.
     init(_ request: Request, _ form: FormBody) throws {
         let fields = request.headers[values: .authorization]
         let (secret, assertion) = (form["client_secret"], form["client_assertion"])
@@ -69,10 +69,10 @@ struct ClientCredentials: Sendable, CustomStringConvertible, CustomReflectable {
 }
 
 extension SignInRoutes {
-    /// The client. Throws `AuthError` (`invalid_client`, `invalid_request`) and what the store throws.
+    /// The client. Throws `AuthError` (`invalid_client`, `invalid_request`) and the store's errors.
     /// - Parameters:
-    ///   - endpoint: the path that was asked, which an assertion may name as its audience.
-    ///   - allowsPublic: whether a public client may come without proof.
+    ///   - endpoint: the requested path, which an assertion may name as its audience.
+    ///   - allowsPublic: whether a public client is accepted without proof.
     func client(
         _ request: Request, _ form: FormBody, endpoint: String, allowsPublic: Bool = false
     ) async throws -> ProviderClient {
@@ -134,7 +134,7 @@ extension SignInRoutes {
         return client
     }
 
-    /// They were checked when they were registered.
+    /// The keys were checked at registration.
     private static func keys(_ client: ProviderClient) -> JWKSet {
         JWKSet(client.keys.compactMap { try? VerificationKey(keyID: $0.keyID, pem: $0.pem) })
     }

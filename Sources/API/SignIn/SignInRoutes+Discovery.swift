@@ -1,4 +1,4 @@
-// GET /auth/keys and /.well-known/openid-configuration: what a client needs to know of the provider.
+// GET /auth/keys and /.well-known/openid-configuration: what a client needs to know about the provider.
 
 import SignIn
 import HTTP
@@ -8,7 +8,7 @@ import JSON
 
 /// Public keys, and the discovery document (OpenID Connect Discovery 1.0 section 3).
 extension SignInRoutes {
-    /// Both may be kept for an hour: keys are published a day before they sign, and a week after.
+    /// Both may be cached for an hour: keys are published from a day before they sign until a week after.
     private static let caching: HTTPFields = [.cacheControl: "public, max-age=3600"]
 
     func publishedKeys(_ request: Request, _ context: APIContext) async throws -> Response {
@@ -42,7 +42,7 @@ extension SignInRoutes {
         document["grant_types_supported"] = list("authorization_code", "refresh_token", "client_credentials")
         document["subject_types_supported"] = list("pairwise")
         document["id_token_signing_alg_values_supported"] = list("ES256", "RS256")
-        // Our own endpoint reads profile as name; what the operator's page does with it is not known here.
+        // Postern's own endpoint treats profile as name; how the operator's page treats it is not known here.
         document["scopes_supported"] = isHere ? list("openid", "email", "name", "profile") : list("openid", "email", "name")
         document["token_endpoint_auth_methods_supported"] = list(
             "client_secret_post", "client_secret_basic", "private_key_jwt", "none")

@@ -1,4 +1,4 @@
-// GET and POST /auth/end-session: an app asks for the user to be signed out; and /auth/signed-out, the way back from the page.
+// GET and POST /auth/end-session, by which an app requests sign-out, and /auth/signed-out, the return from the page.
 
 import Accounts
 import SignIn
@@ -13,7 +13,7 @@ extension SignInRoutes {
             .post("/auth/end-session", use: endSession).get("/auth/signed-out", use: signedOut)
     }
 
-    /// Checks the request, and hands it to the page, whose session it is.
+    /// Checks the request, and passes it to the page, which owns the session.
     func endSession(_ request: Request, _ context: APIContext) async throws -> Response {
         guard let page = settings.signInPage else { throw Problem.notFound() }
         guard let parameters = try await parameters(request, context) else { return .refused(.malformed) }
@@ -30,7 +30,7 @@ extension SignInRoutes {
         return .redirect(to: "\(page)\(page.contains("?") ? "&" : "?")end_session=\(identifier)")
     }
 
-    /// The browser comes back from the page.
+    /// The browser returns from the page.
     func signedOut(_ request: Request, _ context: APIContext) async throws -> Response {
         guard let pairs = FormEncoding.pairs((request.uri.query ?? "").utf8, maximum: 10),
             let identifier = pairs.first(where: { $0.name == "request" })?.value,
@@ -42,7 +42,7 @@ extension SignInRoutes {
         return .redirect(to: destination)
     }
 
-    /// Whether the app still has the address: it may have been taken away meanwhile.
+    /// Whether the address is still registered for the app: it may have been removed meanwhile.
     private func isRegistered(_ ended: EndSessionRequest) async throws -> Bool {
         guard let clientID = ended.clientID, let uri = ended.redirectURI else { return false }
         let registered = try await parts.run { try $0.openIDClients.logoutRedirects(clientID: clientID) }

@@ -1,4 +1,4 @@
-// POST /auth/usermigrationinfo: how two teams speak of a user while an app moves from one to the other.
+// POST /auth/usermigrationinfo: identifiers that two teams exchange for a user while an app moves between them.
 
 import Accounts
 import HTTP
@@ -6,8 +6,8 @@ import Hummingbird
 import JSON
 
 extension SignInRoutes {
-    /// The old team sends `sub` and `target` (the new team's identifier) and gets a `transfer_sub`; the new team sends that and
-    /// gets the user's new `sub` and address. Both with an access token of scope `user.migration`.
+    /// The old team sends `sub` and `target` (the new team's identifier) and gets a `transfer_sub`. The new team sends that and
+    /// gets the user's new `sub` and address. Both use an access token of scope `user.migration`.
     func migrationInfo(_ request: Request, _ context: APIContext) async throws -> Response {
         let form = try await form(request, context)
         // The client's secret is in the form; the Authorization field has the access token.

@@ -1,4 +1,4 @@
-// What the backend of a sign-in page does with a request that /auth/authorize handed to it.
+// The requests that a sign-in page's backend makes for a request from /auth/authorize.
 
 import Accounts
 import SignIn
@@ -17,7 +17,7 @@ extension SignInRoutes {
         let error: String
     }
 
-    /// Errors that a page may answer with.
+    /// The errors that a page may return.
     private static let pageErrors: [AuthorizationError.Code: String] = [
         .accessDenied: "the user cancelled", .loginRequired: "the user is not signed in",
         .consentRequired: "the user has not consented yet", .interactionRequired: "the user must be asked",
@@ -25,7 +25,7 @@ extension SignInRoutes {
         .serverError: "the sign-in page failed",
     ]
 
-    /// The request behind an identifier. Throws `Problem` (422) for what is not one of ours, or too old.
+    /// The request behind an identifier. Throws `Problem` (422) if the identifier is unknown or has expired.
     func pending(_ identifier: String, now: Int64) throws -> PendingAuthorization {
         guard let pending = parts.store.authorizations.open(identifier, now: now) else {
             throw Problem.invalid("is unknown or has expired", at: "/request")
@@ -62,7 +62,7 @@ extension SignInRoutes {
         return .unstored(object)
     }
 
-    /// The same of a request to sign out.
+    /// The same for a request to sign out.
     private func inspectEndSession(_ identifier: String) throws -> Response {
         guard let asked = parts.store.authorizations.openEndSession(identifier, now: parts.now()) else {
             throw Problem.invalid("is unknown or has expired", at: "/end_session")
@@ -94,7 +94,7 @@ extension SignInRoutes {
         return continuation(ticket)
     }
 
-    /// Where the page sends the browser.
+    /// The address to which the page sends the browser.
     func continuation(_ ticket: String) -> Response {
         .unstored([
             "continue": .string("\(settings.issuer)/auth/continue?ticket=\(ticket)"),

@@ -1,4 +1,4 @@
-// POST /auth/token and /auth/revoke, as clients of Sign in with Apple know them.
+// POST /auth/token and /auth/revoke, compatible with Sign in with Apple.
 
 import Database
 import Accounts
@@ -9,7 +9,7 @@ import Hummingbird
 import JSON
 import MailCrypto
 
-/// The endpoints that teams' backends ask.
+/// The endpoints that teams' backends call.
 extension SignInRoutes {
     // MARK: /auth/token
 
@@ -17,7 +17,7 @@ extension SignInRoutes {
         let form = try await form(request, context)
         let client = try await client(request, form, endpoint: "/auth/token", allowsPublic: true)
         let grantType = try form.required("grant_type")
-        // A public client has its code and its verifier alone, and no refresh token (RFC 9700 section 2.2.2).
+        // A public client has only its code and verifier, and no refresh token (RFC 9700 section 2.2.2).
         guard !client.isPublic || grantType == "authorization_code" else {
             throw AuthError.unauthorizedClient("a public client has grant_type authorization_code alone")
         }
@@ -45,7 +45,7 @@ extension SignInRoutes {
 
     private func refresh(_ form: FormBody, _ client: ProviderClient) async throws -> Response {
         let token = try form.required("refresh_token")
-        // Without a value it counts as left out (RFC 6749 section 3.1).
+        // An empty value counts as absent (RFC 6749 section 3.1).
         let scopes = form["scope"].map { Set($0.split(separator: " ").map(String.init)) }.flatMap { $0.isEmpty ? nil : $0 }
         let time = parts.now()
         let maker = try await signer.maker(issuer: settings.issuer, client.identityTokenAlgorithm, now: time)
@@ -111,11 +111,11 @@ extension SignInRoutes {
     func revoke(_ request: Request, _ context: APIContext) async throws -> Response {
         let form = try await form(request, context)
         let client = try await client(request, form, endpoint: "/auth/revoke", allowsPublic: true)
-        // token_type_hint may say anything: a token tells itself what it is.
+        // token_type_hint may have any value: the token itself shows its type.
         let token = try form.required("token")
         let change = Change(actor: "client:\(client.clientID)", now: parts.now())
         let outcome = try await parts.run { try $0.provider.revoke(token: token, client: client, change) }
-        // What no one knows is revoked already (RFC 7009 section 2.2).
+        // An unknown token counts as revoked (RFC 7009 section 2.2).
         guard outcome != .otherClient else { throw AuthError.invalidGrant("the token was issued to another client") }
         return Response(status: .ok, headers: HTTPFields().notStored)
     }

@@ -8,8 +8,8 @@ import JSON
 import Support
 
 extension SignInRoutes {
-    /// What the app may know of the user whom an access token is about. The token comes in the Authorization field or in a form
-    /// (RFC 6750 section 2), not in both, and never in the address.
+    /// The claims that the app may see about the user of an access token. The token is sent in the Authorization field or in a
+    /// form (RFC 6750 section 2), not in both, and never in the address.
     func userInfo(_ request: Request, _ context: APIContext) async throws -> Response {
         let form = request.method == .post ? try await userInfoForm(request, context) : FormBody()
         let isByHeader = !request.headers[values: .authorization].isEmpty
@@ -41,7 +41,7 @@ extension SignInRoutes {
         return .unstored(object)
     }
 
-    /// A POST without a body is one with its token in the header.
+    /// A POST without a body has its token in the header.
     private func userInfoForm(_ request: Request, _ context: APIContext) async throws -> FormBody {
         guard request.headers[.contentType] != nil else { return FormBody() }
         return try await form(request, context)

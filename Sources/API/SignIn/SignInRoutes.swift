@@ -1,4 +1,4 @@
-// Sign-in for clients: what its endpoints are made of, and which there are.
+// Sign-in for clients: its endpoints and their dependencies.
 
 import Accounts
 import SignIn
@@ -10,15 +10,15 @@ import JSON
 
 /// The provider as configured.
 package struct ProviderSettings: Sendable {
-    /// `iss`: the address that the endpoints are reached at, without a final slash.
+    /// `iss`: the base address of the endpoints, without a final slash.
     package let issuer: String
-    /// The operator's own page that takes authorization requests itself; nil where the discovery document names none.
+    /// The operator's own page that receives authorization requests directly; nil if the discovery document names none.
     package let authorizationEndpoint: String?
-    /// The operator's page that `/auth/authorize` hands checked requests to; nil where that endpoint is off.
+    /// The operator's page to which `/auth/authorize` passes checked requests; nil if that endpoint is off.
     package let signInPage: String?
-    /// Refreshes with one token on one day (UTC).
+    /// The most refreshes with one token on one day (UTC).
     package let refreshesPerDay: Int
-    /// What the operator calls the service, for buttons.
+    /// The operator's name for the service, for buttons.
     package let service: String
 
     package init(
@@ -38,7 +38,7 @@ package struct SignInRoutes: RouteModule {
     let settings: ProviderSettings
     let parts: RouteParts
     let signer: IdentitySigner
-    /// Says how likely users are to be real, where the page does not; nil: 0 is given.
+    /// Rates how likely users are to be real if the page does not; if nil, 0 is given.
     let statuses: (any StatusSource)?
 
     package init(
@@ -63,17 +63,17 @@ package struct SignInRoutes: RouteModule {
 
     /// The body as a form.
     func form(_ request: Request, _ context: APIContext) async throws -> FormBody {
-        // Requests have under ten parameters; more than a hundred are not looked at.
+        // Requests have under ten parameters; more than a hundred are refused.
         try await request.form(context, maximum: 100)
     }
 }
 
 /// Scopes that a client may ask for.
 enum ProviderScope {
-    /// Of a user.
+    /// For a user.
     static let user: Set<String> = ["openid", "email", "name"]
-    /// Of the client itself: for `/auth/usermigrationinfo`.
+    /// For the client itself: for `/auth/usermigrationinfo`.
     static let migration = "user.migration"
-    /// Of the client itself.
+    /// For the client itself.
     static let client: Set<String> = [migration, Scope.streamsRead.rawValue, Scope.streamsManage.rawValue]
 }

@@ -1,4 +1,4 @@
-// /v1/sources: where a team sends from, and what its DNS lacks; domains that it adds itself and proves by a TXT record, and
+// /v1/sources: a team's sources, and what their DNS lacks; domains that it adds itself and proves by a TXT record, and
 // addresses that it proves by a mailed code.
 
 import Accounts
@@ -6,13 +6,13 @@ import HTTP
 import Hummingbird
 import Support
 
-/// What is to be looked at.
+/// The domain to examine.
 package struct SourceRequest: Sendable, Hashable {
     /// Lower case, A-labels.
     package let domain: String
-    /// The team's.
+    /// The team's sources.
     package let sources: [OutboundSource]
-    /// DKIM selectors; empty tries common ones.
+    /// DKIM selectors; if empty, common ones are tried.
     package let selectors: [String]
     /// An address that the team sends from; nil for none.
     package let address: String?
@@ -22,15 +22,15 @@ package struct SourceRoutes: RouteModule {
     private let parts: RouteParts
     private let examine: @Sendable (SourceRequest) async throws -> [SourceFinding]
     private let look: @Sendable (SourceClaim) async throws -> SourceClaim.Proof
-    /// Mail servers may be slow: what waits for them keeps nothing else waiting.
+    /// Mail servers may be slow: waiting for them must not delay anything else.
     private let threads = BlockingPool(threads: 2)
     private let mail: @Sendable (_ code: SourceCode, _ languages: String?) throws -> Void
 
     /// - Parameters:
-    ///   - examine: asks the DNS, for a bounded time; blocks, but not on the threads of `parts`.
-    ///   - look: looks for the record of a claim, likewise.
-    ///   - mail: writes to the address that a code is for, in a language of `Accept-Language`. Blocks. A `Problem`
-    ///     that it throws is answered; anything else means that no message left, and an `UnsentMail` says whether it counts.
+    ///   - examine: queries the DNS for a limited time; blocks, but not on the threads of `parts`.
+    ///   - look: looks up the record of a claim, likewise.
+    ///   - mail: sends a code to its address, in a language of `Accept-Language`. Blocks. A thrown `Problem` becomes the
+    ///     response; any other error means that no message was sent, and an `UnsentMail` says whether the code counts.
     package init(
         _ parts: RouteParts, examine: @escaping @Sendable (SourceRequest) async throws -> [SourceFinding],
         look: @escaping @Sendable (SourceClaim) async throws -> SourceClaim.Proof,
@@ -69,7 +69,7 @@ package struct SourceRoutes: RouteModule {
             try request.query(PageRequest.parameters), parts.cursors, listing: "sources team:\(team)", standard: 10, maximum: 20)
         let now = parts.now()
         let all = try await parts.run { try $0.sourceClaims.list(team: team, now: now) }
-        // What does not serve is shown among what does. Sorted by value and envelope domain, which together occur once.
+        // Unusable sources are shown among the others. Sorted by value and envelope domain; each pair occurs once.
         let rest = all.map { ($0, Self.position($0.source)) }.sorted { $0.1 < $1.1 }
             .filter { source in page.after.map { source.1 > $0 } ?? true }.map(\.0)
         let findings = try await findings(rest.prefix(page.limit).map(\.source), of: all.filter(\.serves).map(\.source))
@@ -89,7 +89,7 @@ package struct SourceRoutes: RouteModule {
         return try await .json(mail(claim, ifNone: true, request, context), status: .created)
     }
 
-    /// Mails another code: the first was lost, or wrong too often.
+    /// Mails another code: the first was lost, or entered wrongly too often.
     private func mailCode(_ request: Request, _ context: TeamContext) async throws -> Response {
         let body = try await request.decode(Named.self, context)
         let team = context.caller.id
@@ -97,8 +97,8 @@ package struct SourceRoutes: RouteModule {
         return try await .json(mail(claim, ifNone: false, request, context), status: .accepted)
     }
 
-    /// Mails a code to the address of a claim. Where no message leaves, the claim is there all the same.
-    /// - Parameter ifNone: only where none is under way.
+    /// Mails a code to the address of a claim. The claim exists even if no message is sent.
+    /// - Parameter ifNone: mail only if no code is in use.
     private func mail(
         _ claim: SourceClaim, ifNone: Bool, _ request: Request, _ context: TeamContext
     ) async throws -> SourceView {
@@ -111,8 +111,9 @@ package struct SourceRoutes: RouteModule {
                 let languages = request.headers[.acceptLanguage]
                 try await threads.run { [mail] in try mail(code, languages) }
             } catch {
-                // What the mail server was never told of wrote to no one, nor did a request that was given up before its turn. An
-                // answer to the recipient counts, or a team would learn by it which mailboxes there are, as many as it likes.
+                // If the mail server never learned the recipient, or the request was given up before its turn, no message was
+                // sent, and the code does not count. A refused recipient counts: otherwise a team could probe any number of
+                // mailboxes.
                 let counts = (error as? any UnsentMail)?.namedRecipient ?? !(error is CancellationError)
                 try await parts.pool.finish { [store = parts.store] in
                     try store.sourceClaims.withdraw(code, counts: counts, now: change.now)
@@ -124,7 +125,7 @@ package struct SourceRoutes: RouteModule {
         return SourceView(claim, code: codes[claim.value])
     }
 
-    /// Looks for the record now, or takes the code. Pending domains are looked for by themselves too, and every proved one each
+    /// Looks up the record now, or checks the code. Pending domains are also looked up without a request, and proved ones each
     /// month.
     private func verify(_ request: Request, _ context: TeamContext) async throws -> Response {
         let body = try await request.decode(Verification.self, context)
@@ -137,10 +138,10 @@ package struct SourceRoutes: RouteModule {
         guard claim.kind == .domain else {
             throw Problem.invalid("an address is proved by the code that was mailed to it", at: "/code")
         }
-        // A question that goes wrong takes nothing away: only the monthly look does.
+        // A failed lookup removes nothing: only the monthly check does.
         let proof = try await look(claim)
         guard proof == .seen else { return try .json(SourceView(claim)) }
-        // The look may have taken a while.
+        // The lookup may have taken a while.
         let seen = context.change(now: parts.now())
         let proved = try await parts.run { try $0.sourceClaims.record(proof, of: claim, seen) }
         guard let proved else { throw Problem.notFound("there is no claim to this domain any more") }

@@ -1,4 +1,4 @@
-// /ssf: receivers make and change their streams (OpenID Shared Signals Framework 1.0 sections 7 and 8).
+// /ssf: receivers create and change their streams (OpenID Shared Signals Framework 1.0 sections 7 and 8).
 
 import Accounts
 import Database
@@ -11,7 +11,7 @@ import SharedSignals
 import SignIn
 
 package struct StreamRoutes: RouteModule {
-    /// Octets of a body: a stream configuration with 128 URIs.
+    /// The most octets in a body: a stream configuration with 128 URIs.
     private static let bodyLimit = 131_072
 
     let parts: RouteParts
@@ -39,7 +39,7 @@ package struct StreamRoutes: RouteModule {
         read.post("/ssf/poll/{stream_id}", use: poll)
     }
 
-    /// Who holds an access token that an app got for itself.
+    /// The holder of an access token that an app obtained for itself.
     @Sendable private func holder(_ token: String) async throws -> Principal? {
         let time = parts.now()
         guard let app = try await parts.run({ try $0.provider.app(accessToken: token, now: time) }) else { return nil }
@@ -47,13 +47,13 @@ package struct StreamRoutes: RouteModule {
         return Principal(keyID: app.clientID, scopes: scopes, team: app.team, group: app.group)
     }
 
-    // MARK: Requests and answers
+    // MARK: Requests and responses
 
     static func owner(_ caller: TeamCaller) -> StreamRepository.Owner {
         StreamRepository.Owner(team: caller.id, group: caller.group)
     }
 
-    /// The body, as `read` understands it. Throws `Problem`: whatever is wrong is 400, as the framework has it.
+    /// The body, parsed by `read`. Throws `Problem`: every error is 400, as the framework requires.
     static func body<Value>(
         _ request: Request, _ context: TeamContext, _ read: (JSONObject) throws(SharedSignalsError) -> Value
     ) async throws -> Value {
@@ -64,7 +64,7 @@ package struct StreamRoutes: RouteModule {
         do throws(SharedSignalsError) { return try read(object) } catch { throw Problem.malformed(error.description) }
     }
 
-    /// Asks the store; what it finds invalid is 400.
+    /// Runs `body` on the store; input that the store finds invalid is 400.
     func run<Value: Sendable>(_ body: @escaping @Sendable (Store) throws -> Value) async throws -> Value {
         do { return try await parts.run(body) } catch let failure as StoreFailure {
             if case .refused(.invalid) = failure.code { throw Problem.malformed(failure.publicMessage) }
@@ -76,7 +76,7 @@ package struct StreamRoutes: RouteModule {
         .object(object, status: status, headers: HTTPFields().notStored)
     }
 
-    /// `stream_id` of the query; nil where it is not there.
+    /// `stream_id` of the query; nil if it is missing.
     private static func streamID(_ request: Request) throws -> String? { try request.query(["stream_id"])["stream_id"] }
 
     private static func requiredStreamID(_ request: Request) throws -> String {
@@ -87,18 +87,18 @@ package struct StreamRoutes: RouteModule {
     // MARK: Routes
 
     private func metadata(_ request: Request, _ context: APIContext) async throws -> Response {
-        // Like the other discovery document: it may be kept for an hour.
+        // May be cached for an hour, like the other discovery document.
         .object(TransmitterMetadata.document(issuer: rules.issuer), headers: [.cacheControl: "public, max-age=3600"])
     }
 
     private func create(_ request: Request, _ context: TeamContext) async throws -> Response {
-        // The app that the stream is for, where a team with several asks with its key.
+        // The app of the stream, if a team with several apps uses its key.
         let (wanted, app) = try await Self.body(request, context) { json throws(SharedSignalsError) in
             guard json["aud"] == nil || json["aud"]?.string != nil else { throw SharedSignalsError("aud is not text") }
             return (try StreamRequest(json, isNew: true), json["aud"]?.string)
         }
         let (owner, change) = (Self.owner(context.caller), context.change(now: parts.now()))
-        // The keys that will sign are published before anything is signed.
+        // The signing keys are published before anything is signed.
         _ = try await signer.key(.rs256)
         let stream = try await run { [rules] store in
             try store.streams.add(owner, app: app, wanted, rules, change)

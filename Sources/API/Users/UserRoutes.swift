@@ -1,4 +1,4 @@
-// Operator routes: users, their inboxes and their addresses. Inboxes come in bodies alone, and go out as a hint.
+// Operator routes: users, their inboxes and their addresses. Inboxes are sent only in bodies, and returned only as a hint.
 
 import Database
 import Accounts
@@ -9,11 +9,11 @@ import InternetMessage
 
 package struct UserRoutes: RouteModule {
     private let parts: RouteParts
-    /// Mail servers may be slow: what waits for them keeps nothing else waiting.
+    /// Mail servers may be slow: waiting for them must not delay anything else.
     private let mail = BlockingPool(threads: 2)
     private let verify: @Sendable (_ user: String, _ inbox: Int64, _ change: Change) throws -> Void
 
-    /// - Parameter verify: writes to an inbox to verify it. Blocks.
+    /// - Parameter verify: sends mail to an inbox to verify it. Blocks.
     package init(
         _ parts: RouteParts, verify: @escaping @Sendable (_ user: String, _ inbox: Int64, _ change: Change) throws -> Void
     ) {
@@ -106,7 +106,7 @@ package struct UserRoutes: RouteModule {
         return (try context.pathParameter("user"), inbox)
     }
 
-    /// Where no message leaves, the inbox is there all the same: it can be written to again.
+    /// The inbox exists even if no message is sent: mail can be sent to it again.
     private func write(to inbox: Int64, of user: String, _ change: Change) async {
         try? await mail.run { [verify] in try verify(user, inbox, change) }
     }

@@ -11,7 +11,7 @@ package struct AccountSummary: Sendable, Hashable {
         package let state: Grant.State
     }
 
-    /// The store's own number: later ones are higher.
+    /// The store's own number; later accounts have higher numbers.
     package let number: Int64
     package let teamID: String
     /// Nil for an account of an external issuer.
@@ -27,7 +27,7 @@ package struct AccountSummary: Sendable, Hashable {
 package struct AccountListRepository: Sendable {
     let database: any Database
 
-    /// Accounts from the one after `after` on, oldest first.
+    /// Accounts after the account `after`, oldest first.
     /// - Parameters:
     ///   - team: the store's number; nil for all.
     ///   - user: the operator's identifier; nil for all. Throws `notFound`.

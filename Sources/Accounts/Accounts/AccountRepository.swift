@@ -1,4 +1,4 @@
-// Accounts: found, and ended permanently.
+// Accounts: lookup and permanent deletion.
 
 import Database
 import InternetMessage
@@ -10,7 +10,7 @@ package struct AccountRepository: Sendable {
     var database: any Database { events.database }
 
     /// The account with this subject, or `notFound`.
-    /// - Parameter team: whose it must be; nil for any.
+    /// - Parameter team: the team that it must belong to; nil for any.
     package func account(sub: String, team: String? = nil) throws(StoreFailure) -> Account {
         let row = try database.row("\(Self.select) WHERE a.sub = \(sub)")
         guard let account = try row.map(Account.init(row:)), team == nil || account.teamID == team else {
@@ -24,16 +24,16 @@ package struct AccountRepository: Sendable {
         try database.read { connection throws(StoreFailure) in try connection.account(number) }
     }
 
-    /// Accounts by team and user identifier, the oldest first; nil stands for all.
+    /// Accounts by team and user identifier, the oldest first; nil means all.
     package func accounts(team: String? = nil, user: String? = nil) throws(StoreFailure) -> [Account] {
         try page(team: team, user: user, after: nil, limit: Int(Int32.max)).rows
     }
 
     /// The same page by page.
     /// - Parameters:
-    ///   - after: the account behind which to begin.
-    ///   - limit: accounts to look at. Some may be of removed teams, and are not in the page.
-    /// - Returns: accounts, and the one behind which to go on; nil at the end.
+    ///   - after: the account after which to begin.
+    ///   - limit: accounts to read. Those of removed teams are not in the page.
+    /// - Returns: accounts, and the account after which to continue; nil at the end.
     package func page(
         team: String?, user: String?, after: Int64?, limit: Int
     ) throws(StoreFailure) -> (rows: [Account], next: Int64?) {
@@ -46,11 +46,11 @@ package struct AccountRepository: Sendable {
             LEFT JOIN users u ON u.id = a.user_id
         """
 
-    /// Deletes an account: grants, codes and tokens, relay addresses, stored correspondents, counters and what it shared are gone
-    /// at once, `sub` and addresses are retired permanently (mail to them is answered as unknown), and for 30 days a tombstone
-    /// says that this inbox had an account deleted. Every app that ever had a grant is notified. The user and other accounts
-    /// stay.
-    /// - Parameter isTeams: the team ends it: that is nothing the user did, so no tombstone is held against the inbox.
+    /// Deletes an account. Grants, codes, tokens, relay addresses, stored correspondents, counters and what it shared are gone
+    /// at once. `sub` and addresses are retired permanently: mail to them is rejected as unknown. For 30 days a tombstone
+    /// records that an account of this inbox was deleted. Every app that ever had a grant is notified. The user and other
+    /// accounts stay.
+    /// - Parameter isTeams: whether the team deletes it. The user did not, so the inbox gets no tombstone.
     package func delete(account number: Int64, isTeams: Bool = false, _ change: Change) throws(StoreFailure) {
         try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let account = try connection.account(number)
@@ -71,14 +71,14 @@ package struct AccountRepository: Sendable {
         for row in found {
             let account: Int64 = try row["id"]
             let teamRemovedAt: Int64? = try row["removed_at"]
-            // That a team was removed is nothing the user did: it is not held against the inbox.
+            // The user did not remove the team: the inbox gets no tombstone for it.
             if teamRemovedAt == nil { try recordTombstone(connection, account: account, now: now) }
             try remove(connection, tracker, account: account, rows: &rows, now: now)
         }
     }
 
-    /// Removes an account at once, and what hangs on it as far as that is not more than so many rows. Otherwise it loses its
-    /// names, its user and its consents, and goes to a team that was removed, with which the rest goes in steps.
+    /// Removes an account with its rows at once, if these are at most `rows`. Otherwise it loses its names, its user and its
+    /// consents, and moves to a removed team, with which the rest is deleted in steps.
     func remove(
         _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, account: Int64, rows: inout Int, now: Int64
     ) throws(StoreFailure) {
@@ -97,7 +97,7 @@ package struct AccountRepository: Sendable {
             "UPDATE accounts SET team_id = \(team), user_id = NULL, inbox_id = NULL, sub = \(name) WHERE id = \(account)")
     }
 
-    /// Retires the names and removes the row with all that hangs on it.
+    /// Retires the names and removes the account's row with all rows that depend on it.
     func end(_ connection: any DatabaseConnection, account: Int64) throws(StoreFailure) {
         try retireNames(connection, account: account)
         try connection.run("DELETE FROM accounts WHERE id = \(account)")
@@ -112,7 +112,7 @@ package struct AccountRepository: Sendable {
         for name in names {
             try connection.run("INSERT INTO retired_names (mark) VALUES (\(marks.retired(name))) ON CONFLICT (mark) DO NOTHING")
         }
-        // Events that are still under way keep their address until they have arrived.
+        // Pending events keep their address until they are delivered.
         try connection.run("UPDATE outbox SET email = NULL, detail = NULL WHERE account_id = \(account) AND state <> 'pending'")
     }
 
@@ -127,7 +127,7 @@ package struct AccountRepository: Sendable {
         tombstones += try connection.rows(
             "SELECT issuer, subject FROM external_identities WHERE account_id = \(account)"
         ).map { row throws(StoreFailure) in try marks.identity(issuer: row["issuer"], subject: row["subject"]) }
-        // A check that was begun and not passed within an hour failed.
+        // A check that is not passed within an hour of its start has failed.
         let failures = try connection.rows(
             """
             SELECT day, COUNT(*) AS failures FROM (
@@ -145,8 +145,8 @@ package struct AccountRepository: Sendable {
         }
     }
 
-    /// Links an account of an external issuer with a user, so that the user's inboxes count for it.
-    /// Refused where the user has an account with that team.
+    /// Links an account of an external issuer with a user, so that the user's inboxes count for it. Refused if the user already
+    /// has an account with that team.
     package func link(account number: Int64, user id: String, _ change: Change) throws(StoreFailure) {
         try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let account = try connection.account(number)
@@ -187,12 +187,12 @@ extension Account {
 }
 
 extension Database {
-    /// What belongs to some accounts: so many from the one after `after` on, among them those of removed teams, which may be
-    /// millions.
+    /// One page of rows by account: those of at most `limit` accounts after `after`. Accounts of removed teams, of which there
+    /// may be millions, count toward `limit`.
     /// - Parameters:
-    ///   - select: without a condition; accounts are `a`.
-    ///   - order: of the rows, by account first.
-    /// - Returns: the rows, and the account behind which to go on; nil at the end.
+    ///   - select: the query without a condition; accounts are `a`.
+    ///   - order: the order of the rows, by account first.
+    /// - Returns: the rows, and the account after which to continue; nil at the end.
     func accountPage(
         _ select: SQL, _ order: SQL, team: String?, user: String?, after: Int64?, limit: Int
     ) throws(StoreFailure) -> (rows: [SQLRow], next: Int64?) {
@@ -216,7 +216,7 @@ extension DatabaseConnection {
         return try Account(row: row)
     }
 
-    /// Which accounts `a` are of a team and a user, by their identifiers; nil stands for all.
+    /// Conditions for the accounts `a` of a team and of a user, by their identifiers; nil means all.
     func accountConditions(team: String?, user: String?) throws(StoreFailure) -> [SQL] {
         var conditions: [SQL] = []
         if let team { conditions.append("a.team_id = \(try self.team(team).number)") }
@@ -224,7 +224,7 @@ extension DatabaseConnection {
         return conditions
     }
 
-    /// Whether the name behind the mark ended once.
+    /// Whether the name with this mark was retired.
     package func isRetired(_ mark: [UInt8]) throws(StoreFailure) -> Bool {
         try row("SELECT mark FROM retired_names WHERE mark = \(mark)") != nil
     }

@@ -2,7 +2,7 @@
 
 import Support
 
-/// An account. A team does not see `team` and `user`: it knows its users by `sub`. A list leaves out what only one account shows.
+/// An account. A team does not see `team` and `user`: it knows its users by `sub`. Lists omit what only a single account shows.
 package struct AccountView: Encodable, Sendable {
     /// Consent to the apps of a group.
     package struct Consent: Encodable, Sendable {
@@ -39,7 +39,7 @@ package struct AccountView: Encodable, Sendable {
     let consents: [Consent]
     let createdAt: Timestamp
 
-    /// As in a list.
+    /// As shown in a list.
     package init(_ account: AccountSummary, for asker: Asker) {
         sub = account.sub
         team = asker == .team ? nil : account.teamID
@@ -50,7 +50,7 @@ package struct AccountView: Encodable, Sendable {
         createdAt = Timestamp(account.createdAt)
     }
 
-    /// All of one account, from the store.
+    /// All fields of one account, from the store.
     package init(_ account: Account, for asker: Asker, _ store: Store) throws {
         let address = try store.addresses.current(account: account.number)
         sub = account.sub

@@ -3,11 +3,11 @@
 import Database
 import InternetMessage
 
-/// What a team has as a user's address.
+/// Which kind of address of a user a team has.
 package enum EmailKind: String, SQLCodable, Sendable, Hashable, CaseIterable {
-    /// A relay address of ours; only of these are there `email-*` events.
+    /// A relay address. Only these have `email-*` events.
     case privateRelay = "private"
-    /// The inbox itself, as the user chose to share it.
+    /// The inbox itself, which the user chose to share.
     case real
     /// No address.
     case none
@@ -15,7 +15,7 @@ package enum EmailKind: String, SQLCodable, Sendable, Hashable, CaseIterable {
 
 /// A user as one team sees them.
 package struct Account: Sendable, Hashable {
-    /// 1 ..< 2^35, never used twice; is in address tokens.
+    /// 1 ..< 2^35, never reused; part of address tokens.
     package let number: Int64
     package let teamID: String
     /// Nil for an account of an external issuer that is not linked.
@@ -46,16 +46,16 @@ package struct Grant: Sendable, Hashable {
     /// How long a visit lasts, in seconds.
     package static let day: Int64 = 86_400
     package let revokedAt: Int64?
-    /// 0 unsupported, 1 unknown, 2 likely real; nil where no token ever said.
+    /// 0 unsupported, 1 unknown, 2 likely real; nil where no token ever stated it.
     package let realUserStatus: Int?
     /// The status before the last revocation and return; nil where there was none.
     package let priorStatus: Int?
-    /// Grows with every revocation. Codes and tokens are bound to the generation in which they were issued, and are worth
-    /// nothing in another: so revoking ends them all, and a return does not revive them.
+    /// Increases with every revocation. Codes and tokens are valid only in the generation in which they were issued: so
+    /// revoking ends them all, and a return does not revive them.
     package let generation: Int64
 }
 
-/// What a team's backend is notified of a user's consent.
+/// The state of a user's consent that a team's backend is given.
 package enum CredentialState: String, SQLCodable, Sendable, Hashable, CaseIterable {
     case authorized, revoked, transferred
     case notFound = "not_found"
@@ -66,15 +66,15 @@ package struct AuthorizationRequest: Sendable {
     /// Any app of the group; apps of one group share the grant.
     package var clientID: String
     package var userID: String
-    /// Nil leaves things as they are: a relay address for a new account.
+    /// Nil keeps the present kind; a new account gets a relay address.
     package var emailKind: EmailKind?
-    /// The inbox for this account; nil leaves things as they are: the default one for a new account.
+    /// The inbox for this account; nil keeps the present one; a new account gets the default one.
     package var inbox: InboxName?
-    /// Whether the team gets the user's name; nil leaves things as they are.
+    /// Whether the team gets the user's name; nil keeps the present setting.
     package var sharesName: Bool?
-    /// 0 … 2; kept at the first authorization and at a return alone.
+    /// 0 … 2; stored only at the first authorization and at a return.
     package var realUserStatus: Int?
-    /// In its place, where a policy decided.
+    /// The status in its place, where a policy decided.
     package var givenStatus: GivenStatus?
 
     package init(
@@ -93,11 +93,11 @@ package struct AuthorizationRequest: Sendable {
 /// An authorization that took place.
 package struct AuthorizedGrant: Sendable {
     package enum Kind: String, SQLCodable, Sendable, Hashable {
-        /// The group had never been consented to.
+        /// The user had never consented to the group.
         case first
-        /// It had been, and was revoked meanwhile.
+        /// The user had consented, and revoked the consent since.
         case returned
-        /// It is consented to already.
+        /// The consent is already in force.
         case again
     }
     package let kind: Kind
@@ -106,7 +106,7 @@ package struct AuthorizedGrant: Sendable {
     package let grant: Grant
     /// For an account that has one.
     package let relayAddress: RelayAddress?
-    /// Whether name and status are delivered now: as at the first time, so after a return.
+    /// Whether name and status are delivered now: the first time, and after a return.
     package var deliversProfile: Bool { kind != .again }
 }
 
@@ -114,7 +114,7 @@ package struct AuthorizedGrant: Sendable {
 package struct RelayAddress: Sendable, Hashable {
     package let address: AddrSpec
     package let account: Account
-    /// New mail to the account's team carries this one.
+    /// Whether new mail to the account's team carries this address.
     package let isCurrent: Bool
     package let isForwardingOn: Bool
     /// Seconds since 1970; nil while it works.

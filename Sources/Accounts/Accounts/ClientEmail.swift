@@ -1,9 +1,9 @@
-// Which address of a user a client gets to know.
+// Which address of a user a client is given.
 
 import Database
 import InternetMessage
 
-/// The address that a client gets to know of.
+/// The address that a client is given.
 package enum ClientEmail: Sendable, Hashable {
     case relay(AddrSpec)
     /// The user's own, verified and shared.
@@ -11,8 +11,8 @@ package enum ClientEmail: Sendable, Hashable {
 }
 
 extension InboxRepository {
-    /// The relay address; the inbox itself only where the account shares it and it is verified: the one that was shared, and none
-    /// where that was removed.
+    /// The relay address, or the inbox itself where the account shares it and it is verified. This is the inbox that was
+    /// shared; nil if that one was removed.
     package func email(_ connection: any DatabaseConnection, _ account: Account) throws(StoreFailure) -> ClientEmail? {
         switch account.emailKind {
         case .none: return nil

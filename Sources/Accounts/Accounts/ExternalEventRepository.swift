@@ -1,16 +1,16 @@
-// Events that other issuers send about their accounts: each counts once, and none is overtaken by an older one.
+// Events that other issuers send about their accounts. Each counts once, and an older event never replaces a newer one.
 
 import Database
 import InternetMessage
 
-/// What an issuer said of one of its accounts, after every check of its signature.
+/// What an issuer reported about one of its accounts. All checks of its signature are done.
 package struct ExternalEvent: Sendable, Hashable {
     package let issuer: String
     package let jti: String
     package let subject: String
     /// `aud`: the client that it is about.
     package let clientID: String
-    /// Nil for a kind that is not known; `test` does nothing either.
+    /// Nil for an unknown kind; `test` has no effect either.
     package let type: EventType?
     /// When it happened, milliseconds since 1970.
     package let happenedAt: Int64
@@ -25,13 +25,13 @@ package struct ExternalEvent: Sendable, Hashable {
     }
 }
 
-/// What a transmitter said of an account of its own.
+/// What a transmitter reported about one of its own accounts.
 package struct ExternalRiskEvent: Sendable {
-    /// Whom it is about.
+    /// Who it is about.
     package enum Subject: Sendable, Hashable {
-        /// As the issuer calls its account.
+        /// The issuer's name for its account.
         case named(String)
-        /// The user of one of its accounts by an address: a relay address of that account, or a confirmed inbox of that user.
+        /// An address of the user of one of its accounts: a relay address of that account, or a confirmed inbox of that user.
         case address(InboxAddress)
     }
 
@@ -51,13 +51,13 @@ package struct ExternalRiskEvent: Sendable {
     }
 }
 
-/// What became of such an event. All of these are answered alike: the issuer has done its part.
+/// The outcome of such an event. All outcomes get the same response: the issuer has done its part.
 package enum ExternalEventOutcome: String, Sendable, Hashable {
     /// It changed something, or confirmed it.
     case taken
     /// It was taken before.
     case repeated
-    /// A later event of its kind, or a later authorization, came first.
+    /// A later event of its kind, or a later authorization, was handled before it.
     case outdated
     /// Nothing is known of this subject.
     case unknownSubject
@@ -67,15 +67,15 @@ package enum ExternalEventOutcome: String, Sendable, Hashable {
 
 /// Takes events of external issuers.
 package struct ExternalEventRepository: Sendable {
-    /// For how long a `jti` is remembered, in seconds: longer than any event is taken (7 days).
+    /// How long a `jti` is kept, in seconds: longer than an event is accepted (7 days).
     private static let memory: Int64 = 9 * 86_400
 
     let accounts: AccountRepository
     let index: BlindIndex
     private var database: any Database { accounts.database }
 
-    /// Applies an event. Email events set what is known of the issuer's own forwarding, never ours; `consent-revoked` ends the
-    /// grant to the client's group of apps; `account-delete` ends the account, and leaves a tombstone.
+    /// Applies an event. Email events set what is known about the issuer's own forwarding, never ours. `consent-revoked` ends
+    /// the grant to the client's app group. `account-delete` deletes the account and leaves a tombstone.
     package func apply(_ event: ExternalEvent, _ change: Change) throws(StoreFailure) -> ExternalEventOutcome {
         try accounts.events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let isNew =
@@ -103,7 +103,7 @@ package struct ExternalEventRepository: Sendable {
                 guard try event.happenedAt > row["email_event_at"] else { return .outdated }
                 try forwarding(connection, account, isOn: event.type == .emailEnabled, event, change)
             case .consentRevoked, .accountDelete:
-                // Seconds are all that is known of the authorization: an event of the same second is later.
+                // The authorization time has only seconds: an event in the same second counts as later.
                 let authorizedAt: Int64? = try row["authorized_at"]
                 guard try event.happenedAt > row["consent_event_at"], event.happenedAt / 1000 >= authorizedAt ?? 0 else {
                     return .outdated
@@ -125,8 +125,8 @@ package struct ExternalEventRepository: Sendable {
         }
     }
 
-    /// Notes what a transmitter said of its account, for policies: nothing else follows from it. Of accounts that one person has
-    /// with several teams all are meant, unless the event names an app.
+    /// Records what a transmitter reported about its account, for policies; it has no other effect. If one person has accounts
+    /// with several teams, the event is about all of them unless it names an app.
     package func note(_ event: ExternalRiskEvent, _ change: Change) throws(StoreFailure) -> ExternalEventOutcome {
         try database.write(.durable) { connection throws(StoreFailure) in
             let isNew =
@@ -146,7 +146,7 @@ package struct ExternalEventRepository: Sendable {
                     AND \(team.map { "x.team_id = \($0)" } ?? "1 = 1" as SQL) ORDER BY x.account_id
                 """)
             guard !found.isEmpty else { return .unknownSubject }
-            // One of the future would stay the last one for ever.
+            // An event with a future time would stay the latest one forever.
             let time = min(event.happenedAt, change.now)
             for account in found {
                 try connection.count(
@@ -161,8 +161,8 @@ package struct ExternalEventRepository: Sendable {
         }
     }
 
-    /// Whether identity `x`, which is the issuer's, is one that an event is about. An address names none but accounts that signed
-    /// in with this issuer: it says nothing of others' accounts.
+    /// Whether an event is about identity `x` of its issuer. An address names only accounts that signed in with this issuer: it
+    /// says nothing about other accounts.
     private func isMeant(_ subject: ExternalRiskEvent.Subject) -> SQL {
         switch subject {
         case .named(let name): return "x.subject = \(name)"
@@ -193,7 +193,7 @@ package struct ExternalEventRepository: Sendable {
             DailyCounter(accountNumber: account, day: Day.number(change.now), kind: .forwardingToggled, count: 1))
     }
 
-    /// Forgets what is older than any event that would be taken, at most `limit` at a time; how many.
+    /// Deletes what is older than any event that would be accepted, at most `limit` at a time. Returns the number.
     package func deleteExpired(now: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(

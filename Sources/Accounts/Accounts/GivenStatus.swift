@@ -1,14 +1,14 @@
-// A status that a policy gave, with why: for the operator's eyes.
+// A status that a policy gave, with its reasons: for the operator only.
 
 import Database
 
-/// What a status policy said at an authorization.
+/// What a status policy decided at an authorization.
 package struct GivenStatus: Sendable, Hashable {
     /// 0 … 2, as in identity tokens.
     package let status: Int
-    /// Codes of the rules; they leave the installation nowhere.
+    /// Codes of the rules; they never leave the installation.
     package let reasons: [String]
-    /// What was known: a JSON object.
+    /// The signals that were known: a JSON object.
     package let signals: String
     package let policyName: String
     package let policyVersion: String
@@ -27,7 +27,7 @@ package struct GivenStatus: Sendable, Hashable {
 }
 
 extension DatabaseConnection {
-    /// Gives a grant that has none its status, and keeps why. What it had before a revocation is not lowered.
+    /// Sets the status of a grant that has none, and stores the reasons. A status from before a revocation is not lowered.
     func give(_ given: GivenStatus, grant: Int64, now: Int64) throws(StoreFailure) {
         let changed = try run(
             """
@@ -47,7 +47,7 @@ extension DatabaseConnection {
 }
 
 extension GrantRepository {
-    /// What a policy said last of each grant of an account, by `Grant.number`: for the operator alone.
+    /// The latest policy status of each grant of an account, by `Grant.number`: for the operator only.
     package func givenStatuses(account: Int64) throws(StoreFailure) -> [Int64: GivenStatus] {
         var statuses: [Int64: GivenStatus] = [:]
         let rows = try addresses.database.rows(

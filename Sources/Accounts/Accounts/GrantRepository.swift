@@ -1,18 +1,18 @@
-// Consent: given, revoked, given again, and what a team's backend learns of it.
+// Consent: given, revoked, given again, and what a team's backend learns about it.
 
 import Database
 import InternetMessage
 
-/// Authorizes and revokes grants. An account has one with each group of apps that its user consented to.
+/// Authorizes and revokes grants. An account has one grant for each group of apps that its user consented to.
 package struct GrantRepository: Sendable {
     package let addresses: AddressRepository
     let inboxes: InboxRepository
     private var database: any Database { addresses.database }
 
-    /// Notes a user's consent to an app, for the first time, again, or after a revocation.
+    /// Records a user's consent to an app, for the first time, again, or after a revocation.
     ///
-    /// Account, `sub` and relay address are made where there are none, and are the same after a return. After a return the
-    /// earlier status is the grant's `priorStatus`. `emailKind` counts as long as no grant of the account is live: what one app
+    /// Account, `sub` and relay address are created where there are none, and stay the same after a return. After a return the
+    /// earlier status is the grant's `priorStatus`. `emailKind` counts only while no grant of the account is live: what one app
     /// was given does not change because of another.
     package func authorize(_ request: AuthorizationRequest, _ change: Change) throws(StoreFailure) -> AuthorizedGrant {
         try addresses.events.write(at: change.now) { connection, tracker throws(StoreFailure) in
@@ -71,13 +71,12 @@ package struct GrantRepository: Sendable {
             guard inbox.isVerified, !inbox.isReplyOnly else {
                 throw .refused(.unmet, "mail goes to verified inboxes only, and never to a reply-only one")
             }
-            // Where the team has the inbox itself, this one is what it would be told: only as the user shares it in this very
-            // request.
+            // Where the team has the inbox itself, it would learn this one: only if the user shares it in this request.
             if kind != .real || !isLive || request.emailKind == .real {
                 try connection.run("UPDATE accounts SET inbox_id = \(inbox.id) WHERE id = \(account)")
             }
         }
-        // What is shared now is this inbox, and stays it: a later default is nothing that the team is told.
+        // This inbox is now the shared one, and stays so: the team is not given a later default.
         if request.emailKind == .real, !isLive {
             try connection.run("UPDATE accounts SET inbox_id = target_inbox WHERE id = \(account) AND inbox_id IS NULL")
         }
@@ -86,7 +85,7 @@ package struct GrantRepository: Sendable {
         }
     }
 
-    /// A condition: the account has a live grant to an app that is there. `has_live_grant` says the same, but for teams with
+    /// A condition: the account has a live grant to an app that exists. `has_live_grant` says the same, except for teams with
     /// `loses_apps`.
     package static func isLive(_ account: SQL) -> SQL {
         """
@@ -100,8 +99,8 @@ package struct GrantRepository: Sendable {
         try database.read { connection throws(StoreFailure) in try connection.grants(account: number) }
     }
 
-    /// Revokes the account's grant to a group, and with it every code and token; whether it was live. With the last one the
-    /// address is refused as revoked.
+    /// Revokes the account's grant to a group, and with it every code and token. Returns whether it was live. After the last
+    /// one the address is refused as revoked.
     @discardableResult
     package func revoke(account number: Int64, group: AppGroup, _ change: Change) throws(StoreFailure) -> Bool {
         try addresses.events.write(at: change.now) { connection, tracker throws(StoreFailure) in
@@ -110,7 +109,7 @@ package struct GrantRepository: Sendable {
         }
     }
 
-    /// Revokes every live grant of an account; how many there were.
+    /// Revokes every live grant of an account. Returns how many there were.
     @discardableResult
     package func revokeAll(account number: Int64, _ change: Change) throws(StoreFailure) -> Int {
         try addresses.events.write(at: change.now) { connection, tracker throws(StoreFailure) in
@@ -123,11 +122,11 @@ package struct GrantRepository: Sendable {
         }
     }
 
-    /// What a team is notified of one of its subjects.
+    /// The credential state of one of a team's subjects.
     ///
-    /// With an app, of the grant to that app's group; without, of the best there is: authorized while any grant is. Subjects of
-    /// other teams, of no one, and of deleted accounts are `notFound`, and so are apps of others, but for one that moved to
-    /// another team: its subjects are `transferred` for the old one.
+    /// With an app: of the grant to that app's group. Without: of the best grant, so authorized while any grant is. Unknown
+    /// subjects, and those of other teams and of deleted accounts, are `notFound`, and so are other teams' apps. If an app
+    /// moved to another team, its subjects are `transferred` for the old team.
     package func credentialState(team: String, sub: String, clientID: String? = nil) throws(StoreFailure) -> CredentialState {
         try database.read { connection throws(StoreFailure) in
             let team = try connection.team(team)
@@ -156,15 +155,15 @@ package struct GrantRepository: Sendable {
                 """
             )
             if moved.contains(where: { group == nil || $0 == group }) { return .transferred }
-            // An account whose apps are all gone was consented to once.
+            // An account whose apps are all gone once had a consent.
             return states.isEmpty && group != nil ? .notFound : .revoked
         }
     }
 }
 
 extension DatabaseConnection {
-    /// Settings of a grant's row: it was seen. What comes within a day of the beginning of a visit belongs to it; the next one
-    /// keeps the time at which the account was seen last before.
+    /// Assignments for the row of a grant that was seen. Everything within a day of the start of a visit belongs to that visit;
+    /// the next visit keeps the time at which the account was last seen before.
     package static func seen(at now: Int64) -> SQL {
         let began: SQL = "COALESCE(visit_at, last_seen_at, last_authorized_at)"
         return """
@@ -175,7 +174,7 @@ extension DatabaseConnection {
             """
     }
 
-    /// The team and group of an app, whoever asks; or `notFound`.
+    /// The team and group of any team's app, or `notFound`.
     package func appGroup(clientID: String) throws(StoreFailure) -> (team: Team, group: AppGroup) {
         let row = try row(
             """
@@ -217,7 +216,7 @@ extension DatabaseConnection {
         return .returned
     }
 
-    /// Ends one grant; whether it was live. The caller watches the account.
+    /// Ends one grant. Returns whether it was live. The caller tracks the account's changes.
     /// - Parameter time: of the revocation, seconds since 1970.
     package func revoke(account: Int64, group: AppGroup, at time: Int64, _ change: Change) throws(StoreFailure) -> Bool {
         let changed = try run(
@@ -231,8 +230,8 @@ extension DatabaseConnection {
         return true
     }
 
-    /// Consent given again after it was revoked: the status is delivered again, the earlier one is kept as the prior one, and the
-    /// next question is a sign-up again. A check that was outstanding stays so. An app that was removed gets no consent back.
+    /// Restores a revoked consent. The status is delivered again, the earlier one is kept as the prior status, and the next
+    /// request is a sign-up again. An outstanding check stays outstanding. A removed app gets no consent back.
     package func rejoin(grant: Int64, now: Int64) throws(StoreFailure) {
         let account: Int64? = try value(
             """

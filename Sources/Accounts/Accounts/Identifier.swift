@@ -7,8 +7,8 @@ package enum Identifier {
     /// Longest identifier in characters: room for reverse-DNS names, short enough for a table on a terminal.
     static let maximum = 128
 
-    /// The identifier as it is; refused unless 1–128 of A–Z a–z 0–9 and `._-:`, beginning with a letter or digit. An `@` is
-    /// refused in particular, since identifiers are not sealed and an e-mail address would be in the clear.
+    /// The identifier, unchanged; refused unless it is 1–128 characters of A–Z a–z 0–9 and `._-:` and begins with a letter or
+    /// digit. `@` is refused separately: identifiers are not sealed, and an email address would be in clear text.
     package static func checked(_ text: String, _ what: String) throws(StoreFailure) -> String {
         guard !text.contains("@") else {
             throw .refused(.invalid, "\(what) must not be an email address: identifiers are stored in clear text")
@@ -38,9 +38,9 @@ package enum Identifier {
 
 /// Names that people read: of teams and users.
 package enum NameText {
-    /// Without control characters and line separators, so that it cannot break out of a header field or a line of a terminal; and
-    /// without what is not seen but changes what is (Unicode's Cf: U+202E turns the text around, U+200B and tags hide in it).
-    /// Only the two joiners are in names and emoji (U+200C, U+200D).
+    /// Whether the text has no control characters and line separators, so that it cannot break out of a header field or a
+    /// terminal line, and no invisible characters (Unicode's Cf: U+202E reverses text, U+200B and tags hide in it). Only the
+    /// two joiners U+200C and U+200D are allowed: names and emoji use them.
     package static func isPlain(_ text: String) -> Bool {
         text.unicodeScalars.allSatisfy { scalar in
             switch scalar.properties.generalCategory {

@@ -16,7 +16,7 @@ package struct IssuedAddress: Sendable {
 
 /// Issues, finds and switches relay addresses.
 package struct AddressRepository: Sendable {
-    /// Attempts at a new local part before giving up. With 50 bits a second one is already a rarity.
+    /// Attempts at a new local part before giving up. With 50 bits even a second one is rare.
     private static let attempts = 8
     /// Characters of `sub`: 160 bits.
     package static let subLength = 32
@@ -26,7 +26,7 @@ package struct AddressRepository: Sendable {
     let marks: TombstoneMarks
     let relayDomains: [HostName]
     let addressLength: Int
-    /// A number of random octets; a parameter for the test of collisions.
+    /// Returns so many random octets; replaceable, so that collisions can be tested.
     package var random: @Sendable (Int) throws(StoreFailure) -> [UInt8] = { count throws(StoreFailure) in
         try SecureRandom.octets(count)
     }
@@ -39,10 +39,10 @@ package struct AddressRepository: Sendable {
         self.addressLength = min(max(addressLength, 10), 16)
     }
 
-    /// The user's address for the team: made where there is none, otherwise the one there is.
+    /// The user's address for the team; created if there is none.
     ///
-    /// Consent goes to the group of the app named. Where none is named, a live grant suffices; without one it is given to the
-    /// team's oldest group, which for a team without apps is a group of mail alone, so that a team may relay before it has apps.
+    /// Consent goes to the group of the named app. If no app is named, a live grant is enough; without one, consent goes to the
+    /// team's oldest group. For a team without apps this is a mail-only group, so that a team can relay before it has apps.
     package func issue(
         team teamID: String, user userID: String, app clientID: String? = nil, sharesName: Bool? = nil, _ change: Change
     ) throws(StoreFailure) -> IssuedAddress {
@@ -62,7 +62,7 @@ package struct AddressRepository: Sendable {
         }
     }
 
-    /// The account of a user with a team, made now where there is none.
+    /// The account of a user with a team; created if there is none.
     package func account(
         _ connection: any DatabaseConnection, team: Team, user: Int64, _ change: Change
     ) throws(StoreFailure) -> Int64 {
@@ -72,7 +72,7 @@ package struct AddressRepository: Sendable {
         return try insertAccount(connection, team: team, user: user, change)
     }
 
-    /// An account that no user is known of.
+    /// Creates an account without a known user.
     func unlinkedAccount(_ connection: any DatabaseConnection, team: Team, _ change: Change) throws(StoreFailure) -> Int64 {
         try insertAccount(connection, team: team, user: nil, change)
     }
@@ -106,7 +106,7 @@ package struct AddressRepository: Sendable {
         _ = try connection.authorize(account: account, group: group, teamID: team.id, realUserStatus: nil, change)
     }
 
-    /// The account's current address, made now where there is none, and whether it was.
+    /// The account's current address, created if there is none, and whether it is new.
     package func current(
         _ connection: any DatabaseConnection, account: Int64, team: String, user: String, _ change: Change
     ) throws(StoreFailure) -> (address: RelayAddress, isNew: Bool) {
@@ -121,7 +121,7 @@ package struct AddressRepository: Sendable {
         return (try address(connection, new), true)
     }
 
-    /// A random address for the account, of which nothing is audited here.
+    /// Creates a random address for the account, without an audit entry.
     package func newAddress(
         _ connection: any DatabaseConnection, account: Int64, domain: HostName, _ change: Change
     ) throws(StoreFailure) -> AddrSpec {
@@ -134,7 +134,7 @@ package struct AddressRepository: Sendable {
         throw .permanent(.unexpectedData, "no free relay address after \(Self.attempts) random ones")
     }
 
-    /// Random addresses for accounts that never had one, of which nothing is audited here; by account.
+    /// Creates random addresses for accounts that never had one, without audit entries. Returns them by account.
     package func newAddresses(
         _ connection: any DatabaseConnection, _ accounts: [(account: Int64, isForwardingOn: Bool, since: Int64)]
     ) throws(StoreFailure) -> [Int64: AddrSpec] {
@@ -164,7 +164,7 @@ package struct AddressRepository: Sendable {
         try database.read { connection throws(StoreFailure) in try self.address(connection, address) }
     }
 
-    /// Relay addresses by team and user identifier, the oldest first within each; nil stands for all.
+    /// Relay addresses by team and user identifier, the oldest first within each; nil means all.
     package func addresses(team: String? = nil, user: String? = nil) throws(StoreFailure) -> [RelayAddress] {
         try database.read { connection throws(StoreFailure) in
             let condition = SQL.all(try connection.accountConditions(team: team, user: user))
@@ -188,7 +188,7 @@ package struct AddressRepository: Sendable {
             .map(RelayAddress.init(row:))
     }
 
-    /// Switches forwarding; whether that changed anything. Refused for a retired address.
+    /// Switches forwarding. Returns whether that changed anything. Refused for a retired address.
     @discardableResult
     package func setForwarding(_ address: AddrSpec, on isOn: Bool, _ change: Change) throws(StoreFailure) -> Bool {
         try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
@@ -247,7 +247,7 @@ package struct AddressRepository: Sendable {
         let address = address.folded
         let row = try connection.row("\(Self.select) WHERE r.local_part = \(address.localPart) AND r.domain = \(address.domain)")
         guard let row else {
-            // What is at another domain may be an inbox that was typed by mistake: it is not repeated.
+            // An address at another domain may be an inbox typed by mistake: the error does not repeat it.
             let isOurs = relayDomains.contains { $0.text == address.domain }
             throw .refused(
                 .notFound,
@@ -275,7 +275,7 @@ extension AddrSpec {
 }
 
 extension DatabaseConnection {
-    /// Gives the account, which has no current one, a relay address; false where someone has it.
+    /// Adds a relay address to an account without a current one; false if the address is taken.
     package func add(_ address: AddrSpec, to account: Int64, at now: Int64) throws(StoreFailure) -> Bool {
         try run(
             """

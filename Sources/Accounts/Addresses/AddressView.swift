@@ -11,7 +11,7 @@ package struct AddressView: Encodable, Sendable {
     let isForwardingOn: Bool
     let createdAt: Timestamp
     let retiredAt: Timestamp?
-    // What commands show beside it.
+    // What only commands show.
     var user: String?
     var account: Int64?
     var state: String?
@@ -40,7 +40,7 @@ package struct AddressView: Encodable, Sendable {
 }
 
 extension RelayAddress {
-    /// `on`, `off`, `revoked` or `retired`: what mail to it meets first.
+    /// `on`, `off`, `revoked` or `retired`: the first that applies to mail for it.
     package var state: String {
         if retiredAt != nil { return "retired" }
         return !hasLiveGrant ? "revoked" : isForwardingOn ? "on" : "off"

@@ -10,7 +10,7 @@ package struct AppIcon: Sendable, Hashable {
     private static let signature: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]
     private static let end: [UInt8] = [0x49, 0x45, 0x4E, 0x44, 0xAE, 0x42, 0x60, 0x82]
 
-    /// Reads signature, size and end (PNG, third edition, sections 5.2 and 11.2.1). Throws `refused` with what is wrong.
+    /// Reads signature, size and end (PNG, third edition, sections 5.2 and 11.2.1). Throws `refused` with the reason.
     package init(png: [UInt8]) throws(StoreFailure) {
         guard png.count >= 45, png.starts(with: Self.signature), Array(png[12..<16]) == Array("IHDR".utf8),
             Array(png.suffix(8)) == Self.end
@@ -28,10 +28,10 @@ package struct AppIcon: Sendable, Hashable {
 }
 
 extension AppRepository {
-    /// Gives an app a name and an icon, or takes them away.
+    /// Gives an app a name and an icon, or removes them.
     /// - Parameters:
-    ///   - name: nil leaves it as it is, empty takes it away.
-    ///   - icon: nil leaves it as it is, `.some(nil)` takes it away.
+    ///   - name: nil keeps the present name, empty removes it.
+    ///   - icon: nil keeps the present icon, `.some(nil)` removes it.
     package func setAppearance(
         team id: String, clientID: String, name: String? = nil, icon: AppIcon?? = nil, _ change: Change
     ) throws(StoreFailure) {
@@ -48,7 +48,7 @@ extension AppRepository {
         }
     }
 
-    /// How an app is shown to people; nil for one that is not there.
+    /// How an app is shown to people; nil if there is no such app.
     package func appearance(clientID: String) throws(StoreFailure) -> (name: String?, hasIcon: Bool)? {
         try database.read { connection throws(StoreFailure) in
             try connection.row(
@@ -60,7 +60,7 @@ extension AppRepository {
         }
     }
 
-    /// The PNG of an app's icon; nil where it has none, and for an app that is not there.
+    /// The PNG of an app's icon; nil if it has none, or if there is no such app.
     package func icon(clientID: String) throws(StoreFailure) -> [UInt8]? {
         try database.read { connection throws(StoreFailure) in
             try connection.row(

@@ -2,7 +2,7 @@
 
 import Database
 
-/// What goes with an app when it is removed.
+/// What is removed together with an app.
 package struct AppDependents: Sendable, Hashable {
     /// Grants that end because the app is the last of its group.
     package let grants: Int
@@ -16,7 +16,7 @@ package struct AppRepository: Sendable {
 
     /// Adds an app: under a primary app of the same team, or on its own as the primary of a new group.
     /// - Parameters:
-    ///   - redirectURIs: where its authorizations may be answered to.
+    ///   - redirectURIs: where the responses to its authorization requests may go.
     ///   - name: for people; nil for none.
     package func add(
         team id: String, clientID: String, group primary: String?, redirectURIs: [String] = [], name: String? = nil,
@@ -78,7 +78,7 @@ package struct AppRepository: Sendable {
         FROM apps a JOIN app_groups g ON g.id = a.group_id JOIN teams t ON t.id = g.team_id AND t.removed_at IS NULL
         """
 
-    /// What a question about an app needs to know; nil where there is no such app.
+    /// What a request about an app needs to know; nil where there is no such app.
     package func decisionApp(clientID: String) throws(StoreFailure) -> DecisionApp? {
         try database.read { connection throws(StoreFailure) in
             guard let row = try connection.row("\(Self.decisionSelect) WHERE a.client_id = \(clientID)") else {
@@ -103,7 +103,7 @@ package struct AppRepository: Sendable {
         }
     }
 
-    /// Fixes how an app's identity tokens carry the nonce, and whether there must be one.
+    /// Sets how an app's identity tokens carry the nonce, and whether a nonce is required.
     package func setNonce(
         team id: String, clientID: String, form: AppNonceForm, isRequired: Bool, _ change: Change
     ) throws(StoreFailure) {
@@ -119,7 +119,7 @@ package struct AppRepository: Sendable {
     /// Whether an app has this `client_id`.
     package func isClient(_ clientID: String) throws(StoreFailure) -> Bool {
         try database.read { connection throws(StoreFailure) in
-            // A removed app has a name that no one can register, but that anyone may guess.
+            // The name of a removed app cannot be registered, but it can be guessed.
             try connection.row(
                 """
                 SELECT a.id FROM apps a JOIN app_groups g ON g.id = a.group_id AND g.removed_from IS NULL
@@ -128,7 +128,7 @@ package struct AppRepository: Sendable {
         }
     }
 
-    /// What removing the app would end; of grants no more than `bound + 1` are counted.
+    /// What removing the app would end; at most `bound + 1` grants are counted.
     package func dependents(
         team id: String, clientID: String, upTo bound: Int = BoundedCount.bound
     ) throws(StoreFailure) -> AppDependents {
@@ -145,9 +145,9 @@ package struct AppRepository: Sendable {
         }
     }
 
-    /// Removes an app; with the last of a group the group and its grants go. A primary app goes after those grouped under it.
-    /// The name is free and consents count no more from then on; rows that may be many stay until `removals` has taken them away,
-    /// and with them the group's endpoint is told of each consent.
+    /// Removes an app; with the last app of a group, the group and its grants too. A primary app can be removed only after
+    /// those grouped under it. The name is free and consents no longer count from then on. Rows that may be many stay until
+    /// `removals` deletes them and notifies the group's endpoint of each consent.
     package func remove(team id: String, clientID: String, _ change: Change) throws(StoreFailure) {
         try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let team = try connection.team(id)
@@ -178,8 +178,7 @@ extension DatabaseConnection {
         return try AppGroup(row: row)
     }
 
-    /// Puts an app into a team of its own, which was removed: alone, or with its group and all consents. Names are free
-    /// afterwards.
+    /// Moves an app into a separate removed team: alone, or with its group and all consents. Names are free afterwards.
     /// - Returns: that team.
     fileprivate func retireApp(
         _ clientID: String, of team: Int64, group: Int64, withGroup: Bool, now: Int64
@@ -187,7 +186,7 @@ extension DatabaseConnection {
         guard let app: Int64 = try value("SELECT id FROM apps WHERE client_id = \(clientID)") else {
             throw .permanent(.unexpectedData, "an app that was just found is not there")
         }
-        // No name that may be chosen has a space in it.
+        // No valid name contains a space.
         let name = "removed app \(app)"
         let removed = try inserted(
             "INSERT INTO teams (handle, name, created_at, removed_at) VALUES (\(name), '', \(now), \(now)) RETURNING id")
@@ -208,7 +207,7 @@ extension DatabaseConnection {
             return removed
         }
         try run("UPDATE apps SET client_id = \(name) WHERE id = \(app)")
-        // Where it was on its way, consents that have not followed are another team's.
+        // If the group was being transferred, consents that have not moved yet belong to another team.
         try run(
             """
             UPDATE teams SET loses_apps = 1
@@ -225,8 +224,8 @@ extension DatabaseConnection {
         try value("SELECT COUNT(*) FROM apps WHERE group_id = \(group.number)") ?? 0
     }
 
-    /// The group that consent goes to where no one named an app: the team's oldest group with apps; for a team without apps
-    /// the group of mail alone, made now if need be.
+    /// The group that consent goes to when no app is named: the team's oldest group with apps; for a team without apps the
+    /// mail-only group, created if needed.
     package func usualGroup(team: Team, _ change: Change) throws(StoreFailure) -> AppGroup {
         if let known = try knownUsualGroup(team: team) { return known }
         return try addGroup(team: team, primary: nil, change)
@@ -241,7 +240,7 @@ extension DatabaseConnection {
         return AppGroup(number: number, primaryClientID: primary)
     }
 
-    /// The same where it is there already.
+    /// The same, but only if the group already exists.
     package func knownUsualGroup(team: Team) throws(StoreFailure) -> AppGroup? {
         try row(
             """

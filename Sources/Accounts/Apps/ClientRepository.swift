@@ -10,7 +10,7 @@ package struct ClientRepository: Sendable {
 
     let database: any Database
 
-    /// A client with its team's keys; nil where there is none of this id.
+    /// A client with its team's keys; nil if no client has this id.
     package func client(_ clientID: String) throws(StoreFailure) -> ProviderClient? {
         try database.read { connection throws(StoreFailure) in
             let row = try connection.row(
@@ -28,7 +28,7 @@ package struct ClientRepository: Sendable {
 
     // MARK: Redirect URIs
 
-    /// Registers a redirect URI; whether it is new.
+    /// Registers a redirect URI. Returns whether it is new.
     @discardableResult
     package func addRedirect(team id: String, clientID: String, uri: String, _ change: Change) throws(StoreFailure) -> Bool {
         let uri = try RedirectURI.checked(uri)
@@ -38,7 +38,7 @@ package struct ClientRepository: Sendable {
         }
     }
 
-    /// Takes a redirect URI back; codes that were issued for it are worth nothing from then on.
+    /// Removes a redirect URI; codes that were issued for it are invalid from then on.
     package func removeRedirect(team id: String, clientID: String, uri: String, _ change: Change) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             let app = try app(connection, team: id, clientID: clientID)
@@ -68,7 +68,7 @@ package struct ClientRepository: Sendable {
 
     // MARK: Keys
 
-    /// Registers a public key. Form and curve were checked. Refused where the team has a key of this id.
+    /// Registers a public key. Its form and curve are already checked. Refused if the team has a key of this id.
     package func addKey(team id: String, keyID: String, pem: String, _ change: Change) throws(StoreFailure) -> ClientKey {
         let isPlain = keyID.utf8.allSatisfy { octet in
             let isAlphanumeric =
@@ -129,7 +129,7 @@ package struct ClientRepository: Sendable {
 }
 
 extension DatabaseConnection {
-    /// Registers a redirect URI, which was checked; whether it is new.
+    /// Registers a checked redirect URI. Returns whether it is new.
     func addRedirect(_ uri: String, app: Int64, clientID: String, team: String, _ change: Change) throws(StoreFailure) -> Bool {
         let count: Int? = try value("SELECT COUNT(*) AS count FROM app_redirects WHERE app_id = \(app)")
         guard count ?? 0 < ClientRepository.maximumRedirects else {

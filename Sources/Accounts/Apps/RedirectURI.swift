@@ -1,15 +1,15 @@
-// Where an authorization may be answered to.
+// Where the response to an authorization request may go.
 
 import Database
 import Support
 
-/// A redirect URI as it was registered: compared octet by octet (RFC 9700 section 4.1.3).
+/// A registered redirect URI: compared octet by octet (RFC 9700 section 4.1.3).
 package enum RedirectURI {
-    /// Longest, in octets: what browsers and servers take.
+    /// Maximum length in octets, which browsers and servers accept.
     package static let maximum = 2_000
 
-    /// The text as it is, or `invalid`: an absolute URI without fragment and user information; `https`, `http`
-    /// on a loopback host (RFC 8252 section 7.3), or an app's own scheme with a dot in its name (section 7.1).
+    /// The text unchanged, or `invalid`: an absolute URI without fragment and user information; `https`, `http` on a loopback
+    /// host (RFC 8252 section 7.3), or an app's own scheme with a dot in its name (section 7.1).
     package static func checked(_ text: String) throws(StoreFailure) -> String {
         let octets = Array(text.utf8)
         guard octets.count <= maximum,
@@ -49,7 +49,7 @@ package enum RedirectURI {
     private static func isLoopback(_ authority: String) -> Bool {
         let authority = authority.lowercased()
         guard let host = ["127.0.0.1", "[::1]", "localhost"].first(where: authority.hasPrefix) else { return false }
-        // Nothing but a port follows: `[::1].evil.example` is a host elsewhere to some readers.
+        // Only a port may follow: some parsers read `[::1].evil.example` as another host.
         let rest = authority.dropFirst(host.count)
         return rest.isEmpty
             || rest.first == ":" && rest.dropFirst().utf8.allSatisfy { (0x30...0x39).contains($0) }

@@ -1,6 +1,6 @@
 // Who changed what, and when.
 
-/// Who makes an administrative change, and the time: handed to every method that changes something.
+/// Who makes an administrative change, and when: passed to every method that changes something.
 package struct Change: Sendable, Hashable {
     /// `uid:0`, later also `key:…`.
     package let actor: String
@@ -13,7 +13,7 @@ package struct Change: Sendable, Hashable {
     }
 }
 
-/// One line of the audit. Holds identifiers, never an inbox address or a name.
+/// One line of the audit. Contains identifiers, never an inbox address or a name.
 package struct AuditEntry: Sendable, Hashable {
     package let number: Int64
     package let at: Int64

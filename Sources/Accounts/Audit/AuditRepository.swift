@@ -6,9 +6,9 @@ import Database
 package struct AuditRepository: Sendable {
     let database: any Database
 
-    /// Lines that one statement looks at, of the millions that years have.
+    /// Lines that one statement looks at: after years there are millions.
     package static let range: Int64 = 10_000
-    /// How long after its time a line may be written, seconds: that of an import is when it began.
+    /// How long after its time a line may be written, in seconds: the time of an import is its start.
     private static let longestChange: Int64 = 86_400
 
     private static let select: SQL = "SELECT id, at, actor, action, subject, detail FROM audit"
@@ -18,13 +18,13 @@ package struct AuditRepository: Sendable {
         try database.rows("\(Self.select) ORDER BY id DESC LIMIT \(limit)").map(AuditEntry.init(row:))
     }
 
-    /// Entries among some lines, the newest first, at most `limit`. What is rare may be in none of them.
+    /// Matching entries in a range of lines, the newest first, at most `limit`. A range may have none.
     /// - Parameters:
     ///   - since: seconds since 1970.
-    ///   - actor: exactly, or the beginning where it ends in `*`; nil for all. Likewise `action`.
-    ///   - before: the number of the line before which to begin; nil for the newest.
-    ///   - range: numbers to look at.
-    /// - Returns: entries, and the number before which to go on; nil at the end.
+    ///   - actor: exact, or a prefix if it ends in `*`; nil for all. Likewise `action`.
+    ///   - before: the number of the line before which to start; nil for the newest.
+    ///   - range: how many numbers to read.
+    /// - Returns: entries, and the number before which to continue; nil at the end.
     package func page(
         since: Int64 = 0, actor: String? = nil, action: String? = nil, before: Int64? = nil, limit: Int, range: Int64 = range
     ) throws(StoreFailure) -> (rows: [AuditEntry], next: Int64?) {

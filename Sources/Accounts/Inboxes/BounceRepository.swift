@@ -1,8 +1,8 @@
-// Permanent failures of inboxes: recorded once for each relayed message, and at a rate too high forwarding is suspended.
+// Permanent failures of inboxes: recorded once for each relayed message. If there are too many, forwarding is suspended.
 
 import Database
 
-/// How an inbox took what was forwarded to it within a window of days.
+/// How many forwarded messages an inbox got and refused within a window of days.
 package struct InboxStanding: Sendable, Hashable {
     /// Permanent failures.
     package let failures: Int
@@ -10,21 +10,21 @@ package struct InboxStanding: Sendable, Hashable {
     package let forwarded: Int
 }
 
-/// What became of a reported failure.
+/// The outcome of a reported failure.
 package enum BounceRecord: Sendable, Hashable {
-    /// Known already, or the account is gone.
+    /// Already known, or the account is gone.
     case known
     case recorded
     /// Recorded, and forwarding to the inbox is suspended from now on.
     case suspended
 }
 
-/// Records what inboxes refuse.
+/// Records the permanent failures of inboxes.
 package struct BounceRepository: Sendable {
     let events: AccountEvents
     private var database: any Database { events.database }
 
-    /// A failure as it was reported.
+    /// A reported failure.
     package struct Failure: Sendable {
         let account: Int64
         let mark: [UInt8]
@@ -32,7 +32,7 @@ package struct BounceRepository: Sendable {
         let sentDay: Int64
 
         /// - Parameters:
-        ///   - mark: the nonce of the return path, or a hash of it: by it the failure counts once, until `expiresAt`.
+        ///   - mark: the nonce of the return path, or a hash of it, so that the failure counts once, until `expiresAt`.
         ///   - sentDay: when the message was relayed, in days since 1970.
         package init(account: Int64, mark: [UInt8], expiresAt: Int64, sentDay: Int64) {
             self.account = account
@@ -42,13 +42,13 @@ package struct BounceRepository: Sendable {
         }
     }
 
-    /// Who suspends, as the audit names it.
+    /// The actor of suspensions in the audit.
     private static let actor = "relay"
 
-    /// Records a permanent failure of the inbox that the account leads to now, as a counter of the account too.
+    /// Records a permanent failure of the inbox that the account's mail goes to now, and counts it for the account.
     /// - Parameters:
-    ///   - days: the window in which the inbox is judged, today included.
-    ///   - isReached: whether that standing is bad enough to suspend forwarding; asked in the transaction that records.
+    ///   - days: the window that counts, today included.
+    ///   - isReached: whether that standing is bad enough to suspend forwarding; called in the same transaction.
     package func record(
         _ failure: Failure, days: Int, now: Int64, isReached: (InboxStanding) -> Bool
     ) throws(StoreFailure) -> BounceRecord {
@@ -70,7 +70,7 @@ package struct BounceRepository: Sendable {
                 JOIN inboxes i ON i.id = a.target_inbox
                 WHERE a.id = \(failure.account)
                 """)
-            // What was relayed before the inbox was confirmed, or went to another one, says nothing of it.
+            // Mail that was relayed before the inbox was confirmed, or to another inbox, says nothing about this one.
             guard let row, failure.sentDay >= (try row["failures_from"]) else { return .recorded }
             let inbox: Int64 = try row["id"]
             let suspendedAt: Int64? = try row["suspended_at"]
@@ -94,7 +94,7 @@ package struct BounceRepository: Sendable {
         }
     }
 
-    /// How an inbox is.
+    /// The standing of an inbox.
     /// - Parameter days: the window, today included.
     package func standing(of inbox: Inbox, days: Int, now: Int64) throws(StoreFailure) -> InboxStanding {
         try database.read { connection throws(StoreFailure) in
@@ -106,11 +106,11 @@ package struct BounceRepository: Sendable {
 }
 
 extension DatabaseConnection {
-    /// Failures of an inbox, and messages to it, from a day on.
+    /// Failures of an inbox, and messages to it, since a day.
     fileprivate func standing(inbox: Int64, since day: Int64) throws(StoreFailure) -> InboxStanding {
         let failures: Int? = try value(
             "SELECT CAST(COALESCE(SUM(count), 0) AS BIGINT) FROM inbox_failures WHERE inbox_id = \(inbox) AND day >= \(day)")
-        // Counted for accounts: those that lead to this inbox now. Nothing from before it was confirmed.
+        // Forwards are counted by account: take the accounts whose mail goes to this inbox now, since it was confirmed.
         let forwarded: Int? = try value(
             """
             SELECT CAST(COALESCE(SUM(n.count), 0) AS BIGINT)
@@ -122,7 +122,7 @@ extension DatabaseConnection {
         return InboxStanding(failures: failures ?? 0, forwarded: forwarded ?? 0)
     }
 
-    /// Begins an inbox again: it was confirmed, or mail goes to it from today on.
+    /// Resets the failures of an inbox: it was confirmed, or mail goes to it from today on.
     func forgetFailures(inbox: Int64, _ change: Change) throws(StoreFailure) {
         try run(
             """

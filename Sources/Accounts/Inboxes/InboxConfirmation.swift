@@ -1,11 +1,11 @@
-// An inbox on its way to being verified, and how many messages may be written for that.
+// The verification of an inbox that is in progress, and how many messages may be sent for it.
 
 import Database
 import InternetMessage
 
-/// Limits of what Postern writes to inboxes of its own accord, so that it is of no use for pestering strangers.
+/// Limits of the messages that Postern itself sends to inboxes, so that it cannot be used to annoy other people.
 package struct NoticeLimits: Sendable, Hashable {
-    /// Seconds for which code, link and answer of a verification are good.
+    /// Seconds for which code, link and answer of a verification are valid.
     package let lifetime: Int64
     /// Wrong codes for one message.
     package let tries: Int
@@ -13,9 +13,9 @@ package struct NoticeLimits: Sendable, Hashable {
     package let perInbox: Int
     /// Messages for one user in an hour, over all inboxes.
     package let perUser: Int
-    /// Messages of this installation in an hour.
+    /// Messages from this installation in an hour.
     package let perInstallation: Int
-    /// Of these, to people who are no users yet: whoever has any number of strangers written to leaves the other half to users.
+    /// Of these, messages to people who are not users yet: a caller who triggers many leaves the other half for users.
     var toStrangers: Int { max(1, perInstallation / 2) }
 
     package init(lifetime: Int64 = 86_400, tries: Int = 5, perInbox: Int = 5, perUser: Int = 10, perInstallation: Int = 500) {
@@ -39,9 +39,9 @@ package enum NoticeKind: String, SQLCodable, Sendable, Hashable, CaseIterable {
     case source
 }
 
-/// A verification that was begun: what the message to the inbox has to carry. Its secrets are nowhere else.
+/// A verification that was started: the content of the message to the inbox. Its secrets are nowhere else.
 package struct PendingConfirmation: Sendable {
-    /// 1 ..< 2^35; is in the address that an answer goes to.
+    /// 1 ..< 2^35; part of the address that an answer goes to.
     package let number: Int64
     package let inbox: Inbox
     /// Six digits.
@@ -60,19 +60,19 @@ extension PendingConfirmation: CustomStringConvertible, CustomReflectable {
     package var customMirror: Mirror { Mirror(self, children: ["number": number]) }
 }
 
-/// How a verification stands, without its secrets.
+/// The state of a verification, without its secrets.
 package struct VerificationState: Sendable, Hashable {
     package let inboxNumber: Int64
     package let createdAt: Int64
     package let expiresAt: Int64
-    /// Wrong codes that may still be tried.
+    /// How many more wrong codes are allowed.
     package let triesLeft: Int
 }
 
-/// An inbox that was confirmed, and whose it is.
+/// A confirmed inbox and its user.
 package struct ConfirmedInbox: Sendable, Hashable {
     package let userID: String
     package let inbox: Inbox
-    /// False where it had been confirmed before.
+    /// False if it was already confirmed.
     package let isNew: Bool
 }

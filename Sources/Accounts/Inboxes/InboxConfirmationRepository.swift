@@ -1,18 +1,18 @@
-// Verifications of inboxes: begun with a message, ended by its code, its link or an answer to it.
+// Verifications of inboxes: started with a message, completed by its code, its link or an answer to it.
 
 import Database
 import InternetMessage
 import MailCrypto
 
-/// Begins and ends verifications. There is one at a time for an inbox: a new one makes the earlier message worthless.
+/// Starts and completes verifications. An inbox has one at a time: a new one makes the earlier message invalid.
 package struct InboxConfirmationRepository: Sendable {
     let database: any Database
     let inboxes: InboxRepository
     let secrets: SecretHash
 
-    /// Begins a verification, and counts its message against the limits.
-    /// Refused for a verified inbox (`exists`) and beyond a limit (`limit`). An inbox that another user has verified is not
-    /// refused here: anyone who asks would learn that it is known. It is refused when it is confirmed.
+    /// Starts a verification, and counts its message against the limits. Refused for a verified inbox (`exists`) and beyond a
+    /// limit (`limit`). An inbox that another user has verified is refused only at its confirmation: here, the caller would
+    /// learn that it is known.
     package func begin(
         user id: String, _ name: InboxName, limits: NoticeLimits, _ change: Change
     ) throws(StoreFailure) -> PendingConfirmation {
@@ -40,7 +40,7 @@ package struct InboxConfirmationRepository: Sendable {
         }
     }
 
-    /// How the verification of an inbox stands; nil where none is under way.
+    /// The state of an inbox's verification; nil if none is in progress.
     package func state(
         user id: String, inbox number: Int64, limits: NoticeLimits, now: Int64
     ) throws(StoreFailure) -> VerificationState? {
@@ -59,13 +59,13 @@ package struct InboxConfirmationRepository: Sendable {
         }
     }
 
-    /// Confirms an inbox by the code of its message; spaces in it do not count.
-    /// A wrong code is counted and refused (`invalid`); after the last try, or where none is under way, `unmet`.
+    /// Confirms an inbox by the code of its message; spaces and hyphens in it do not count. A wrong code is counted and refused
+    /// (`invalid`); after the last try, or if no verification is in progress, `unmet`.
     package func confirm(
         user id: String, _ name: InboxName, code: String, limits: NoticeLimits, _ change: Change
     ) throws(StoreFailure) -> Inbox {
         let code = String(code.filter { !$0.isWhitespace && $0 != "-" })
-        // A refusal that is thrown inside would undo the count of the try.
+        // A refusal thrown inside the transaction would undo the count of the try.
         let outcome: Result<Inbox, StoreFailure> = try inboxes.events.write(at: change.now) {
             connection, tracker throws(StoreFailure) in
             let user = try connection.userNumber(id)
@@ -99,7 +99,7 @@ package struct InboxConfirmationRepository: Sendable {
         return try outcome.get()
     }
 
-    /// Whose inbox a link confirms; nil for a link that is unknown or has expired. Changes nothing.
+    /// The inbox that a link confirms, with its user; nil for an unknown or expired link. Changes nothing.
     package func inbox(link token: String, now: Int64) throws(StoreFailure) -> ConfirmedInbox? {
         try database.read { connection throws(StoreFailure) in
             guard let found = try self.find(connection, link: token, now: now) else { return nil }
@@ -107,8 +107,8 @@ package struct InboxConfirmationRepository: Sendable {
         }
     }
 
-    /// Confirms an inbox by the link of its message. Refused (`unmet`) for an unknown or expired one, and (`exists`) where the
-    /// inbox is verified for another user.
+    /// Confirms an inbox by the link of its message. Refused for an unknown or expired link (`unmet`), and if the inbox is
+    /// verified for another user (`exists`).
     package func confirm(link token: String, now: Int64) throws(StoreFailure) -> ConfirmedInbox {
         try inboxes.events.write(at: now) { connection, tracker throws(StoreFailure) in
             guard let found = try find(connection, link: token, now: now) else {
@@ -124,11 +124,11 @@ package struct InboxConfirmationRepository: Sendable {
 
     /// Confirms an inbox by an answer to its message.
     /// - Parameters:
-    ///   - number: of the verification, from the address that the answer came to.
-    ///   - author: who was proved to have written the answer.
-    ///   - isTrial: changes nothing, and only says whether it would: for `postern explain`.
-    /// - Returns: nil where nothing is under way under that number, or the author is another mailbox than the one that was
-    ///   written to.
+    ///   - number: the number of the verification, from the address that the answer came to.
+    ///   - author: the proven author of the answer.
+    ///   - isTrial: changes nothing, and only returns whether it would: for `postern explain`.
+    /// - Returns: nil if no verification with that number is in progress, or if the author is not the mailbox that the message
+    ///   was sent to.
     package func confirm(
         answer number: Int64, nonce: Int64, author: AddrSpec, isTrial: Bool = false, now: Int64
     ) throws(StoreFailure) -> ConfirmedInbox? {
@@ -184,8 +184,8 @@ package struct InboxConfirmationRepository: Sendable {
         return confirmed
     }
 
-    /// Deletes verifications, links, codes and sessions that expired, and notices that no limit looks at any more; at most
-    /// `limit` of each. Gives the largest of the numbers: where it is `limit` there may be more.
+    /// Deletes expired verifications, links, codes and sessions, and notices that no limit counts any more; at most `limit` of
+    /// each. Returns the largest of the numbers: if it is `limit`, there may be more.
     package func deleteExpired(now: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             var most = 0
@@ -207,9 +207,9 @@ package struct InboxConfirmationRepository: Sendable {
     }
 }
 
-/// What the limits of notices look back on.
+/// The time for which the limits count notices.
 enum NoticeWindow {
-    /// Seconds of the window: an hour that slides.
+    /// Seconds of the window: a sliding hour.
     static let length: Int64 = 3600
     /// Seconds for which a notice is kept: a day, so that an operator can see what happened.
     static let kept: Int64 = 86_400
@@ -219,7 +219,7 @@ extension DatabaseConnection {
     /// Counts our own message, or refuses it (`limit`).
     /// - Parameters:
     ///   - index: the canonical index of the mailbox, with the key in use and with the other one.
-    ///   - user: nil for someone who is no user yet.
+    ///   - user: nil for someone who is not a user yet.
     package func reserveNotice(
         _ kind: NoticeKind, index: (SQLValue, SQLValue), user: Int64?, limits: NoticeLimits, now: Int64
     ) throws(StoreFailure) {

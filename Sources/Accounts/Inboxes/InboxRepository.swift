@@ -1,4 +1,4 @@
-// Inboxes: sealed, and found by a blind index.
+// Inboxes: stored sealed, and found by a blind index.
 
 import Database
 import InternetMessage
@@ -22,11 +22,11 @@ package struct InboxRepository: Sendable {
     let marks: TombstoneMarks
     let relayDomains: [HostName]
 
-    /// How many inboxes forwarding is suspended to, and the users of those that were suspended last, each once.
+    /// The number of inboxes to which forwarding is suspended, and the users of the latest ones, each once.
     package func suspended(limit: Int) throws(StoreFailure) -> (count: Int, users: [String]) {
         try database.read { connection throws(StoreFailure) in
             let count: Int? = try connection.value("SELECT COUNT(*) AS count FROM inboxes WHERE suspended_at IS NOT NULL")
-            // Of the last ones: some users have several.
+            // More inboxes than users, because some users have several.
             let last: [String] = try connection.values(
                 """
                 SELECT u.handle FROM inboxes i JOIN users u ON u.id = i.user_id
@@ -37,13 +37,13 @@ package struct InboxRepository: Sendable {
         }
     }
 
-    /// Adds an inbox. Refused at a relay domain, where the user has it already, or where it is verified for another user.
+    /// Adds an inbox. Refused at a relay domain, if the user already has it, or if it is verified for another user.
     package func add(
         user id: String, _ inbox: InboxAddress, isVerified: Bool, isReplyOnly: Bool, _ change: Change
     ) throws(StoreFailure) -> Inbox {
         try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let user = try connection.userNumber(id)
-            // A verified one may take the place of a default that is not.
+            // A verified inbox may replace an unverified default.
             if isVerified { try tracker.snapshot(.user(user)) }
             let row = try insert(
                 connection, user: user, id: id, inbox, isVerified: isVerified, isReplyOnly: isReplyOnly, change)
@@ -51,12 +51,12 @@ package struct InboxRepository: Sendable {
         }
     }
 
-    /// Whether mail to it would come to ourselves.
+    /// Whether mail to it would come back to this relay.
     package func isRelayed(_ inbox: InboxAddress) -> Bool {
         HostName(inbox.revealed.domain).map { relayDomains.contains(where: $0.isWithin) } ?? false
     }
 
-    /// The same within a transaction; gives the store's id of the inbox.
+    /// The same within a transaction. Returns the store's id of the inbox.
     package func insert(
         _ connection: any DatabaseConnection, user: Int64, id: String, _ inbox: InboxAddress, isVerified: Bool, isReplyOnly: Bool,
         _ change: Change
@@ -94,7 +94,7 @@ package struct InboxRepository: Sendable {
         return added
     }
 
-    /// The user's next number, taken. A number that one of the user's inboxes had before numbers were the user's is left out.
+    /// Takes the user's next number. Skips numbers that the user's inboxes had before inboxes were numbered for each user.
     private func nextNumber(_ connection: any DatabaseConnection, user: Int64) throws(StoreFailure) -> Int64 {
         while true {
             let number: Int64? = try connection.value(
@@ -115,7 +115,7 @@ package struct InboxRepository: Sendable {
         }
     }
 
-    /// Marks an inbox as verified: real, and owned by the user. It becomes the default where that one is unverified.
+    /// Marks an inbox as verified: real, and owned by the user. It becomes the default if the present default is unverified.
     /// Refused if it is verified for another user. A repetition is not an error, and ends a suspension of forwarding to it.
     package func confirm(user id: String, _ name: InboxName, _ change: Change) throws(StoreFailure) -> Inbox {
         try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
@@ -131,7 +131,7 @@ package struct InboxRepository: Sendable {
     }
 
     /// Marks an unverified inbox as verified.
-    /// - Parameter detail: how that was found, for the audit.
+    /// - Parameter detail: how it was verified, for the audit.
     package func confirm(
         _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, user: Int64, id: String, _ inbox: Inbox,
         detail: String = "",
@@ -148,7 +148,7 @@ package struct InboxRepository: Sendable {
         return try self.inbox(connection, user: user, row: inbox.id)
     }
 
-    /// Makes an inbox the one that mail goes to. Refused for reply-only and unverified ones.
+    /// Makes an inbox the default, which mail goes to. Refused for reply-only and unverified ones.
     package func makeDefault(user id: String, _ name: InboxName, _ change: Change) throws(StoreFailure) {
         try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let user = try connection.userNumber(id)
@@ -164,8 +164,8 @@ package struct InboxRepository: Sendable {
         }
     }
 
-    /// Mail of one account goes to an inbox of its own from now on, or again to the one that mail goes to. Refused for reply-only
-    /// and unverified ones, and where the team was given the inbox itself. Throws `notFound` where the account is not the user's.
+    /// Sends the mail of one account to a separate inbox from now on, or to the default again. Refused for reply-only and
+    /// unverified ones, and if the team was given the inbox itself. Throws `notFound` if the account is not the user's.
     /// - Parameter name: nil for the default.
     /// - Returns: the number of the inbox that mail goes to now; nil for none.
     package func lead(
@@ -196,7 +196,7 @@ package struct InboxRepository: Sendable {
         }
     }
 
-    /// The same within a transaction, for an inbox that may be one.
+    /// Makes an inbox the default within a transaction. It must be verified and not reply-only.
     package func makeDefault(
         _ connection: any DatabaseConnection, user: Int64, id: String, _ inbox: Inbox, _ change: Change
     ) throws(StoreFailure) {
@@ -204,7 +204,7 @@ package struct InboxRepository: Sendable {
         try connection.audit(change, "inbox.default", "user:\(id)", "inbox \(inbox.number)")
     }
 
-    /// Bounces of mail from before, which went to another inbox, do not count against this one. A suspension stays.
+    /// Bounces of earlier mail, which went to another inbox, do not count against this one. A suspension stays.
     private func setDefault(
         _ connection: any DatabaseConnection, user: Int64, row id: Int64, _ change: Change
     ) throws(StoreFailure) {
@@ -220,13 +220,13 @@ package struct InboxRepository: Sendable {
         }
     }
 
-    /// Removes an inbox. Where it was the default, the oldest verified one takes its place.
+    /// Removes an inbox. If it was the default, the oldest verified one replaces it.
     package func remove(user id: String, _ name: InboxName, _ change: Change) throws(StoreFailure) {
         try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let user = try connection.userNumber(id)
             let inbox = try inbox(connection, user: user, id: id, name)
             try tracker.snapshot(.user(user))
-            // Nor does the number come back that it had before numbers were the user's.
+            // The number that it had before inboxes were numbered for each user is not reused either.
             try connection.run(
                 """
                 UPDATE users SET last_inbox_number = f.former_number FROM inboxes f
@@ -238,7 +238,7 @@ package struct InboxRepository: Sendable {
         }
     }
 
-    /// Who has this address as a verified inbox; nil where no one has.
+    /// The user who has this address as a verified inbox; nil if no one has.
     package func userID(verified inbox: InboxAddress) throws(StoreFailure) -> String? {
         let search = index.search(inbox.revealed).exact
         return try database.value(
@@ -248,7 +248,7 @@ package struct InboxRepository: Sendable {
             """)
     }
 
-    /// The store's id of this inbox of a user; nil where they do not have it.
+    /// The store's id of this inbox of a user; nil if the user does not have it.
     func row(_ connection: any DatabaseConnection, user: Int64, _ inbox: InboxAddress) throws(StoreFailure) -> Int64? {
         let search = index.search(inbox.revealed).exact
         return try connection.value(
@@ -302,14 +302,14 @@ package struct InboxRepository: Sendable {
         return try inbox(row: row, user: user)
     }
 
-    /// The user's inbox with this id of the store's.
+    /// The user's inbox with this id of the store.
     package func inbox(_ connection: any DatabaseConnection, user: Int64, row id: Int64) throws(StoreFailure) -> Inbox {
         let row = try connection.row("\(Self.select) WHERE user_id = \(user) AND id = \(id)")
         guard let row else { throw .refused(.notFound, "this inbox has been removed") }
         return try inbox(row: row, user: user)
     }
 
-    /// Says the new number of an inbox that is named by the one it had before numbers were the user's.
+    /// Throws an error with the new number if `former` is a number from before inboxes were numbered for each user.
     private func refuseFormer(_ connection: any DatabaseConnection, user: Int64, id: String, _ former: Int64) throws(StoreFailure)
     {
         let number: Int64? = try connection.value(

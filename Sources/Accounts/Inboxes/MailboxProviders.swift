@@ -1,9 +1,8 @@
 // Domains that no team owns: mailbox providers and registries.
 
-/// Where everyone may have an address, so that a domain proves nothing about a team.
+/// Domains where anyone can have an address, so that the domain proves nothing about a team.
 package enum MailboxProviders {
-    /// Large providers of mailboxes. Not complete, and need not be: it stops the mistake, while the proof of the sender stops
-    /// the attack.
+    /// Large mailbox providers. The list need not be complete: it stops mistakes, while the proof of the sender stops attacks.
     private static let domains: Set<String> = [
         "126.com", "163.com", "aim.com", "aol.com", "att.net", "bell.net", "bellsouth.net", "bigpond.com", "bluewin.ch",
         "btinternet.com", "charter.net", "comcast.net", "cox.net", "daum.net", "duck.com", "email.com", "fastmail.com",

@@ -4,9 +4,8 @@ import Database
 import InternetMessage
 
 extension AddrSpec {
-    /// Reads `local@domain` with a host name of two labels or more, which comes out in lower-case A-labels. No display name,
-    /// no comments, no address literal.
-    /// Throws `invalid` that says what is wrong without repeating the address.
+    /// Reads `local@domain` with a host name of two labels or more, which is returned in lower-case A-labels. No display name,
+    /// no comments, no address literal. Throws `invalid` with the reason, without repeating the address.
     package static func typed(_ text: String) throws(StoreFailure) -> AddrSpec {
         guard text.contains("@") else { throw .refused(.invalid, "must be an address, as in name@example.com") }
         guard let address = AddrSpec(envelope: text) else {

@@ -7,10 +7,10 @@ import MailCrypto
 /// Keyed hashes of addresses.
 package struct BlindIndex: Sendable {
     private let keys: KeyHolder
-    /// Never changes: what it hashed is found again when the index key was replaced.
+    /// Never changes: what it hashed is still found after the index key was replaced.
     private let mark: KeyVersion
     private let providers: ProviderRules
-    /// 128 bits: two addresses with one index do not happen.
+    /// 128 bits: two addresses never have the same index.
     private static let length = 16
 
     init(keys: KeyHolder, providers: ProviderRules) {
@@ -19,17 +19,17 @@ package struct BlindIndex: Sendable {
         self.providers = providers
     }
 
-    /// What is next to an inbox in the database.
+    /// What is stored with an inbox in the database.
     package struct Entry {
         /// Id of the key.
         package let key: String
-        /// The address, letter case aside.
+        /// The address, ignoring letter case.
         package let exact: [UInt8]
         /// The address in its provider's canonical form: one for all spellings that reach one mailbox.
         package let canonical: [UInt8]
     }
 
-    /// By which an address is found: with the key in use, and with the other one while inboxes are between two.
+    /// The hashes to search for an address: with the key in use, and with the other one during a rotation.
     package struct Search {
         package let exact: (SQLValue, SQLValue)
         package let canonical: (SQLValue, SQLValue)
@@ -45,17 +45,16 @@ package struct BlindIndex: Sendable {
             exact: (.blob(first.exact), .blob(second.exact)), canonical: (.blob(first.canonical), .blob(second.canonical)))
     }
 
-    /// Whether a stored canonical index is that of the mailbox, with the key in use or the other one. Takes the same time for
-    /// all.
+    /// Whether a stored canonical index is that of the mailbox, with the key in use or the other one. Takes constant time.
     func isCanonical(_ stored: [UInt8], of address: AddrSpec) -> Bool {
         let matches = keys.current.index.versions.map { constantTimeEqual(stored, entry(address, $0).canonical) }
         return matches.contains(true)
     }
 
-    /// The canonical form under a key that stays: for what is compared over years.
+    /// The canonical form under a permanent key: for what is compared over years.
     package func lasting(_ address: AddrSpec) -> [UInt8] { entry(address, mark).canonical }
 
-    /// A hash of the canonical form under a key used for nothing else: by it sign-ups are counted, and it says nothing of
+    /// A hash of the canonical form under a key used for nothing else. It counts sign-ups, and reveals nothing about
     /// `canonical`.
     package func velocity(_ address: AddrSpec) -> [UInt8] {
         let velocityKey = HMACSHA256.authenticationCode(for: Array("postern velocity key 1".utf8), key: mark.secret)
@@ -70,7 +69,7 @@ package struct BlindIndex: Sendable {
 
     private func hash(_ purpose: String, _ address: AddrSpec, _ key: KeyVersion) -> [UInt8] {
         let local = Array(address.localPart.utf8)
-        // The length keeps local part and domain apart whatever they hold.
+        // The length separates local part and domain, whatever they contain.
         let message = Array("postern inbox \(purpose) 1 \(local.count) ".utf8) + local + Array("@\(address.domain)".utf8)
         return Array(HMACSHA256.authenticationCode(for: message, key: key.secret).prefix(Self.length))
     }

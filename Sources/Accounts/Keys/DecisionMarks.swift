@@ -1,12 +1,12 @@
-// Keyed hashes by which decisions remember what they must not keep: nonces, an app's own accounts, context.
+// Keyed hashes of what decisions compare but must not store: nonces, an app's own accounts, context.
 
 import MailCrypto
 import Support
 
-/// Hashes under their own keys, derived from the index key, which outlives restarts and is never changed silently.
+/// Hashes under their own keys, derived from the index key, which survives restarts and is never changed silently.
 package struct DecisionMarks: Sendable, SecretHolder {
     private let key: [UInt8]
-    /// 128 bits: two values with one mark do not happen.
+    /// 128 bits: two values never have the same mark.
     private static let length = 16
 
     package init(keys: KeyRing) {
@@ -28,18 +28,18 @@ package struct DecisionMarks: Sendable, SecretHolder {
     /// Of the key that a device attested, as one app knows it.
     package func device(app: Int64, keyID: [UInt8]) -> [UInt8] { mark("device", ["\(app)", Hex.encode(keyID)]) }
 
-    /// Of an account that a question names with a device.
+    /// Of an account that a request names with a device.
     package func deviceAccount(app: Int64, account: String) -> [UInt8] { mark("device account", ["\(app)", account]) }
 
     /// Of an entry of a personal list.
-    /// - Parameter team: whose list it is, so that teams cannot compare theirs; 0 for the installation's.
+    /// - Parameter team: the owner of the list, so that teams cannot compare their lists; 0 for the installation's.
     package func listed(team: Int64, value: String) -> [UInt8] { mark("listed", ["\(team)", value]) }
 
     /// Of a value that a policy's counter counts by, or counts.
     /// - Parameters:
     ///   - team: the store's number; a team's counts say nothing about another's.
     ///   - counter: `PolicyCounter.definition`.
-    ///   - key: what kind of value it is, as `context.network`.
+    ///   - key: the kind of value, for example `context.network`.
     package func velocity(team: Int64, counter: String, key: String, value: String) -> [UInt8] {
         mark("velocity", ["\(team)", counter, key, value])
     }
@@ -50,7 +50,7 @@ package struct DecisionMarks: Sendable, SecretHolder {
     private func mark(_ purpose: String, _ parts: [String]) -> [UInt8] {
         var message = Array("postern \(purpose) 1".utf8)
         for part in parts {
-            // The length keeps the parts apart whatever they hold.
+            // The length separates the parts, whatever they contain.
             message += Array(" \(part.utf8.count) ".utf8)
             message += Array(part.utf8)
         }

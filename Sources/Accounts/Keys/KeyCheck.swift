@@ -5,9 +5,9 @@ import MailCrypto
 import Support
 
 extension Store {
-    /// Compares the keys with the mark that the database carries, and makes that mark where there is none yet. Without this
-    /// a wrong key file would go unnoticed until the first sealed value, and new inboxes would not be found by the old index.
-    /// Throws `unsealing` for another key file.
+    /// Compares the keys with the mark in the database, and creates that mark if there is none yet. Without this a wrong key
+    /// file would go unnoticed until the first sealed value, and new inboxes would not be found by the old index. Throws
+    /// `unsealing` if it is another key file.
     package static func checkKeys(_ keys: KeyRing, of database: any Database) throws(StoreFailure) {
         let mark = HMACSHA256.authenticationCode(for: Array("postern key check 1".utf8), key: keys.marks.active.secret)
         let text = Base32.characters(fromRandom: mark)

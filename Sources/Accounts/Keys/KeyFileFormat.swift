@@ -1,18 +1,18 @@
-// The key file as text: one key a line, `purpose id state secret`. Reading and writing the file itself is the server's part.
+// The key file as text: one key a line, `purpose id state secret`. The server reads and writes the file itself.
 
 import MailCrypto
 import Support
 
 /// Why a key file cannot be used. Never repeats a secret.
 package struct KeyFileError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The line, from 1; 0 where the whole file is meant.
+    /// The line, from 1; 0 for the whole file.
     package let line: Int
     package let message: String
     package var description: String { line > 0 ? "line \(line): \(message)" : message }
 }
 
 extension KeyRing {
-    /// What is on top of every key file.
+    /// The header of every key file.
     private static let fileHeader = """
         # Keys of this Postern installation. Anyone who has this file and the database can read every inbox address;
         # without it none of them can be read. Keep it out of the database's backups, with mode 0600.
@@ -41,8 +41,8 @@ extension KeyRing {
         return text
     }
 
-    /// Reads a key file. Throws `KeyFileError` for an unknown purpose or state, a malformed key, a doubled id,
-    /// a purpose without exactly one active key.
+    /// Reads a key file. Throws `KeyFileError` for an unknown purpose or state, a malformed key, a duplicate id, or a purpose
+    /// without exactly one active key.
     package init(fileText: String) throws {
         var versions: [KeyPurpose: [KeyVersion]] = [:]
         var active: [KeyPurpose: KeyVersion] = [:]

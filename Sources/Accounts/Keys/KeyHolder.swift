@@ -1,9 +1,9 @@
-// The keys in force, which may change while the process runs.
+// The keys in use, which may change while the process runs.
 
 import Database
 import Synchronization
 
-/// One for a store and everything that uses its keys.
+/// Shared by a store and everything that uses its keys.
 package final class KeyHolder: Sendable {
     private let ring: Mutex<KeyRing>
 
@@ -11,16 +11,16 @@ package final class KeyHolder: Sendable {
 
     package var current: KeyRing { ring.withLock { $0 } }
 
-    /// Puts other keys in force, with the next value that is made or read.
+    /// Uses other keys from now on, beginning with the next value that is made or read.
     package func exchange(_ other: KeyRing) { ring.withLock { $0 = other } }
 }
 
 extension DatabaseConnection {
-    /// Which key new values are to be made with, once a rotation said so.
+    /// The setting for the key that new values must be made with; set by a rotation.
     private static func setting(_ purpose: KeyPurpose) -> String { "\(purpose.rawValue)_key" }
 
-    /// Throws `staleKeys` where new values are made with another key than this process would use: it has
-    /// an older key file, and what it wrote could not be read once the old key is gone.
+    /// Throws `staleKeys` if new values must be made with another key than this process uses: its key file is older, and what
+    /// it writes could not be read once the old key is removed.
     package func require(_ purpose: KeyPurpose, _ id: String) throws(StoreFailure) {
         let wanted: String? = try value("SELECT value FROM settings WHERE name = \(Self.setting(purpose))")
         guard let wanted, wanted != id else { return }
@@ -30,7 +30,7 @@ extension DatabaseConnection {
                 + "copy the key file from the host where postern key-file rotate ran")
     }
 
-    /// From now on new values are made with this key, or not at all.
+    /// From now on new values must be made with this key.
     package func demand(_ purpose: KeyPurpose, _ id: String) throws(StoreFailure) {
         try run(
             """

@@ -4,9 +4,9 @@ import MailCrypto
 import Support
 
 extension KeyRing {
-    /// A ring with one more version that makes nothing yet. The index key's secret stays as the key of marks.
+    /// A ring with one more version that makes no values yet. The index key's secret stays as the key of marks.
     /// - Parameter secret: 32 random octets.
-    /// - Returns: nil where the ring has such a version, or has used up its ids.
+    /// - Returns: nil if the ring already has such a version, or no id is free.
     package func adding(_ purpose: KeyPurpose, secret: [UInt8]) -> KeyRing? {
         guard let set = self[purpose], set.next == nil, secret.count == Self.keyLength, let id = set.freeID else { return nil }
         let new = KeyVersion(id: id, secret: secret)
@@ -15,19 +15,19 @@ extension KeyRing {
         return ring.with(KeySet(active: set.active, versions: [set.active]), for: .mark)
     }
 
-    /// The next version makes new values from now on, and the present one is old. The same ring where there is none.
+    /// Makes the next version active and the active one old. The same ring if there is no next version.
     package func activating(_ purpose: KeyPurpose) -> KeyRing {
         guard let set = self[purpose], let next = set.next else { return self }
         return with(KeySet(active: next, versions: set.versions), for: purpose)
     }
 
-    /// The ring without an old version. The same where the version is none.
+    /// The ring without an old version. The same ring if the version is not an old one.
     package func removing(_ purpose: KeyPurpose, id: String) -> KeyRing {
         guard let set = self[purpose], let version = set[id], set.state(of: version) == .old else { return self }
         return with(KeySet(active: set.active, versions: set.versions.filter { $0 != version }, next: set.next), for: purpose)
     }
 
-    /// `seal b` and the like, each with its state and a fingerprint of the secret: by which hosts see whether they have the same.
+    /// `seal b` and so on, each with its state and a fingerprint of the secret, so that hosts can compare their keys.
     package var summary: [String: String] {
         var summary: [String: String] = [:]
         for purpose in KeyPurpose.allCases {
@@ -41,7 +41,7 @@ extension KeyRing {
 }
 
 extension KeyVersion {
-    /// Eight characters that tell two secrets apart, and nothing of either.
+    /// Eight characters that distinguish two secrets and reveal nothing about them.
     package var fingerprint: String {
         let mark = HMACSHA256.authenticationCode(for: Array("postern key fingerprint 1".utf8), key: secret)
         return String(Base32.characters(fromRandom: mark).prefix(8))
@@ -49,7 +49,7 @@ extension KeyVersion {
 }
 
 extension KeySet {
-    /// The id after the newest version's, round the alphabet; one that no version has.
+    /// The first free id after the newest version's; wraps around the alphabet.
     fileprivate var freeID: UInt8? {
         let alphabet = Base32.alphabet
         let start = (versions.last.flatMap { alphabet.firstIndex(of: $0.id) } ?? -1) + 1

@@ -6,18 +6,18 @@ import MailCrypto
 package enum KeyPurpose: String, Sendable, Hashable, CaseIterable {
     /// AES-256-GCM for inbox addresses and names in the database.
     case seal
-    /// HMAC-SHA-256 for the blind index by which an inbox is found.
+    /// HMAC-SHA-256 for the blind index that finds an inbox.
     case index
     /// Address tokens (reverse addresses, return paths) and hashes of correspondents.
     case token
-    /// HMAC-SHA-256 over what is not kept and so cannot be hashed again: codes, cookies, nonces, deleted accounts. The index key
-    /// until that is replaced for the first time; then its secret stays for this.
+    /// HMAC-SHA-256 of values that are not stored and so cannot be hashed again: codes, cookies, nonces, deleted accounts. This
+    /// is the index key until that is first replaced; its secret then stays the mark key.
     case mark
 }
 
 /// One version of a key.
 package struct KeyVersion: Sendable, Hashable {
-    /// One base32 character (ASCII), unique within the purpose; is in tokens and beside sealed values.
+    /// One base32 character (ASCII), unique within the purpose; part of tokens, and stored with sealed values.
     package let id: UInt8
     /// 32 octets.
     package let secret: [UInt8]
@@ -35,37 +35,37 @@ extension KeyVersion: SecretHolder {
     package var description: String { "<key \(idText)>" }
 }
 
-/// What a version of a key does.
+/// What a version of a key is used for.
 package enum KeyState: String, Sendable, Hashable {
-    /// Known, so that every host can read what another one makes with it; makes nothing yet.
+    /// Makes nothing yet; known, so that every host can read what another one will make with it.
     case next
     /// Makes new values.
     case active
-    /// Still reads what it made.
+    /// Only reads what it made.
     case old
 }
 
-/// All versions for one purpose: one makes new values, every one still reads old ones.
+/// All versions for one purpose: one makes new values, all of them read values.
 package struct KeySet: Sendable, Hashable {
     package let active: KeyVersion
     /// Every version, the active one included, in the order of the file.
     package let versions: [KeyVersion]
-    /// The one that is to become active; nil outside a rotation.
+    /// The version that becomes active next; nil outside a rotation.
     package let next: KeyVersion?
 
-    /// `versions` must hold `active` and `next`; `KeyRing` checks files before it comes here.
+    /// `versions` must hold `active` and `next`; `KeyRing` checks files before.
     package init(active: KeyVersion, versions: [KeyVersion], next: KeyVersion? = nil) {
         self.active = active
         self.versions = versions
         self.next = next
     }
 
-    /// Those that made values once and make none any more.
+    /// The versions that no longer make values.
     package var old: [KeyVersion] { versions.filter { state(of: $0) == .old } }
 
     package func state(of version: KeyVersion) -> KeyState { version == active ? .active : version == next ? .next : .old }
 
-    /// The version with this id, or nil where it was retired.
+    /// The version with this id; nil if it was retired.
     package subscript(id: UInt8) -> KeyVersion? { versions.first { $0.id == id } }
 
     /// The version whose id is this one-character text.
@@ -80,7 +80,7 @@ package struct KeyRing: Sendable, Hashable {
     package let seal: KeySet
     package let index: KeySet
     package let token: KeySet
-    /// The key of marks where it is no longer the index key.
+    /// The key of marks, if it is no longer the index key.
     private let mark: KeySet?
 
     package init(seal: KeySet, index: KeySet, token: KeySet, mark: KeySet? = nil) {
@@ -90,7 +90,7 @@ package struct KeyRing: Sendable, Hashable {
         self.mark = mark
     }
 
-    /// For hashes of what is not kept.
+    /// For hashes of what is not stored.
     package var marks: KeySet { mark ?? index }
 
     /// The versions for a purpose; nil where the key file has no line for it.
@@ -110,10 +110,10 @@ package struct KeyRing: Sendable, Hashable {
             mark: purpose == .mark ? set : mark)
     }
 
-    /// Length of every key in octets: AES-256, and as much for HMAC-SHA-256.
+    /// Length of every key in octets: for AES-256 and for HMAC-SHA-256.
     package static let keyLength = 32
 
-    /// A new ring with one version `a` of each, from 96 random octets. Nil where there are fewer.
+    /// A new ring with one version `a` for each purpose, from 96 random octets. Nil if there are fewer.
     package init?(random: [UInt8]) {
         guard random.count >= 3 * Self.keyLength else { return nil }
         func set(_ number: Int) -> KeySet {

@@ -1,4 +1,4 @@
-// Sealing: what is private in the database, and how it is bound to its place there.
+// Sealing: encrypts private data in the database, and binds it to its place there.
 
 import Database
 import InternetMessage
@@ -21,7 +21,7 @@ package struct SealedValue: Sendable, Hashable {
     }
 }
 
-/// Where a sealed value belongs. It is associated data, so that a value moved to another row does not open there.
+/// Where a sealed value belongs. It is associated data, so that a value moved to another row cannot be opened there.
 package enum SealContext {
     case userName(user: Int64)
     case inbox(user: Int64)
@@ -32,9 +32,9 @@ package enum SealContext {
     case accountName(account: Int64)
     case accountNote(account: Int64)
     case deviceKey(mark: [UInt8])
-    /// What a receiver wants in the Authorization field.
+    /// What a receiver expects in the Authorization field.
     case streamAuthorization(String)
-    /// What an issuer wants to see of us where we fetch its events.
+    /// The credential that an issuer expects when we fetch its events.
     case issuerPoll(String)
 
     var octets: [UInt8] {
@@ -57,21 +57,21 @@ package enum SealContext {
 /// Seals and opens with the installation's seal keys.
 package struct Sealer: Sendable {
     private let keys: KeyHolder
-    /// Plaintexts are padded to a multiple of this, so that their length tells next to nothing.
+    /// Plaintexts are padded to a multiple of this, so that their length reveals almost nothing.
     private static let block = 64
     /// GCM with random nonces allows 2^32 values a key (NIST SP 800-38D section 8.3): far beyond any number of inboxes.
     private static let nonceLength = 12
 
     init(keys: KeyHolder) { self.keys = keys }
 
-    /// Makes sure that the active key is the one in use. Throws `staleKeys`.
+    /// Ensures that the active key is the one in use. Throws `staleKeys`.
     package func require(_ connection: any DatabaseConnection) throws(StoreFailure) {
         try connection.require(.seal, keys.current.seal.active.idText)
     }
 
     /// Seals with the active key and a random nonce, for a row that is written in this transaction. At most 65,535 octets.
-    /// Throws `staleKeys` where another key is in use meanwhile.
-    /// - Parameter connection: nil where `require` was asked in this transaction.
+    /// Throws `staleKeys` if another key is in use by now.
+    /// - Parameter connection: nil if `require` was called in this transaction.
     package func seal(
         _ plaintext: [UInt8], _ context: SealContext, _ connection: (any DatabaseConnection)?
     ) throws(StoreFailure) -> SealedValue {
@@ -90,7 +90,7 @@ package struct Sealer: Sendable {
         }
     }
 
-    /// Opens a value. Throws `unsealing` where its key is missing or it was changed or moved.
+    /// Opens a value. Throws `unsealing` if its key is missing, or if the value was changed or moved.
     package func open(_ value: SealedValue, _ context: SealContext) throws(StoreFailure) -> [UInt8] {
         guard let key = keys.current.seal[value.key] else {
             throw .permanent(.unsealing, "a value was sealed with key \(value.key), which the key file lacks")

@@ -1,13 +1,13 @@
-// Keyed hashes of what people carry: codes, links, cookies. A stolen database opens nothing with them.
+// Keyed hashes of secrets that users hold: codes, links, cookies. In a stolen database they are of no use.
 
 import Database
 import MailCrypto
 import Support
 
-/// Hashes secrets under the key of marks, of which there is exactly one version: what was given out stays valid when others
+/// Hashes secrets under the key of marks, of which there is exactly one version: issued secrets stay valid when other keys
 /// rotate.
 package struct SecretHash: Sendable, SecretHolder {
-    /// What a secret is for. One that was made for one thing opens no other.
+    /// What a secret is for. A secret made for one purpose is not valid for another.
     package enum Purpose: String {
         case verificationCode = "verification code"
         case verificationLink = "verification link"
@@ -15,7 +15,7 @@ package struct SecretHash: Sendable, SecretHolder {
         case signInCode = "sign-in code"
         case signUp = "sign-up"
         case browser
-        /// What a browser keeps in which a user signed in once.
+        /// What a browser keeps after a user signed in there.
         case knownBrowser = "known browser"
         case authorizationCode = "authorization code"
         case refreshToken = "refresh token"
@@ -29,9 +29,9 @@ package struct SecretHash: Sendable, SecretHolder {
         case authorizationRequest = "authorization request"
         case endSession = "end session"
         case sourceCode = "source code"
-        /// A trip to the operator's own OpenID provider.
+        /// A sign-in at the operator's own OpenID provider.
         case upstream
-        /// The key that an answer's content is encrypted under.
+        /// The key that encrypts an answer's content.
         case authorizationContent = "authorization content"
     }
 
@@ -40,7 +40,7 @@ package struct SecretHash: Sendable, SecretHolder {
     init(keys: KeySet) { key = keys.active.secret }
 
     /// 32 octets.
-    /// - Parameter context: what else the secret is bound to, without spaces.
+    /// - Parameter context: what else binds the secret, without spaces.
     package func hash(_ purpose: Purpose, _ secret: String, context: String = "-") -> [UInt8] {
         HMACSHA256.authenticationCode(for: Array("postern \(purpose.rawValue) 1 \(context) \(secret)".utf8), key: key)
     }
@@ -48,10 +48,10 @@ package struct SecretHash: Sendable, SecretHolder {
     /// 160 random bits in base32, for a link or a cookie.
     package static func newToken() throws(StoreFailure) -> String { Base32.characters(fromRandom: try SecureRandom.octets(32)) }
 
-    /// How an access token of ours begins; one of `newToken` follows.
+    /// The prefix of our access tokens; a `newToken` follows.
     package static let accessTokenPrefix = "pa_"
 
-    /// Whether a text has the form of an access token of ours.
+    /// Whether a text has the form of our access tokens.
     package static func isAccessToken(_ text: String) -> Bool {
         text.hasPrefix(accessTokenPrefix) && text.utf8.count == accessTokenPrefix.utf8.count + 32
             && Base32.isEncoded(text.utf8.dropFirst(accessTokenPrefix.utf8.count))

@@ -1,4 +1,4 @@
-// Keyed hashes that stay when an account is deleted.
+// Keyed hashes that remain when an account is deleted.
 
 import MailCrypto
 
@@ -6,7 +6,7 @@ import MailCrypto
 package struct TombstoneMarks: Sendable, SecretHolder {
     private let tombstoneKey: [UInt8]
     private let nameKey: [UInt8]
-    /// 128 bits: two values with one mark do not happen.
+    /// 128 bits: two values never have the same mark.
     private static let length = 16
 
     init(keys: KeySet) {
@@ -24,7 +24,7 @@ package struct TombstoneMarks: Sendable, SecretHolder {
 
     /// Of a subject of an external issuer.
     func identity(issuer: String, subject: String) -> [UInt8] {
-        // The length keeps the two apart whatever they hold.
+        // The length separates the two, whatever they contain.
         mark(tombstoneKey, Array("identity \(issuer.utf8.count) \(issuer) \(subject)".utf8))
     }
 

@@ -1,29 +1,29 @@
-// The one place where a change of an account becomes an event: whatever changes forwarding, consent or existence goes through it.
+// The only place where an account change becomes an event: all changes of forwarding, consent or existence go through it.
 
 import Database
 import Foundation
 import MailCrypto
 import Support
 
-/// Whose state a transaction is about to change.
+/// The accounts whose state a transaction is about to change.
 package enum AccountScope: Sendable, Hashable {
     case account(Int64)
     /// All accounts of a user, by the store's number.
     case user(Int64)
     /// All accounts whose mail goes to an inbox.
     case inbox(Int64)
-    /// An account that ends, or a consent of it with its app: endpoints of what was removed before are told of it too, and of
-    /// nothing else.
+    /// An account that ends, or one of its consents with the app. Endpoints of apps that were removed before are notified of
+    /// this too, and of nothing else.
     case ending(Int64)
 }
 
-/// Runs changes of accounts, and writes in the same transaction what the endpoints must be notified of them.
+/// Runs changes of accounts, and writes in the same transaction the events for the endpoints.
 package struct AccountEvents: Sendable {
     package let database: any Database
     let signal: OutboxSignal
 
-    /// Runs `body` in one durable transaction. It names what it is going to change with `tracker.snapshot` **before** it changes
-    /// it; what differs afterwards is written to the outbox, and the delivery woken once that is committed.
+    /// Runs `body` in one durable transaction. `body` must call `tracker.snapshot` for what it changes **before** the change.
+    /// What differs afterwards is written to the outbox, and the delivery is woken after the commit.
     /// - Parameter now: seconds since 1970.
     package func write<T>(
         at now: Int64, _ body: (_ connection: any DatabaseConnection, _ tracker: AccountChangeTracker) throws(StoreFailure) -> T
@@ -40,15 +40,15 @@ package struct AccountEvents: Sendable {
 
 /// When a change was made.
 package struct EventMoment {
-    /// When a new event is due: no clock is asked, as the one that delivers has another.
+    /// When a new event is due: at once, whatever the clock of the delivering host.
     package static let atOnce: Int64 = 0
 
-    /// Since 1970, as all times of the store.
+    /// Since 1970, like all times in the store.
     let seconds: Int64
-    /// Since 1970, as endpoints get it.
+    /// Since 1970, as sent to endpoints.
     let milliseconds: Int64
 
-    /// - Parameter seconds: since 1970. What is below a second the system's clock adds, where it has the same time.
+    /// - Parameter seconds: since 1970. The system clock adds the milliseconds if it shows the same time.
     package init(_ seconds: Int64) {
         let exact = Int64(Date().timeIntervalSince1970 * 1000)
         self.init(seconds, milliseconds: (seconds * 1000..<(seconds + 2) * 1000).contains(exact) ? exact : seconds * 1000)
@@ -58,26 +58,26 @@ package struct EventMoment {
         (self.seconds, self.milliseconds) = (seconds, milliseconds)
     }
 
-    /// Later than what was told before, whatever the clocks say: receivers leave alone what is older than what they know.
+    /// Later than the last event, whatever the clocks show: receivers ignore events older than what they know.
     func after(_ last: Int64) -> EventMoment { EventMoment(seconds, milliseconds: max(milliseconds, last + 1)) }
 }
 
-/// Compares what endpoints may know of accounts before and after a change. For one transaction.
+/// Compares what endpoints may know about accounts before and after a change. For one transaction.
 package final class AccountChangeTracker {
-    /// An event that cannot be delivered for so long is parked. Seconds.
+    /// An event that cannot be delivered for this many seconds is parked.
     package static let timeout: Int64 = 3 * 86_400
     /// Octets of a `jti`: 160 bits.
     private static let jtiLength = 32
 
-    /// What one endpoint may know of one account.
+    /// What one endpoint may know about one account.
     private struct Known: Hashable {
         let account: Int64
         let endpoint: Int64
         let sub: String
         let isAuthorized: Bool
-        /// Nil where the team does not have a relay address of ours.
+        /// Nil if the team does not have a relay address.
         let isReachable: Bool?
-        /// Whether mail that would reach the user waits, since the inbox refuses too much.
+        /// Whether mail that would reach the user waits because the inbox refuses too much.
         let isWaiting: Bool
         let email: String?
         let wanted: WantedEvents
@@ -89,7 +89,7 @@ package final class AccountChangeTracker {
         var key: Key { Key(account: account, endpoint: endpoint) }
     }
 
-    /// What is told although nothing of the account differs.
+    /// What endpoints are notified of although nothing about the account differs.
     private struct Notice {
         let type: EventType
         let account: Int64
@@ -110,15 +110,15 @@ package final class AccountChangeTracker {
 
     init(_ connection: any DatabaseConnection) { self.connection = connection }
 
-    /// Records the current state of what is about to change. A repetition for the same changes nothing.
+    /// Records the current state of what is about to change. Repeating it for the same scope changes nothing.
     package func snapshot(_ scope: AccountScope) throws(StoreFailure) {
         guard known.insert(scope).inserted else { return }
         scopes.append(scope)
         for known in try read(scope) where seen.insert(known.key).inserted { before.append(known) }
     }
 
-    /// Notes that an account's user objects to a decision about a group of apps. Where the apps went to another team since, no
-    /// one is told: that team does not know the decision.
+    /// Notes that an account's user objects to a decision about a group of apps. If the apps moved to another team since, no
+    /// one is notified: that team does not know the decision.
     package func note(objectionOf account: Int64, group: Int64, team: Int64, decision: String) throws(StoreFailure) {
         let rows = try connection.rows(
             """
@@ -133,14 +133,14 @@ package final class AccountChangeTracker {
         }
     }
 
-    /// Notes that an account's user complained about a message. Every endpoint of apps that the user still uses is told: which of
-    /// them sent it is not known.
+    /// Notes that an account's user complained about a message. Every endpoint of apps that the user still uses is notified:
+    /// which app sent the message is not known.
     package func note(complaintOf account: Int64) throws(StoreFailure) {
         try note(.spamComplaint, of: .account(account))
     }
 
-    /// Notes what happened although nothing that endpoints know differs. Every endpoint of apps that the user still uses is told,
-    /// where it wants to know.
+    /// Notes an event although nothing that endpoints know differs. Every endpoint of apps that the user still uses is notified
+    /// if it wants this type.
     /// - Parameter detail: as `outbox.detail` has it for this type.
     package func note(_ type: EventType, of scope: AccountScope, detail: String? = nil) throws(StoreFailure) {
         for known in try read(scope) where known.isAuthorized && known.wanted.contains(type) {
@@ -149,16 +149,16 @@ package final class AccountChangeTracker {
         }
     }
 
-    /// Writes the events for what differs now; whether there were any.
+    /// Writes the events for what differs now. Returns whether there were any.
     func emitEvents(at moment: EventMoment) throws(StoreFailure) -> Bool {
         guard !before.isEmpty || !notices.isEmpty else { return false }
         var after: [Known.Key: Known] = [:]
         for scope in scopes {
             for known in try read(scope) { after[known.key] = known }
         }
-        // One change is one moment, however many endpoints hear of it.
+        // One change has one time, no matter how many endpoints are notified.
         var told: [Int64: EventMoment] = [:]
-        // One name for one change of one account: with another account's, teams would learn that both are one user's.
+        // One `txn` for one change of one account: if two accounts shared it, teams would learn that both belong to one user.
         var transactions: [Int64: String] = [:]
         for account in Set(before.map(\.account) + notices.map(\.account)) { transactions[account] = try Self.jti() }
         for was in before {
@@ -188,17 +188,17 @@ package final class AccountChangeTracker {
         Base32.characters(fromRandom: try SecureRandom.octets(jtiLength))
     }
 
-    /// What differs, in the order in which it is told.
+    /// A difference; they are reported in order.
     private struct Difference {
         let type: EventType
         let email: String?
-        /// The address before, where it is another one now.
+        /// The previous address, if it changed.
         var former: String?
     }
 
     private func changes(_ was: Known, _ now: Known?) throws(StoreFailure) -> [Difference] {
         guard let now else {
-            // One that was removed may be there still, with a team that was removed.
+            // The row of a removed account may still exist, in a removed team.
             let account = try connection.row(
                 """
                 SELECT a.id FROM accounts a JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
@@ -220,14 +220,14 @@ package final class AccountChangeTracker {
                 isReachable
                     ? Difference(type: .emailEnabled, email: now.email) : Difference(type: .emailDisabled, email: was.email))
         }
-        // What is off does not wait, and is not told to go on.
+        // While forwarding is off, no mail waits and none is resumed.
         if was.isWaiting != now.isWaiting, isReachable {
             changes.append(Difference(type: now.isWaiting ? .inboxSuspended : .inboxResumed, email: nil))
         }
         return changes
     }
 
-    /// The address that an account without one had last.
+    /// The last address of an account that has none now.
     private func former(of account: Int64) throws(StoreFailure) -> String? {
         let row = try connection.row(
             """
@@ -245,14 +245,14 @@ package final class AccountChangeTracker {
         """
     }
 
-    /// Whether an endpoint hears of account `a`: a disabled stream holds nothing, and subjects can be removed from one.
+    /// Whether an endpoint is notified about account `a`: not if its stream is disabled, or if the subject was removed from it.
     private static let isHeard: SQL = """
         (s.endpoint_id IS NULL OR s.status <> 'disabled' AND NOT EXISTS (
             SELECT 1 FROM stream_exclusions x WHERE x.account_id = a.id AND x.endpoint_id = e.id))
         """
 
-    /// Accounts of external issuers have no relay address of ours: no one is notified of them. In the middle of a transfer the
-    /// apps and their endpoint are the new team's already: it is not told of accounts that are still the old one's.
+    /// Accounts of external issuers have no relay address here: no one is notified about them. During a transfer the apps and
+    /// their endpoint already belong to the new team: it is not notified about accounts that are still the old team's.
     private static func select(_ isTold: SQL) -> SQL {
         """
         SELECT a.id, e.id AS endpoint_id, a.sub, g.state, a.email_kind,
@@ -294,7 +294,7 @@ package final class AccountChangeTracker {
     }
 }
 
-/// Which events an endpoint gets.
+/// The events that an endpoint gets.
 package struct WantedEvents: Sendable, Hashable {
     package let isStream: Bool
     /// Nil for all.

@@ -2,7 +2,7 @@
 
 import Database
 
-/// The raw values are in databases and in commands.
+/// The raw values are used in databases and in commands.
 package enum EventDialect: String, SQLCodable, Sendable, Hashable, CaseIterable {
     /// Apple's server-to-server notifications, as they were until 2025.
     case apple

@@ -1,12 +1,12 @@
-// What teams are notified of their accounts.
+// The events that teams get about their accounts.
 
 import Database
 
-/// A signed event's type (DESIGN.md section 5). The raw values are in databases and in what endpoints get.
+/// A signed event's type (DESIGN.md section 5). The raw values are used in databases and in events.
 package enum EventType: String, SQLCodable, Sendable, Hashable, CaseIterable {
     /// Mail to the relay address reaches no one from now on.
     case emailDisabled = "email-disabled"
-    /// It reaches the user again.
+    /// Mail to the relay address reaches the user again.
     case emailEnabled = "email-enabled"
     /// The user no longer uses the app: the grant ended.
     case consentRevoked = "consent-revoked"
@@ -16,35 +16,35 @@ package enum EventType: String, SQLCodable, Sendable, Hashable, CaseIterable {
     case checkObjected = "check-objected"
     /// The user's mail program told their provider that a message of the team is unwanted (RFC 5965).
     case spamComplaint = "spam-complaint"
-    /// A domain of the team is no longer proved; `sub` is the domain, and it stops to serve in seven days.
+    /// A domain of the team is no longer proved; `sub` is the domain. It stops working in seven days.
     case sourceUnproved = "source-unproved"
-    /// It serves no longer.
+    /// The domain no longer works.
     case sourceStopped = "source-stopped"
-    /// The account has another relay address than before.
+    /// The account has a different relay address.
     case identifierChanged = "identifier-changed"
     /// The user ended all their sessions here.
     case sessionRevoked = "session-revoked"
     /// The user added or removed a passkey.
     case credentialChange = "credential-change"
-    /// The user has a passkey now, or has none any more.
+    /// The user now has a passkey, or no longer has one.
     case assuranceLevelChange = "assurance-level-change"
     /// The user's inbox refuses so much that mail waits for a while.
     case inboxSuspended = "inbox-suspended"
-    /// It takes mail again, or mail goes to another inbox.
+    /// The inbox accepts mail again, or mail goes to another inbox.
     case inboxResumed = "inbox-resumed"
-    /// Mail of the team that was refused, by the hour.
+    /// Refused mail of the team, by the hour.
     case refusals
     /// A receiver wants to see that its stream works (OpenID Shared Signals Framework 1.0 section 8.1.4).
     case verification
     /// The operator changed the status of a stream (section 8.1.5).
     case streamUpdated = "stream-updated"
-    /// Nothing happened: an administrator tries the endpoint.
+    /// Nothing happened: an administrator tests the endpoint.
     case test
 
-    /// Those in the form of Apple's notifications; streams have all of them.
+    /// The types that exist as Apple's notifications; streams have all types.
     package static let notifications: Set<EventType> = [
         .emailDisabled, .emailEnabled, .consentRevoked, .accountDelete, .checkObjected, .spamComplaint, .test,
     ]
-    /// Those about a stream itself, which no one asks for.
+    /// The types about a stream itself, which receivers do not request.
     package static let ofStreams: Set<EventType> = [.verification, .streamUpdated, .test]
 }

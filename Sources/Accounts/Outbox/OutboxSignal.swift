@@ -1,14 +1,14 @@
-// Wakes whoever delivers events as soon as one is committed.
+// Wakes the event delivery as soon as an event is committed.
 
 import Synchronization
 
-/// Raised after the commit of a transaction that wrote events. Other processes' events are found by looking.
+/// Raised after the commit of a transaction that wrote events. Events of other processes are found by polling.
 package final class OutboxSignal: Sendable {
     private let handlers = Mutex<[@Sendable () -> Void]>([])
 
     package init() {}
 
-    /// Calls the handler at every raise from now on, on the thread of whoever changed something: it must return at once.
+    /// Calls the handler at every raise from now on, on the thread that made the change: it must return at once.
     package func onRaise(_ handler: @escaping @Sendable () -> Void) { handlers.withLock { $0.append(handler) } }
 
     package func raise() {

@@ -1,9 +1,9 @@
-// Streams whose receiver was named while private receivers were allowed, and that are not delivered to since they are not.
+// Streams with a private receiver from when such receivers were allowed. They get no events now that they are not.
 
 import Database
 
 package enum PrivateReceivers {
-    /// How the reason ends for which nothing is sent to one, as it is stored.
+    /// The end of the stored reason why nothing is sent to one.
     package static let reason = "and events.private_receivers is no"
     /// What to do.
     package static let remedy =
@@ -11,7 +11,7 @@ package enum PrivateReceivers {
 }
 
 extension AccountEvents {
-    /// The streams that fail for this reason alone, by `stream_id`, with their audience.
+    /// The streams that fail for this reason, by `stream_id`, with their audience.
     package func forbiddenStreams() throws(StoreFailure) -> [(stream: String, audience: String)] {
         let pattern: String = "%" + PrivateReceivers.reason
         return try database.rows(

@@ -1,4 +1,4 @@
-// What receivers report of mail in the name of relay domains (RFC 9990).
+// What receivers report about mail from relay domains (RFC 9990).
 
 import Database
 
@@ -7,7 +7,7 @@ package struct AggregateReportRepository: Sendable {
 
     package struct Report: Sendable, Hashable {
         package let domain: String
-        /// The domain that is proved to have written it.
+        /// The proven domain of the report's author.
         package let reporter: String
         package let identifier: String
         /// Seconds since 1970.
@@ -30,7 +30,7 @@ package struct AggregateReportRepository: Sendable {
         }
     }
 
-    /// Messages of one host that came out alike.
+    /// Messages from one host with the same result.
     package struct Source: Sendable, Hashable {
         package let address: String
         package let passesDKIM: Bool
@@ -47,7 +47,7 @@ package struct AggregateReportRepository: Sendable {
         }
     }
 
-    /// What a receiver said in a while.
+    /// What a receiver reported over a period.
     package struct Summary: Sendable, Hashable {
         package let domain: String
         package let reporter: String
@@ -56,13 +56,13 @@ package struct AggregateReportRepository: Sendable {
         package let failed: Int
     }
 
-    /// Reports that are taken in a day, of one author and of all: receivers of a large relay send some hundred, and whoever can
-    /// sign could send any number, in place of those of others.
+    /// Reports accepted in a day, from one author and from all. Receivers of a large relay send some hundred. Anyone who can
+    /// sign could send any number, and crowd out the others.
     private static let dailyLimit: Int64 = 50
     private static let wholeLimit: Int64 = 5_000
 
     /// Adds a report.
-    /// - Returns: false where it is known, or there are too many of the last 24 hours.
+    /// - Returns: false if it is known, or if there are too many in the last 24 hours.
     package func add(_ report: Report, _ sources: [Source], now: Int64) throws(StoreFailure) -> Bool {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             let since = now - 86_400
@@ -104,7 +104,7 @@ package struct AggregateReportRepository: Sendable {
         }
     }
 
-    /// A host whose mail did not pass, as so many receivers say.
+    /// A host whose mail did not pass, and how many receivers report it.
     package struct Failing: Sendable, Hashable {
         package let address: String
         package let disposition: String
@@ -112,7 +112,7 @@ package struct AggregateReportRepository: Sendable {
         package let messages: Int
     }
 
-    /// The hosts whose mail did not pass, first those that the most receivers name: one alone may say anything.
+    /// The hosts whose mail did not pass, those that most receivers report first: a single receiver may report anything.
     package func failing(since: Int64, limit: Int) throws(StoreFailure) -> [Failing] {
         try database.rows(
             """
@@ -128,7 +128,7 @@ package struct AggregateReportRepository: Sendable {
         }
     }
 
-    /// Deletes reports received before a time, at most `limit`, each with up to fifty hosts; how many.
+    /// Deletes reports received before a time, at most `limit`, each with up to fifty hosts. Returns the number.
     package func deleteExpired(before time: Int64, limit: Int = 50) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(

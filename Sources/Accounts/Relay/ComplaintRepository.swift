@@ -1,4 +1,4 @@
-// Complaints of users about mail of teams: counted, and told to the team.
+// Users' complaints about mail of teams: counted, and reported to the team.
 
 import Database
 
@@ -7,18 +7,18 @@ package struct ComplaintDay: Sendable, Hashable {
     /// Days since 1970 UTC.
     package let day: Int64
     package let complaints: Int
-    /// How many accounts they are of.
+    /// How many accounts complained.
     package let accounts: Int
 }
 
 package struct ComplaintRepository: Sendable {
     let events: AccountEvents
 
-    /// Counts a complaint of an account, and tells the endpoints of the apps that it uses.
+    /// Counts a complaint of an account, and notifies the endpoints of the apps that it uses.
     /// - Parameters:
-    ///   - mark: of what the complaint names; once a day for each.
+    ///   - mark: of what the complaint names; each counts once a day.
     ///   - day: days since 1970 UTC.
-    /// - Returns: false where it is known already, or the account is gone.
+    /// - Returns: false if it is already known, or the account is gone.
     package func record(account: Int64, mark: [UInt8], day: Int64, now: Int64) throws(StoreFailure) -> Bool {
         try events.write(at: now) { connection, tracker throws(StoreFailure) in
             let daily = mark + (0..<8).map { UInt8(truncatingIfNeeded: day >> (8 * Int64($0))) }
@@ -36,10 +36,10 @@ package struct ComplaintRepository: Sendable {
         }
     }
 
-    /// The days since one on which users of a team complained, the latest first. As long as counters are kept.
+    /// The days since `day` on which users of a team complained, the latest first; only while counters are kept.
     package func days(team: Int64, since day: Int64) throws(StoreFailure) -> [ComplaintDay] {
         try events.database.rows(
-            // The number stands in the text, as the index is only taken for a number that is known beforehand.
+            // The kind is a literal, because the index is used only for a value known in advance.
             """
             SELECT c.day, SUM(c.count) AS complaints, COUNT(DISTINCT c.account_id) AS accounts
             FROM daily_counters c CROSS JOIN accounts a

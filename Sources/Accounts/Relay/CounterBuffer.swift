@@ -1,10 +1,10 @@
-// Counters gathered in memory and written in batches, off the path of mail.
+// Counters collected in memory and written in batches, outside the mail path.
 
 import Database
 import Synchronization
 
-/// Counts from any thread; `flush` writes what has gathered, in few transactions. Whoever owns it flushes every second or so,
-/// and again at shutdown. What was counted since the last flush is lost when the process is killed.
+/// Counts from any thread; `flush` writes the collected counts in few transactions. The owner flushes about every second, and
+/// again at shutdown. Counts since the last flush are lost if the process is killed.
 package final class CounterBuffer: Sendable {
     private struct Key: Hashable {
         let account: Int64
@@ -20,37 +20,37 @@ package final class CounterBuffer: Sendable {
     }
 
     private struct Entry: Equatable {
-        /// Counted and not written yet.
+        /// Counted, not yet written.
         var pending = 0
-        /// On its way into the store: where that is slow, no more than a part is ahead of it all the same.
+        /// Being written to the store; it counts as ahead of the store too, even if the store is slow.
         var writing = 0
-        /// Of those, what will be counted there whatever the limit: places that no other may take meanwhile.
+        /// Of `writing`, what is counted there whatever the limit: others must not take these places in the meantime.
         var owed = 0
-        /// What the store held when it was last read or written, in seconds since 1970.
+        /// The store's count when it was last read or written, with the time in seconds since 1970.
         var known: Known?
     }
 
-    /// Distinct counters held while the store is away; beyond it further ones are dropped and counted in `dropped`.
+    /// Distinct counters held while the store is unavailable; further ones are dropped and counted in `dropped`.
     package static let capacity = 100_000
-    /// Written in one transaction: some ten milliseconds where the store is near.
+    /// Counters written in one transaction: some ten milliseconds if the store is near.
     package static let step = 250
 
-    /// The part of a daily limit that may be counted in memory between two writes. With several hosts each may be ahead of the
-    /// others by as much, so the last parts before the limit (`reserved`) are counted in the store, one by one.
+    /// The part of a daily limit that may be counted in memory between two writes. Each of several hosts may be ahead by this
+    /// much, so the last parts before the limit (`reserved`) are counted in the store, one by one.
     private static let parts = 16
     private static let reserved = 4
-    /// Seconds for which a count that was read is good to go by; a transaction may last far longer.
+    /// Seconds for which a count read from the store is used; a transaction may last far longer.
     private static let freshness: Int64 = 10
 
     private let repository: CounterRepository
-    /// Marks of what teams wrote, which are written together with the counts.
+    /// Marks of what teams wrote; written together with the counts.
     package let marks: MarkBuffer
     private struct State {
         var entries: [Key: Entry] = [:]
         var dropped = 0
-        /// Accounts to which messages went, until they are taken.
+        /// Accounts that messages were forwarded to, until `takeForwarded`.
         var forwarded: Set<Int64> = []
-        /// Beginnings and ends of flushes: what was read before one of them is no longer what the store holds.
+        /// Counts starts and ends of flushes: a count read before one of them is outdated.
         var turns = 0
     }
 
@@ -73,20 +73,20 @@ package final class CounterBuffer: Sendable {
         }
     }
 
-    /// Tells what a counter was at in the store, so that `reserve` need not ask.
+    /// Records a counter's value in the store, so that `reserve` need not read it.
     package func note(_ count: Int, account: Int64, kind: CounterKind, day: Int64, now: Int64) {
         state.withLock { state in
             let key = Key(account: account, day: day, kind: kind)
             guard state.entries.count < Self.capacity || state.entries[key] != nil else { return }
-            // Who read earlier may come later: counts rise.
+            // An earlier read may arrive later: counts only rise.
             if let known = state.entries[key]?.known, known.count > count, now - known.at <= Self.freshness { return }
             state.entries[key, default: Entry()].known = Known(count: count, at: now)
         }
     }
 
-    /// Counts one more unless that would pass the limit; whether it was counted. In memory while the limit is far away, in the
-    /// store from there on. One process never passes the limit; of several hosts each passes it by a sixteenth at most, where all
-    /// of them have as much within a second.
+    /// Counts one more unless that would exceed the limit. Returns whether it was counted. Counts in memory while the limit is
+    /// far away, then in the store. One process never exceeds the limit; each of several hosts exceeds it by a sixteenth at
+    /// most, if all of them count that much within a second.
     package func reserve(account: Int64, kind: CounterKind, day: Int64, limit: Int, now: Int64) throws(StoreFailure) -> Bool {
         let key = Key(account: account, day: day, kind: kind)
         let part = limit / Self.parts
@@ -100,7 +100,7 @@ package final class CounterBuffer: Sendable {
                 entry.pending += 1
                 return (nil, 0, state.turns)
             }
-            // Whatever happens to these, they are written with this one, or come back. This one is in view as well until the
+            // The pending counts are written together with this one, or come back. This one is included in `writing` until the
             // count is known.
             defer {
                 entry.writing += entry.pending + 1
@@ -121,15 +121,15 @@ package final class CounterBuffer: Sendable {
         }
     }
 
-    /// What a reservation wrote is no longer on its way, and the store holds at least `count`: both at once, so that no other
-    /// thread misses both.
+    /// A reservation's counts are no longer being written, and the store holds at least `count`. Both are updated at once, so
+    /// that no other thread misses both.
     private func reserved(_ pending: Int, _ key: Key, count: Int, turn: Int, now: Int64) {
         state.withLock { state in
             var entry = state.entries[key] ?? Entry()
             entry.writing -= pending + 1
             entry.owed -= pending
             if let known = entry.known, now - known.at <= Self.freshness {
-                // Who wrote earlier may come later: counts rise.
+                // An earlier write may arrive later: counts only rise.
                 if known.count < count { entry.known = Known(count: count, at: known.at) }
             } else if state.turns == turn {
                 entry.known = Known(count: count, at: now)
@@ -138,7 +138,7 @@ package final class CounterBuffer: Sendable {
         }
     }
 
-    /// What was on its way into the store is there, or comes back.
+    /// Counts that were being written are in the store, or become pending again.
     private func written(_ count: Int, _ key: Key, isWritten: Bool) {
         state.withLock { state in
             var entry = state.entries[key] ?? Entry()
@@ -149,7 +149,7 @@ package final class CounterBuffer: Sendable {
         }
     }
 
-    /// Gives back what `reserve` counted, for a message that was not taken after all.
+    /// Takes back what `reserve` counted, for a message that was not accepted after all.
     package func release(account: Int64, kind: CounterKind, day: Int64) throws(StoreFailure) {
         let key = Key(account: account, day: day, kind: kind)
         let isPending = state.withLock { state in
@@ -160,27 +160,26 @@ package final class CounterBuffer: Sendable {
         if !isPending { try repository.release(account: account, kind: kind, day: day) }
     }
 
-    /// How many were dropped for lack of room since the start.
+    /// How many counts were dropped for lack of space since the start.
     package var dropped: Int { state.withLock { $0.dropped } }
 
-    /// Writes what has gathered. Where the store is away, what is not written yet is kept for the next time, and the error is
-    /// thrown.
-    /// - Parameter now: of what the audit says of it, in seconds since 1970; nil for the beginning of its day.
+    /// Writes the collected counts. If the store is unavailable, the rest is kept for the next time, and the error is thrown.
+    /// - Parameter now: the time for audit entries, in seconds since 1970; nil for the start of the counter's day.
     package func flush(now: Int64? = nil) throws(StoreFailure) {
         try marks.flush()
         let counts = state.withLock { state in
             state.turns += 1
-            // Those known alone were counted in the store.
+            // Entries with only a known count were counted in the store.
             state.forwarded.formUnion(state.entries.keys.lazy.filter { $0.kind == .forwarded }.map(\.account))
             let counts = state.entries.filter { $0.value.pending != 0 }.mapValues(\.pending)
-            // What was known is too old with this; what is on its way stays in view until it is there.
+            // Known counts are outdated now; counts being written stay included until they are in the store.
             state.entries = state.entries.compactMapValues { entry in
                 let writing = entry.writing + entry.pending
                 return writing == 0 ? nil : Entry(writing: writing, owed: entry.owed + entry.pending)
             }
             return counts
         }
-        // After trouble they may be many: other writers wait for some of them at most.
+        // After an outage there may be many: in steps, other writers wait only for one step.
         var rest = counts.map { (key: $0, count: $1) }.sorted { $0.key.order < $1.key.order }[...]
         while !rest.isEmpty {
             let step = rest.prefix(Self.step)
@@ -194,7 +193,7 @@ package final class CounterBuffer: Sendable {
             }
             state.withLock { state in
                 state.turns += 1
-                // What was noted meanwhile may be from before this.
+                // A count noted in the meantime may be from before this step.
                 for (key, count) in step {
                     guard let known = state.entries[key]?.known else { continue }
                     state.entries[key]?.known = Known(count: known.count + count, at: known.at)
@@ -205,7 +204,7 @@ package final class CounterBuffer: Sendable {
         }
     }
 
-    /// Accounts to which messages went, as far as they were counted here before the last flushes, each once. Of one caller.
+    /// Accounts that messages were forwarded to, counted here before the last flush, each once. For a single caller.
     package func takeForwarded() -> [Int64] {
         state.withLock { state in
             defer { state.forwarded = [] }
@@ -213,6 +212,6 @@ package final class CounterBuffer: Sendable {
         }
     }
 
-    /// Gives back what was taken and could not be looked at.
+    /// Puts back accounts that were taken and could not be handled.
     package func putBack(forwarded accounts: [Int64]) { state.withLock { $0.forwarded.formUnion(accounts) } }
 }

@@ -1,4 +1,4 @@
-// Daily counters, limits counted against them, and things that may happen once.
+// Daily counters, their limits, and marks of what may happen once.
 
 import Database
 
@@ -6,13 +6,13 @@ import Database
 package struct CounterRepository: Sendable {
     let database: any Database
 
-    /// Counts one more unless that would pass the limit; whether it was counted. Exact over all processes and hosts.
+    /// Counts one more unless that would exceed the limit. Returns whether it was counted. Exact over all processes and hosts.
     package func reserve(account: Int64, kind: CounterKind, day: Int64, limit: Int) throws(StoreFailure) -> Bool {
         try reserve(account: account, kind: kind, day: day, limit: limit, adding: 0) != nil
     }
 
-    /// As above, and writes what was counted in memory before, whatever the limit; which may be none or less by then.
-    /// - Returns: the count with the new one; nil where that would pass the limit.
+    /// The same, and writes what was counted in memory before, whatever the limit, which may be 0 or less by then.
+    /// - Returns: the count with the new one; nil if that would exceed the limit.
     func reserve(account: Int64, kind: CounterKind, day: Int64, limit: Int, adding pending: Int) throws(StoreFailure) -> Int? {
         guard limit > 0 || pending > 0 else { return nil }
         return try database.write(.relaxed) { connection throws(StoreFailure) in
@@ -28,7 +28,7 @@ package struct CounterRepository: Sendable {
         }
     }
 
-    /// Counts so many more at once unless that would pass the limit; whether they were counted.
+    /// Counts `count` more at once unless that would exceed the limit. Returns whether they were counted.
     package func reserve(_ count: Int, account: Int64, kind: CounterKind, day: Int64, limit: Int) throws(StoreFailure) -> Bool {
         guard count <= limit else { return false }
         return try database.write(.relaxed) { connection throws(StoreFailure) in
@@ -44,7 +44,7 @@ package struct CounterRepository: Sendable {
         }
     }
 
-    /// Gives back what `reserve` counted, for a message that was not taken after all.
+    /// Takes back what `reserve` counted, for a message that was not accepted after all.
     package func release(_ count: Int = 1, account: Int64, kind: CounterKind, day: Int64) throws(StoreFailure) {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
@@ -55,22 +55,22 @@ package struct CounterRepository: Sendable {
         }
     }
 
-    /// What `reserve` would answer now, without counting: for `postern explain`.
+    /// What `reserve` would return now, without counting: for `postern explain`.
     package func wouldReserve(account: Int64, kind: CounterKind, day: Int64, limit: Int) throws(StoreFailure) -> Bool {
         try count(account: account, kind: kind, day: day) < limit
     }
 
-    /// The count unchanged; 0 where nothing was counted.
+    /// The present count; 0 if nothing was counted.
     package func count(account: Int64, kind: CounterKind, day: Int64) throws(StoreFailure) -> Int {
         try database.value(
             "SELECT count FROM daily_counters WHERE account_id = \(account) AND day = \(day) AND kind = \(kind)") ?? 0
     }
 
-    /// The teams with forwards in which they wrote addresses of their users, by handle: in how many messages, to how many
-    /// accounts. Not those accounts of which the team was given the inbox itself.
+    /// The teams that wrote addresses of their users into forwards, by handle: in how many messages, to how many accounts.
+    /// Without accounts whose inbox itself the team was given.
     package func inboxesWritten(since day: Int64) throws(StoreFailure) -> [(team: String, messages: Int, accounts: Int)] {
         try database.rows(
-            // The number stands in the text, as the index is only taken for a number that is known beforehand.
+            // The kind is a literal, because the index is used only for a value known in advance.
             """
             SELECT t.handle, SUM(c.count) AS messages, COUNT(DISTINCT c.account_id) AS accounts
             FROM daily_counters c CROSS JOIN accounts a CROSS JOIN teams t
@@ -81,8 +81,8 @@ package struct CounterRepository: Sendable {
         ).map { row throws(StoreFailure) in try (row["handle"], row["messages"], row["accounts"]) }
     }
 
-    /// The same without the accounts, quickly: in how many messages each team did so. At most `limit` teams, those with most
-    /// first.
+    /// The same without the number of accounts, and faster: in how many messages each team did so. At most `limit` teams, those
+    /// with most messages first.
     package func messagesWithInboxes(since day: Int64, limit: Int = 100) throws(StoreFailure) -> [(team: String, messages: Int)] {
         try database.rows(
             """
@@ -93,7 +93,7 @@ package struct CounterRepository: Sendable {
         ).map { row throws(StoreFailure) in try (row["handle"], row["messages"]) }
     }
 
-    /// The account's counters from a day on, oldest first.
+    /// The account's counters since a day, oldest first.
     package func counters(account: Int64, since day: Int64) throws(StoreFailure) -> [DailyCounter] {
         try database.rows(
             "SELECT day, kind, count FROM daily_counters WHERE account_id = \(account) AND day >= \(day) ORDER BY day, kind"
@@ -102,13 +102,13 @@ package struct CounterRepository: Sendable {
         }
     }
 
-    /// Adds many counts in one transaction. Accounts that are gone by now are passed over. The first message of a day in which a
-    /// team wrote an inbox that it was not given is a line of the audit.
-    /// - Parameter now: of that line; nil for the beginning of its day.
+    /// Adds many counts in one transaction. Accounts that no longer exist are skipped. The first message of a day in which a
+    /// team wrote an inbox that it was not given is audited.
+    /// - Parameter now: the time of that audit entry; nil for the start of its day.
     package func add(_ counters: [DailyCounter], now: Int64? = nil) throws(StoreFailure) {
         guard !counters.isEmpty else { return }
         try database.write(.relaxed) { connection throws(StoreFailure) in
-            // Every host takes rows in the same order, so that two of them never wait for each other.
+            // Every host locks rows in the same order, so that two hosts never wait for each other.
             for counter in counters.sorted(by: {
                 ($0.accountNumber, $0.day, $0.kind.rawValue) < ($1.accountNumber, $1.day, $1.kind.rawValue)
             }) {
@@ -127,7 +127,7 @@ package struct CounterRepository: Sendable {
             expiresAt: (day + 2) * 86_400)
     }
 
-    /// What `automaticReplyReserve` would answer now, without remembering.
+    /// What `automaticReplyReserve` would return now, without remembering it.
     package func wouldReserveAutomaticReply(account: Int64, correspondentKey: [UInt8], day: Int64) throws(StoreFailure) -> Bool {
         let mark = correspondentKey + (0..<8).map { UInt8(truncatingIfNeeded: day >> (8 * Int64($0))) }
         return try database.row(
@@ -149,8 +149,8 @@ package struct CounterRepository: Sendable {
         }
     }
 
-    /// Remembers many marks in one transaction. Accounts that are gone by now are passed over.
-    /// - Parameter old: the purpose under which the same marks are forgotten.
+    /// Remembers many marks in one transaction. Accounts that no longer exist are skipped.
+    /// - Parameter old: the purpose under which the same marks are deleted.
     package func mark(
         purpose: String, _ marks: [(account: Int64, mark: [UInt8], expiresAt: Int64)], _ durability: Durability = .relaxed,
         inPlaceOf old: String? = nil
@@ -191,8 +191,8 @@ package struct CounterRepository: Sendable {
         }
     }
 
-    /// Deletes counters of days before `day` and marks that expired, at most `limit` of each at a time, so that mail does not
-    /// wait for it. Gives the largest of the numbers: where it is `limit` there may be more.
+    /// Deletes counters of days before `day` and expired marks, at most `limit` of each at a time, so that mail does not wait
+    /// for it. Returns the largest of the numbers: if it is `limit`, there may be more.
     package func deleteExpired(countersBefore day: Int64, now: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             let counters = try connection.run(
@@ -244,7 +244,7 @@ extension DatabaseConnection {
             """) != nil
     }
 
-    /// Adds to one counter; nothing for an account that is gone.
+    /// Adds to one counter; does nothing if the account is gone.
     func count(_ counter: DailyCounter) throws(StoreFailure) {
         try run(
             """

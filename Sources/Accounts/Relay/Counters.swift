@@ -1,4 +1,4 @@
-// What is counted for an account and day, and never for whom it wrote to.
+// What is counted for an account and day, never for its correspondents.
 
 import Database
 
@@ -17,7 +17,7 @@ package struct CounterKind: RawRepresentable, SQLCodable, Sendable, Hashable {
     package static let bouncedTemporarily = CounterKind(rawValue: 4)
     /// Automatic notes relayed in either direction.
     package static let automaticRelayed = CounterKind(rawValue: 5)
-    /// Automatic notes beyond one a day and correspondent, and notes to a return path that no one could be asked for.
+    /// Automatic notes beyond one a day and correspondent, and notes to a return path without a known recipient.
     package static let automaticDiscarded = CounterKind(rawValue: 6)
     /// Messages refused because a daily limit was reached.
     package static let overLimit = CounterKind(rawValue: 7)
@@ -25,7 +25,7 @@ package struct CounterKind: RawRepresentable, SQLCodable, Sendable, Hashable {
     package static let refusedForwardingOff = CounterKind(rawValue: 8)
     /// Forwarding switched on or off.
     package static let forwardingToggled = CounterKind(rawValue: 9)
-    /// Reports about mail whose sender could not be determined, so that no one was written to.
+    /// Reports about mail whose sender could not be determined, so that no one was notified.
     package static let reportsDropped = CounterKind(rawValue: 10)
     /// Reports rebuilt and sent on to the envelope sender or the user.
     package static let reportsRelayed = CounterKind(rawValue: 11)
@@ -35,14 +35,13 @@ package struct CounterKind: RawRepresentable, SQLCodable, Sendable, Hashable {
     package static let leakIncident = CounterKind(rawValue: 13)
     /// Forwards in which the team wrote an address of the user's. An index names this number.
     package static let inboxWritten = CounterKind(rawValue: 14)
-    /// Replies in which the inbox in a quotation was hidden, as nothing showed that the team had written it.
+    /// Replies in which the inbox in a quotation was hidden, because nothing showed that the team had written it.
     package static let quoteHidden = CounterKind(rawValue: 15)
     /// Complaints of the user about mail of the team (RFC 5965). An index names this number.
     package static let complaints = CounterKind(rawValue: 21)
-    /// What an identity provider said of the account (OpenID CAEP and RISC): policies count it.
+    /// What an identity provider reported about the account (OpenID CAEP and RISC): policies count it.
     package static let riskEvents = CounterKind(rawValue: 22)
-    /// Addresses of others that the text of forwards showed, where a message had more than a few; their daily limit applies to
-    /// it.
+    /// Addresses of others in the text of forwards, if a message had more than a few; their daily limit applies to it.
     package static let textAddresses = CounterKind(rawValue: 20)
     /// Reverse addresses that were new and had to be stored; their daily limit applies to it.
     package static let addressesStored = CounterKind(rawValue: 17)
@@ -65,7 +64,7 @@ package struct DailyUsage: Sendable, Hashable {
     }
 }
 
-/// A counter unchanged.
+/// One counter of an account and a day.
 package struct DailyCounter: Sendable, Hashable {
     package let accountNumber: Int64
     /// Days since 1970 UTC.

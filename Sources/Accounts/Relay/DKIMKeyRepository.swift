@@ -1,21 +1,21 @@
-// Signing keys: sealed in the database, so that several hosts of one relay sign alike.
+// Signing keys: sealed in the database, so that all hosts of one relay sign with the same keys.
 
 import Database
 
 /// Adds, activates and retires signing keys.
 package struct DKIMKeyRepository: Sendable {
-    /// Keys of one domain that are not retired: room for a rotation of each algorithm, and some in hand.
+    /// Keys of one domain that are not retired: enough to rotate each algorithm, and some spare.
     package static let maximumPerDomain = 10
-    /// Seconds for which a key should stay published after its last signature: servers keep trying for five days, and reports
-    /// about mail are made days after that.
+    /// Seconds for which a key should stay published after its last signature: servers retry for five days, and reports about
+    /// mail come days after that.
     package static let publicationAfterUse: Int64 = 14 * 86_400
 
     let database: any Database
     let sealer: Sealer
     let relayDomains: [HostName]
 
-    /// Adds a key, pending or at once active. Refused for a selector that the domain has or had, for a domain that is not a relay
-    /// domain, and where it would be a second active one.
+    /// Adds a key, pending or active. Refused for a selector that the domain has or had, for a domain that is not a relay
+    /// domain, and if it would be a second active one.
     package func add(
         domain: String, selector: String, algorithm: DKIMKey.Algorithm, bits: Int, privateKey: DKIMPrivateKey,
         isActive: Bool = false, _ change: Change
@@ -56,8 +56,8 @@ package struct DKIMKeyRepository: Sendable {
         try database.rows("\(Self.select) ORDER BY domain, id DESC").map(DKIMKey.init(row:))
     }
 
-    /// The one key with this selector; with `domain`, at that domain. Throws `notFound`, or `unmet` where
-    /// several domains have one.
+    /// The one key with this selector; with `domain`, at that domain. Throws `notFound`, or `unmet` if several domains have
+    /// one.
     package func key(selector: String, domain: String?) throws(StoreFailure) -> DKIMKey {
         let selector = selector.lowercased()
         let domain = domain.map { HostName($0)?.text ?? $0.lowercased() }
@@ -72,8 +72,8 @@ package struct DKIMKeyRepository: Sendable {
         return key
     }
 
-    /// Makes a pending or retiring key the one that signs; the one that did so far becomes retiring. Refused for a retired one.
-    /// - Returns: the key as it is now, and the one that it replaces.
+    /// Makes a pending or retiring key the signing key; the previous one becomes retiring. Refused for a retired key.
+    /// - Returns: the key after the change, and the key that it replaces.
     package func activate(_ number: Int64, _ change: Change) throws(StoreFailure) -> (key: DKIMKey, replaced: DKIMKey?) {
         try database.write(.durable) { connection throws(StoreFailure) in
             let key = try key(connection, number)
@@ -105,8 +105,8 @@ package struct DKIMKeyRepository: Sendable {
         }
     }
 
-    /// Ends a key and deletes its private part. One that is in use, or signed mail that may still be under way, is refused unless
-    /// `force`.
+    /// Retires a key and deletes its private part. A key that is in use, or whose signed mail may still be in transit, is
+    /// refused unless `force`.
     package func retire(_ number: Int64, force: Bool, _ change: Change) throws(StoreFailure) -> DKIMKey {
         try database.write(.durable) { connection throws(StoreFailure) in
             let key = try key(connection, number)
@@ -145,10 +145,10 @@ package struct DKIMKeyRepository: Sendable {
         return try open(sealed, key)
     }
 
-    /// Grows with every change; 0 while there is no key. Cheap enough to be asked every second.
+    /// Increases with every change; 0 while there is no key. Cheap enough to read every second.
     package func revision() throws(StoreFailure) -> Int64 { try database.read(revision) }
 
-    /// The keys that sign now, RSA before Ed25519 within a domain, and the revision that they belong to.
+    /// The keys that sign now, RSA before Ed25519 within a domain, and their revision.
     package func signingKeys() throws(StoreFailure) -> (revision: Int64, keys: [(key: DKIMKey, privateKey: DKIMPrivateKey)]) {
         try database.read { connection throws(StoreFailure) in
             let rows = try connection.rows(

@@ -12,7 +12,7 @@ package struct DKIMKey: Sendable, Hashable {
         case pending
         /// Signs. One for each domain and algorithm.
         case active
-        /// Replaced: signs nothing more, and stays published for the mail that it signed.
+        /// Replaced: no longer signs, and stays published for the mail that it signed.
         case retiring
         /// Ended: the private part is gone, and the selector is never used again.
         case retired
@@ -29,9 +29,9 @@ package struct DKIMKey: Sendable, Hashable {
     package let bits: Int
     package let state: State
     package let createdAt: Int64
-    /// When it last became active; nil for never. Seconds since 1970, as all times here.
+    /// When it last became active; nil for never. Seconds since 1970, like all times here.
     package let activatedAt: Int64?
-    /// When another took its place.
+    /// When another key replaced it.
     package let deactivatedAt: Int64?
     package let retiredAt: Int64?
 
@@ -39,7 +39,7 @@ package struct DKIMKey: Sendable, Hashable {
     package var isPublished: Bool { state != .retired }
 }
 
-/// A private key as unencrypted PKCS#8 PEM; prints as nothing.
+/// A private key as unencrypted PKCS#8 PEM; never printed.
 package struct DKIMPrivateKey: Sendable, CustomStringConvertible, CustomReflectable {
     package let pem: String
 

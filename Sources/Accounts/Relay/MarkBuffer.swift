@@ -1,23 +1,23 @@
-// Marks of what teams wrote of their users' addresses, gathered in memory and written in batches, off the path of mail.
+// Marks of users' addresses that teams wrote: collected in memory and written in batches, outside the mail path.
 
 import Database
 import Synchronization
 
-/// Takes marks from any thread; `flush` writes what has gathered, in few transactions. What came since the last flush is lost
-/// when the process is killed, which only hides what is in a quotation.
+/// Takes marks from any thread; `flush` writes the collected marks in few transactions. Marks since the last flush are lost if
+/// the process is killed; the only effect is that quotations of these addresses are hidden.
 package final class MarkBuffer: Sendable {
     private struct Key: Hashable {
         let account: Int64
         let mark: [UInt8]
     }
 
-    /// Under which purpose the store keeps them.
+    /// The purpose of these marks in the store.
     package static let purpose = "mention"
-    /// Marks held while the store is away; beyond it further ones are dropped, and what they are of is hidden when it is quoted.
+    /// Marks held while the store is unavailable; further ones are dropped, and their addresses are hidden when quoted.
     package static let capacity = 100_000
 
     private let repository: CounterRepository
-    /// Until when each mark is kept, in seconds since 1970: those to be written, and those that are being written.
+    /// The expiry of each mark, in seconds since 1970: of marks to be written, and of marks being written.
     private let state = Mutex<(pending: [Key: Int64], writing: [Key: Int64])>(([:], [:]))
 
     package init(_ repository: CounterRepository) { self.repository = repository }
@@ -43,14 +43,14 @@ package final class MarkBuffer: Sendable {
         }
     }
 
-    /// Writes what has gathered. Where the store is away it is kept for the next time, and the error is thrown.
+    /// Writes the collected marks. If the store is unavailable they are kept for the next time, and the error is thrown.
     package func flush() throws(StoreFailure) {
         let marks = state.withLock { state in
             for (key, until) in state.pending { state.writing[key] = until }
             state.pending = [:]
             return state.writing
         }
-        // After trouble they may be many: other writers wait for some of them at most.
+        // After an outage there may be many: in steps, other writers wait only for one step.
         var rest = Array(marks)[...]
         while !rest.isEmpty {
             let step = rest.prefix(CounterBuffer.step)

@@ -7,9 +7,9 @@ import Synchronization
 package struct RejectionRepository: Sendable {
     let database: any Database
 
-    /// Writes what was refused down for every team that registered the author, or, where a refusal says something of the account,
-    /// for the account's own team if it is one of them.
-    /// - Parameter beside: what else is written of them, in the same transaction.
+    /// Records refusals for every team that registered the author. A refusal that says something about the account is recorded
+    /// only for the account's own team, if it is one of them.
+    /// - Parameter beside: writes more about them in the same transaction.
     package func add(
         _ events: [RejectionEvent], _ beside: (any DatabaseConnection) throws(StoreFailure) -> Void = { _ in }
     ) throws(StoreFailure) {
@@ -17,7 +17,7 @@ package struct RejectionRepository: Sendable {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             var rows: [(team: Int64, source: String, event: RejectionEvent)] = []
             for event in events where event.isRegistered { rows += try teams(connection, event).map { ($0.0, $0.1, event) } }
-            // Every host takes rows in the same order, so that two of them never wait for each other.
+            // Every host locks rows in the same order, so that two hosts never wait for each other.
             for row in rows.sorted(by: {
                 ($0.team, $0.event.at / 3600, $0.source, $0.event.answer, $0.event.reason, $0.event.at)
                     < ($1.team, $1.event.at / 3600, $1.source, $1.event.answer, $1.event.reason, $1.event.at)
@@ -35,7 +35,7 @@ package struct RejectionRepository: Sendable {
         }
     }
 
-    /// The source of each team that covers the author, the nearest one.
+    /// For each team, its most specific source that covers the author.
     private func teams(_ connection: any DatabaseConnection, _ event: RejectionEvent) throws(StoreFailure) -> [(Int64, String)] {
         var found: [Int64: String] = [:]
         for value in SourceRepository.values(covering: event.author) {
@@ -50,7 +50,7 @@ package struct RejectionRepository: Sendable {
         return found.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
     }
 
-    /// A team's refusals, the newest first, from those before `before` on.
+    /// A team's refusals before the number `before`, the newest first.
     package func rejections(team: Int64, before: Int64? = nil, limit: Int) throws(StoreFailure) -> [Rejection] {
         try database.rows(
             """
@@ -65,7 +65,7 @@ package struct RejectionRepository: Sendable {
         }
     }
 
-    /// Deletes those from before a time, at most `limit`; how many.
+    /// Deletes refusals from before a time, at most `limit`. Returns the number.
     package func deleteExpired(before time: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
@@ -75,7 +75,7 @@ package struct RejectionRepository: Sendable {
 }
 
 extension SourceRepository {
-    /// Values of sources that an address could be in, the nearest first: itself, its domain, and the domains above.
+    /// Values of sources that can cover an address, the most specific first: the address, its domain, and the parent domains.
     static func values(covering author: AddrSpec) -> [String] {
         let folded = author.folded
         let labels = folded.domain.split(separator: ".").suffix(10)
@@ -83,11 +83,11 @@ extension SourceRepository {
     }
 }
 
-/// Gathers refusals in memory, off the path of mail; `flush` writes them in few transactions.
+/// Collects refusals in memory, outside the mail path; `flush` writes them in few transactions.
 package final class RejectionBuffer: Sendable {
-    /// Held while the store is away; further ones are dropped.
+    /// Refusals held while the store is unavailable; further ones are dropped.
     package static let capacity = 10_000
-    /// Written in one transaction: some ten milliseconds where the store is near.
+    /// Refusals written in one transaction: some ten milliseconds if the store is near.
     package static let step = 100
 
     private let write: @Sendable ([RejectionEvent]) throws(StoreFailure) -> Void
@@ -98,8 +98,7 @@ package final class RejectionBuffer: Sendable {
     /// Never blocks on the store.
     package func add(_ event: RejectionEvent) { events.withLock { if $0.count < Self.capacity { $0.append(event) } } }
 
-    /// Writes what has gathered. Where the store is away, what is not written yet is kept for the next time, and the error is
-    /// thrown.
+    /// Writes the collected refusals. If the store is unavailable, the rest is kept for the next time, and the error is thrown.
     package func flush() throws(StoreFailure) {
         var rest = events.withLock { events in
             defer { events = [] }

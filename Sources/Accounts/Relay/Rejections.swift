@@ -2,11 +2,11 @@
 
 import InternetMessage
 
-/// Refusals of one kind within one hour. Holds nothing of a message and no recipient.
+/// Refusals of one kind within one hour. Contains no message content and no recipient.
 package struct Rejection: Sendable, Hashable {
-    /// The store's own number: later ones are higher.
+    /// The store's own number; later refusals have higher numbers.
     package let number: Int64
-    /// The team's registered source that the From address is in, whether it was proved or not.
+    /// The team's registered source that covers the From address, proved or not.
     package let source: String
     /// As in `550 5.7.26`.
     package let answer: String
@@ -20,15 +20,15 @@ package struct Rejection: Sendable, Hashable {
     package let reference: String
 }
 
-/// A refusal of a forward as the relay met with it, before it is known whose it is.
+/// A refused forward, before it is known which teams it concerns.
 package struct RejectionEvent: Sendable, Hashable {
     /// Seconds since 1970.
     package let at: Int64
-    /// The address in From. Only the source that it is in is stored.
+    /// The From address. Only the source that covers it is stored.
     package let author: AddrSpec
-    /// Whether a team registered the author: no other team is told of it.
+    /// Whether a team registered the author: no other team sees the refusal.
     package let isRegistered: Bool
-    /// The account that it was for; told to its own team alone where the refusal says something of the account.
+    /// The account that the mail was for. If the refusal says something about the account, only its own team sees it.
     package let account: Int64
     package let tellsOfAccount: Bool
     package let answer: String

@@ -3,28 +3,28 @@
 import Database
 import InternetMessage
 
-/// Everything that decides about mail to a relay address, from one read.
+/// Everything needed to decide about mail to a relay address, from one read.
 package struct RelayAddressRecord: Sendable {
     package let accountNumber: Int64
     package let team: Team
-    /// The address that was asked for.
+    /// The requested address.
     package let address: AddrSpec
-    /// The account's address as the team should see it now; differs from `address` where that is an older one.
+    /// The address that the team should see now; differs from `address` if that is an older one.
     package let currentAddress: AddrSpec
     package let isForwardingOn: Bool
     package let isRetired: Bool
     package let hasLiveGrant: Bool
-    /// Where it leads; nil where the user has no inbox to forward to.
+    /// The inbox that mail goes to; nil if the user has none to forward to.
     package let inbox: InboxAddress?
     package let isInboxVerified: Bool
     /// Whether forwarding to it is suspended.
     package let isInboxSuspended: Bool
-    /// For 60 days after an app of the account moved to another team: the accounts that the address leads to for that team's
+    /// For 60 days after an app of the account moved to another team: the accounts that the address stands for in that team's
     /// mail.
     package var successors: [RelayAddressRecord] = []
     /// What the account's team may send from, by value.
     package var sources: [OutboundSource] = []
-    /// Messages forwarded for the account on the day that was asked for.
+    /// Messages forwarded for the account on the requested day.
     package var forwarded = 0
     /// Whether the user has blocked senders (`RelayRepository.isBlocked`).
     package var hasBlocks = false
@@ -39,13 +39,13 @@ package struct InboxRecord: Sendable {
     package let isSuspended: Bool
 }
 
-/// Everything that decides about mail to a reverse address or return path, from one read.
+/// Everything needed to decide about mail to a reverse address or return path, from one read.
 package struct AccountRecord: Sendable {
     package let accountNumber: Int64
     package let team: Team
-    /// The account's current relay address; nil where every one is retired.
+    /// The account's current relay address; nil if all are retired.
     package let currentAddress: AddrSpec?
-    /// The current address, or else the one that was retired last: by which the team knows the account in a report.
+    /// The current address, or else the last retired one: it identifies the account to the team in a report.
     package let lastAddress: AddrSpec?
     package let isForwardingOn: Bool
     package let hasLiveGrant: Bool
@@ -54,14 +54,14 @@ package struct AccountRecord: Sendable {
     package let isInboxVerified: Bool
     /// Whether forwarding to it is suspended.
     package let isInboxSuspended: Bool
-    /// All inboxes of the user, the unverified too: what must not get through is more than what proves a sender.
+    /// All inboxes of the user, including unverified ones: more inboxes must be hidden than can prove a sender.
     package let inboxes: [InboxRecord]
     package let sharesName: Bool
-    /// The user's name; only where it is known. Whether the team gets it is `sharesName`.
+    /// The user's name, if known. `sharesName` decides whether the team gets it.
     package let userName: String?
     /// The team's registered sources.
     package let sources: [OutboundSource]
-    /// What was counted for the account on the day asked for.
+    /// What was counted for the account on the requested day.
     package let usage: DailyUsage
 }
 
@@ -75,20 +75,19 @@ extension AccountRecord: CustomStringConvertible, CustomReflectable {
 package struct StoredToken: Sendable {
     package let accountNumber: Int64
     package let address: AddrSpec
-    /// Seconds since 1970. Nil for a reverse address that an older program wrote; it gets an expiry with the next mail that meets
-    /// it.
+    /// Seconds since 1970. Nil for a reverse address that an older program wrote; it gets an expiry with the next mail that
+    /// uses it.
     package let expiresAt: Int64?
 }
 
 /// An address to be kept under a token.
 package struct NewStoredToken: Sendable, Hashable {
-    /// What it is found under, in lower case: the local part of a reverse address, or what all return paths for one account and
+    /// The lookup key in lower case: the local part of a reverse address, or the part that all return paths for one account and
     /// sender share.
     package let token: String
     package let address: AddrSpec
     package let purpose: StoredTokenPurpose
-    /// Until when a return path needs it at least, in seconds since 1970. A reverse address has the expiry that the repository
-    /// gives it.
+    /// Until when at least a return path needs it, in seconds since 1970. The repository sets the expiry of a reverse address.
     package let expiresAt: Int64?
 
     /// A reverse address.
@@ -101,9 +100,9 @@ package struct NewStoredToken: Sendable, Hashable {
     }
 }
 
-/// What a stored token stands for.
+/// What a stored token is for.
 package enum StoredTokenPurpose: String, SQLCodable, Sendable, Hashable {
-    /// A correspondent's address; kept for a year from the last mail that met it.
+    /// A correspondent's address; kept for a year after the last mail that used it.
     case reverse
     /// A sender's address that reports go back to; kept some days beyond the last return path that needs it.
     case returnPath = "return"

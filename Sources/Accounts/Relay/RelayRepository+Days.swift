@@ -1,12 +1,12 @@
-// How much went where on a day, for whoever watches a new host's reputation.
+// How many messages went to which domain on a day: for operators who watch a new host's reputation.
 
 import Database
 
 extension RelayRepository {
-    /// Accounts that are looked at for a day; of more, every second one, or third…
+    /// Accounts read for a day; if there are more, only every second or third…
     private static let sample: Int64 = 20_000
 
-    /// Messages forwarded on a day, by the domain of the inbox; an estimate where accounts are many.
+    /// Messages forwarded on a day, by the domain of the inbox; an estimate if there are many accounts.
     /// - Parameter day: days since 1970 UTC.
     package func forwardedByDomain(day: Int64) throws(StoreFailure) -> [String: Int] {
         let accounts: Int64 =
@@ -22,7 +22,7 @@ extension RelayRepository {
             """)
         var domains: [String: Int] = [:]
         for row in rows {
-            // One that cannot be opened is another check's to name.
+            // Another check reports an inbox that cannot be opened.
             guard let inbox = try? inbox(row) else { continue }
             let count: Int = try row["count"]
             domains[inbox.revealed.domain.lowercased(), default: 0] += count * Int(every)

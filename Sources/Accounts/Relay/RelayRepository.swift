@@ -3,14 +3,14 @@
 import Database
 import InternetMessage
 
-/// Reads for the path of mail: one query for a relay address, two in one snapshot for an account.
+/// Reads for the mail path: one query for a relay address, two in one snapshot for an account.
 package struct RelayRepository: Sendable {
     let database: any Database
     let sealer: Sealer
 
-    /// Everything about a relay address, or nil for one that does not exist. Letter case aside. One statement; more only for an
-    /// address whose app has moved to another team, and while a removed app's consents go.
-    /// - Parameter now: seconds since 1970, for `successors` and the day of `forwarded`; nil looks for none.
+    /// Everything about a relay address, or nil for one that does not exist. Ignores letter case. One statement; more only for
+    /// an address whose app has moved to another team, and while a removed app's consents are being deleted.
+    /// - Parameter now: seconds since 1970, for `successors` and the day of `forwarded`; nil reads neither.
     package func relayAddress(localPart: String, domain: String, now: Int64? = nil) throws(StoreFailure) -> RelayAddressRecord? {
         let address = AddrSpec(localPart: localPart.lowercased(), domain: domain.lowercased())
         let lookup: SQL = """
@@ -21,7 +21,7 @@ package struct RelayRepository: Sendable {
         let (successors, losesApps): (Bool, Bool) = try (first["has_successors"], first["loses_apps"])
         let hasSuccessors = now != nil && successors
         guard hasSuccessors || losesApps else { return try record(nil, rows, address) }
-        // Together with those that came after it: again, on one snapshot.
+        // Read again, together with its successors, on one snapshot.
         return try database.read { connection throws(StoreFailure) in
             guard var record = try self.record(connection, connection.rows(lookup), address) else { return nil }
             guard let now, hasSuccessors else { return record }
@@ -32,7 +32,7 @@ package struct RelayRepository: Sendable {
                     JOIN app_groups p ON p.id = x.group_id AND p.removed_from IS NULL
                     WHERE m.old_account = \(record.accountNumber) AND m.ends_at > \(now))
                 """)
-            // Of each account in turn: the sources of a team stand together.
+            // Grouped by account: the rows of one account are its team's sources.
             var successors: [(account: Int64, rows: [SQLRow])] = []
             for row in rows {
                 let account: Int64 = try row["id"]
@@ -49,14 +49,14 @@ package struct RelayRepository: Sendable {
     private static func sources(_ rows: [SQLRow]) throws(StoreFailure) -> [OutboundSource] {
         var sources: [OutboundSource] = []
         for row in rows where try row["kind"] as String? != nil { sources.append(try OutboundSource(row: row)) }
-        // Here rather than in the query, where each engine would gather and sort the rows, most often a single one.
+        // Sorted here, not in the query: there each engine would collect and sort the rows, mostly a single one.
         return sources.count < 2
             ? sources : sources.sorted { ($0.value, $0.envelopeDomain ?? "") < ($1.value, $1.envelopeDomain ?? "") }
     }
 
     /// - Parameters:
-    ///   - connection: of the same snapshot; needed where the account's team loses an app.
-    ///   - rows: one for each source of the team, everything else repeated; nil of none.
+    ///   - connection: of the same snapshot; needed if the account's team loses an app.
+    ///   - rows: one for each source of the team, everything else repeated; none gives nil.
     private func record(
         _ connection: (any DatabaseConnection)?, _ rows: [SQLRow], _ address: AddrSpec
     ) throws(StoreFailure) -> RelayAddressRecord? {
@@ -75,7 +75,7 @@ package struct RelayRepository: Sendable {
         return record
     }
 
-    /// Whether a consent counts that is noted: its app may have been removed, and the consent not yet.
+    /// Whether a recorded consent counts: its app may already be removed, and the consent not yet.
     private func hasLiveGrant(_ connection: (any DatabaseConnection)?, _ row: SQLRow, account: Int64) throws(StoreFailure) -> Bool
     {
         let (isNoted, losesApps): (Bool, Bool) = try (row["has_live_grant"], row["loses_apps"])
@@ -83,8 +83,8 @@ package struct RelayRepository: Sendable {
         return try connection.row("SELECT 1 AS live WHERE \(GrantRepository.isLive("\(account)"))") != nil
     }
 
-    /// With ten million addresses every index and every row is on its own page, so as few as possible are looked at: the
-    /// account's current address only where this is an earlier one (no row has a NULL account).
+    /// With ten million addresses every index entry and every row is on a separate page, so the query reads as few as possible:
+    /// the account's current address only if this is an earlier one (no row has a NULL account).
     private static func relayAddress(_ now: Int64?) -> SQL {
         """
         SELECT a.id, \(Team.columns), r.forwarding_on, r.retired_at, a.has_live_grant,
@@ -107,14 +107,14 @@ package struct RelayRepository: Sendable {
         """
     }
 
-    /// Whether the account's user has blocked this address, its domain or one above that.
+    /// Whether the account's user has blocked this address, its domain or a parent domain.
     package func isBlocked(_ author: AddrSpec, account: Int64) throws(StoreFailure) -> Bool {
         let values = SourceRepository.values(covering: author).reduce("''" as SQL) { "\($0), \($1)" }
         return try !database.rows("SELECT 1 FROM account_blocks WHERE account_id = \(account) AND value IN (\(values))").isEmpty
     }
 
     /// Everything about an account by the number in a token, or nil for one that does not exist.
-    /// - Parameter day: whose counts `usage` holds, days since 1970 UTC.
+    /// - Parameter day: the day of the counts in `usage`, days since 1970 UTC.
     package func account(number: Int64, day: Int64) throws(StoreFailure) -> AccountRecord? {
         try database.read { connection throws(StoreFailure) in
             // One row for each inbox of the user, the account's columns repeated.

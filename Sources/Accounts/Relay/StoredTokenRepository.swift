@@ -8,7 +8,7 @@ package struct StoredTokenRepository: Sendable {
     let database: any Database
     let sealer: Sealer
 
-    /// The address under a token, or nil where there is none, it was made for another purpose, or it expired.
+    /// The address under a token, or nil if there is none, it was made for another purpose, or it expired.
     package func find(_ token: String, purpose: StoredTokenPurpose, now: Int64) throws(StoreFailure) -> StoredToken? {
         let token = token.lowercased()
         let row = try database.row(
@@ -19,32 +19,32 @@ package struct StoredTokenRepository: Sendable {
         return try row.map { row throws(StoreFailure) in try stored(row, token) }
     }
 
-    /// Days for which the address of a reverse address is kept after the last mail that met it: users answer old mail, and write
-    /// to an address in their address book once a year. Beyond, mail to it is refused as to one that was never made.
+    /// Days for which the address of a reverse address is kept after the last mail that used it: users answer old mail, and
+    /// write to an address in their address book once a year. After that, mail to it is refused as if it had never existed.
     package static let daysKept: Int64 = 365
-    /// Days between two writes that move the expiry of such an address on, so that mail seldom writes for it.
+    /// Days between two writes that extend the expiry of such an address, so that mail rarely causes a write.
     private static let daysBetweenWrites: Int64 = 30
 
-    /// Seconds for which a sender's address is kept beyond what its first return path needs: its mail of that day and the next
-    /// finds it. Most senders of that kind have an address for each message, and never come again.
+    /// Seconds for which a sender's address is kept beyond what its first return path needs, for its mail of that day and the
+    /// next. Most such senders use a new address for each message, and never return.
     package static let newSenderKept: Int64 = 86_400
-    /// Seconds beyond what a return path needs, where a row that is there did not last for it: one that writes each day is
+    /// Seconds beyond what a return path needs, if the existing row expires earlier: for a sender that writes daily, the row is
     /// written once in eight days.
     package static let knownSenderKept: Int64 = 7 * 86_400
 
-    /// Writes addresses under tokens, all of them in one transaction; what lasts for long enough is not written again. One that
-    /// is known with the same account and address is kept on; a different address or account under the same token throws
-    /// `constraint`, since the token is made of both by a keyed hash.
+    /// Writes addresses under tokens, all of them in one transaction; rows that last long enough are not written again. A known
+    /// token with the same account and address is kept longer. A different address or account under the same token throws
+    /// `constraint`, because the token is a keyed hash of both.
     /// - Parameters:
     ///   - tokens: each token once, in lower case.
     ///   - day: days since 1970 UTC.
-    ///   - newPerDay: reverse addresses that may come up for the account on this day.
-    ///   - commits: where it is written together with what others write at the time; nil for its own transaction.
-    /// - Returns: false where there would be more of them: then nothing was written.
+    ///   - newPerDay: new reverse addresses that the account may have on this day.
+    ///   - commits: writes this together with concurrent writes; nil for a separate transaction.
+    /// - Returns: false if there would be more than `newPerDay`: then nothing is written.
     package func store(
         _ tokens: [NewStoredToken], account: Int64, day: Int64, newPerDay: Int, now: Int64, in commits: GroupCommit? = nil
     ) throws(StoreFailure) -> Bool {
-        // Most were written before, and reading takes no writer's lock.
+        // Most are already written, and reading takes no writer lock.
         let settled = try settled(tokens, account: account, now: now)
         let open = tokens.filter { !settled.contains($0.token) }
         guard !open.isEmpty else { return true }
@@ -54,13 +54,13 @@ package struct StoredTokenRepository: Sendable {
         return if let commits { try commits.runBlocking(change) } else { try database.write(.durable, change) }
     }
 
-    /// Keeps the address of a reverse address for another while, where that is due.
+    /// Extends how long the address of a reverse address is kept, if that is due.
     package func keep(_ stored: StoredToken, _ token: String, now: Int64) throws(StoreFailure) {
         guard isDue(stored.expiresAt, now) else { return }
         _ = try database.write(.relaxed) { connection throws(StoreFailure) in try keep(token.lowercased(), now, connection) }
     }
 
-    /// Tokens of these that need no writing.
+    /// Which of these tokens need no write.
     private func settled(_ tokens: [NewStoredToken], account: Int64, now: Int64) throws(StoreFailure) -> Set<String> {
         guard !tokens.isEmpty else { return [] }
         return try database.read { connection throws(StoreFailure) in
@@ -102,7 +102,7 @@ package struct StoredTokenRepository: Sendable {
         return true
     }
 
-    /// Of two hosts, or two messages of one transaction, that bring the same, the second finds the row of the first.
+    /// If two hosts, or two messages of one transaction, insert the same token, the second finds the row of the first.
     private func insert(
         _ token: NewStoredToken, account: Int64, now: Int64, _ connection: any DatabaseConnection
     ) throws(StoreFailure) {
@@ -124,7 +124,7 @@ package struct StoredTokenRepository: Sendable {
         try connection.run("UPDATE stored_tokens SET expires_at = \(keptTo) WHERE token = \(token.token)")
     }
 
-    /// What is under a token, expired or not.
+    /// The row of a token, expired or not.
     private func row(_ token: NewStoredToken, _ connection: any DatabaseConnection) throws(StoreFailure) -> StoredToken? {
         let row = try connection.row(
             """
@@ -144,7 +144,7 @@ package struct StoredTokenRepository: Sendable {
     }
 
     private func compare(_ known: StoredToken, _ account: Int64, _ address: AddrSpec) throws(StoreFailure) {
-        // As tokens are made: of a domain beyond ASCII too, whatever its letter case.
+        // Compared as tokens are made: the domain ignores letter case, also beyond ASCII.
         guard known.accountNumber == account, known.address.localPart == address.localPart,
             known.address.domain.lowercased() == address.domain.lowercased()
         else {
@@ -161,20 +161,20 @@ package struct StoredTokenRepository: Sendable {
             """)
     }
 
-    /// Whole days: the table does not say at what time of a day someone wrote.
+    /// Whole days: the table does not reveal the time of day of a message.
     private func expiry(_ now: Int64) -> Int64 { (Day.number(now) + Self.daysKept + 1) * 86_400 }
 
     private func isDue(_ expiresAt: Int64?, _ now: Int64) -> Bool {
         expiresAt.map { $0 < expiry(now) - Self.daysBetweenWrites * 86_400 } ?? true
     }
 
-    /// Whether what is stored of a token lasts for less long than it is needed.
+    /// Whether the stored row of a token expires before the token does.
     private func isDue(_ expiresAt: Int64?, _ now: Int64, for token: NewStoredToken) -> Bool {
         guard let needed = token.expiresAt else { return isDue(expiresAt, now) }
         return expiresAt.map { $0 < needed } ?? false
     }
 
-    /// Deletes tokens that expired, at most `limit` at a time; how many.
+    /// Deletes expired tokens, at most `limit` at a time. Returns the number.
     package func deleteExpired(now: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(

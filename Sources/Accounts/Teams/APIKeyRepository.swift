@@ -6,19 +6,19 @@ import Database
 package struct APIKeyRepository: Sendable {
     let database: any Database
 
-    /// What a running service needs of a key.
+    /// What a running service needs to know about a key.
     package struct Credential: Sendable {
         package let key: APIKey
         package let hash: [UInt8]
     }
 
-    /// Tells whether anything changed since: keys are added with a higher revision, and vanish only with their team.
+    /// Shows whether anything changed: keys are added with a higher revision, and disappear only with their team.
     package struct Revision: Sendable, Hashable {
         let highest: Int64
         let count: Int64
     }
 
-    /// Issues a key to a team, or to the operator where `team` is nil. The text is not stored and cannot be had again.
+    /// Issues a key to a team, or to the operator if `team` is nil. The text is not stored and cannot be shown again.
     package func issue(
         team: String?, scopes: Set<Scope>, expiresAt: Int64?, note: String, _ change: Change
     ) throws(StoreFailure) -> (key: APIKey, text: APIKeyText) {
@@ -45,7 +45,7 @@ package struct APIKeyRepository: Sendable {
         }
     }
 
-    /// Issues a key with the same owner and scopes; the old one ends after `overlap` seconds, or earlier where it would anyway.
+    /// Issues a key with the same owner and scopes; the old one ends after `overlap` seconds, or at its earlier expiry.
     package func rotate(
         _ id: String, overlap: Int64, expiresAt: Int64?, _ change: Change
     ) throws(StoreFailure) -> (key: APIKey, text: APIKeyText, old: APIKey) {
@@ -68,14 +68,14 @@ package struct APIKeyRepository: Sendable {
                 UPDATE api_keys SET expires_at = \(end), rotated_to = \(text.id), revision = \(try nextRevision(connection))
                 WHERE handle = \(id)
                 """)
-            // What it issued goes on with the new one.
+            // The keys that it issued now belong to the new key.
             try connection.run("UPDATE api_keys SET issued_by = \(text.id) WHERE issued_by = \(id)")
             try connection.audit(change, "key.rotate", "key:\(id)", "to key:\(text.id)")
             return (try key(connection, text.id), text, try key(connection, id))
         }
     }
 
-    /// Ends a key at once, with those that it issued. Again on a revoked one it changes nothing.
+    /// Revokes a key at once, with the keys that it issued. For a revoked key it changes nothing.
     package func revoke(_ id: String, _ change: Change) throws(StoreFailure) -> APIKey {
         try database.write(.durable) { connection throws(StoreFailure) in
             let key = try key(connection, id)
@@ -92,12 +92,12 @@ package struct APIKeyRepository: Sendable {
 
     // MARK: By a team's own key
 
-    /// Keys of one team that its keys may issue, revoked and expired ones aside.
+    /// Keys that the keys of one team may issue, not counting revoked and expired ones.
     package static let maximumIssued = 50
 
-    /// Issues a key with some of the scopes of a team's key, never with `keys:write`: it could not be told any more what is left
-    /// of a key that leaked. It ends with that key, and no later.
-    /// - Parameter parent: the handle of the key that asks; revoked or expired since, it is refused (`unmet`).
+    /// Issues a key with some of the scopes of a team's key, never with `keys:write`: otherwise no one could tell which keys a
+    /// leaked key left behind. It ends with that key at the latest.
+    /// - Parameter parent: the handle of the requesting key; refused (`unmet`) if it was revoked or has expired.
     package func issueLesser(
         by parent: String, scopes: Set<Scope>, expiresAt: Int64?, note: String, _ change: Change
     ) throws(StoreFailure) -> (key: APIKey, text: APIKeyText) {
@@ -133,7 +133,7 @@ package struct APIKeyRepository: Sendable {
         }
     }
 
-    /// Revokes a key that a team's key issued, or that key itself; every other one is as not there.
+    /// Revokes a key that a team's key issued, or that key itself; every other key is `notFound`.
     package func revokeLesser(_ id: String, by parent: String, _ change: Change) throws(StoreFailure) {
         let found = try key(id)
         guard found.id == parent || found.issuedBy == parent else {
@@ -142,7 +142,7 @@ package struct APIKeyRepository: Sendable {
         _ = try revoke(id, change)
     }
 
-    /// All keys, oldest first; of one team where it is named.
+    /// All keys, or those of one team, the oldest first.
     package func keys(team: String? = nil) throws(StoreFailure) -> [APIKey] {
         try database.read { connection throws(StoreFailure) in
             guard let team else { return try connection.rows("\(Self.select) ORDER BY k.id").map(APIKey.init(row:)) }
@@ -157,7 +157,7 @@ package struct APIKeyRepository: Sendable {
         try database.read { connection throws(StoreFailure) in try key(connection, id) }
     }
 
-    /// Cheap enough to be asked every second.
+    /// Cheap enough to read every second.
     package func revision() throws(StoreFailure) -> Revision { try database.read(revision) }
 
     /// Every key that is not revoked, and the revision that they belong to.
@@ -171,7 +171,7 @@ package struct APIKeyRepository: Sendable {
         }
     }
 
-    /// Notes on which day keys were used last.
+    /// Records the day on which keys were last used.
     package func used(_ ids: [String], day: Int64) throws(StoreFailure) {
         guard !ids.isEmpty else { return }
         try database.write(.relaxed) { connection throws(StoreFailure) in

@@ -1,4 +1,4 @@
-// API keys: who asks over HTTP, and what for.
+// API keys: who may use the HTTP API, and for what.
 
 import Database
 import MailCrypto
@@ -9,7 +9,7 @@ package struct Scope: RawRepresentable, Sendable, Hashable {
     package let rawValue: String
     package init(rawValue: String) { self.rawValue = rawValue }
 
-    /// Whose keys may have it.
+    /// Who may have keys with it.
     package enum Owner: Sendable, Hashable { case team, `operator` }
 
     package static let decisionsWrite = Scope(rawValue: "decisions:write")
@@ -29,7 +29,7 @@ package struct Scope: RawRepresentable, Sendable, Hashable {
     package static let eventsRead = Scope(rawValue: "events:read")
     package static let eventsWrite = Scope(rawValue: "events:write")
     package static let streamsRead = Scope(rawValue: "ssf.read")
-    /// Allows what `streamsRead` does too.
+    /// Also allows what `streamsRead` allows.
     package static let streamsManage = Scope(rawValue: "ssf.manage")
     package static let listsRead = Scope(rawValue: "lists:read")
     package static let listsWrite = Scope(rawValue: "lists:write")
@@ -38,10 +38,10 @@ package struct Scope: RawRepresentable, Sendable, Hashable {
     package static let authorizationsWrite = Scope(rawValue: "authorizations:write")
     package static let metricsRead = Scope(rawValue: "metrics:read")
 
-    /// Whether anyone who has this scope may do what another one allows.
+    /// Whether this scope includes what another one allows.
     package func grants(_ other: Scope) -> Bool { self == other || self == .streamsManage && other == .streamsRead }
 
-    /// Every scope, with whose it can be and what it is for: the one place where they stand.
+    /// Every scope, with its owners and its purpose: the only place that lists them.
     package static let all: [(scope: Scope, owners: Set<Owner>, purpose: String)] = [
         (.decisionsWrite, [.team], "request decisions, and report their outcomes"),
         (.decisionsRead, [.team], "read the team's decisions"),
@@ -75,7 +75,7 @@ package struct Scope: RawRepresentable, Sendable, Hashable {
 
 /// A key as administration sees it. The key itself is shown once and never stored.
 package struct APIKey: Sendable, Hashable {
-    /// Eight base32 characters: how it is called in commands, logs and the audit.
+    /// Eight base32 characters: its name in commands, logs and the audit.
     package let id: String
     /// Nil for the operator's.
     package let team: TeamName?
@@ -88,12 +88,12 @@ package struct APIKey: Sendable, Hashable {
     package let revokedAt: Int64?
     /// Days since 1970.
     package let lastUsedDay: Int64?
-    /// The key that takes its place.
+    /// The key that replaces it.
     package let rotatedTo: String?
-    /// The key that a team issued it with; nil for one of an administrator.
+    /// The team's key that issued it; nil if an administrator did.
     package let issuedBy: String?
 
-    /// A team by both its names.
+    /// A team by identifier and number.
     package struct TeamName: Sendable, Hashable {
         package let id: String
         package let number: Int64
@@ -110,8 +110,8 @@ package struct APIKey: Sendable, Hashable {
     }
 }
 
-/// A key in clear: `pk_<id>_<secret>`; the secret is 32 base32 characters (160 bits) and a checksum of 6 over all before it, so
-/// that a scanner for lost secrets can tell a key from a lookalike, and a mistyped one costs no look-up.
+/// A key in clear text: `pk_<id>_<secret>`. The secret is 32 base32 characters (160 bits) and a checksum of 6 over all before
+/// it, so that a secret scanner recognizes real keys, and a mistyped key needs no lookup.
 package struct APIKeyText: Sendable {
     package let id: String
     /// The whole key. Show it once; never log it.
@@ -135,7 +135,7 @@ package struct APIKeyText: Sendable {
         self.revealed = revealed
     }
 
-    /// Reads a key; nil where it has not the form of one.
+    /// Parses a key; nil if the text does not have the form of a key.
     package init?(_ text: String) {
         let octets = Array(text.utf8)
         guard octets.count == Self.prefix.utf8.count + Self.idLength + 1 + Self.secretLength + Self.checksumLength,
@@ -149,7 +149,7 @@ package struct APIKeyText: Sendable {
         revealed = text
     }
 
-    /// What is stored. The secret has 160 random bits, so that a plain hash serves.
+    /// What is stored. The secret has 160 random bits, so a plain hash is enough.
     package var hash: [UInt8] { SHA256.hash(Array("postern api key 1 \(revealed)".utf8)) }
 
     private static func checksum(_ body: String) -> String {

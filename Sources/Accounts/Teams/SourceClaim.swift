@@ -1,24 +1,24 @@
-// A domain or an address that a team wants to send from, and what becomes of it with each look at its DNS. Pure.
+// A domain or an address that a team wants to send from, and how each DNS check changes its state. Pure.
 
 import Database
 
-/// A team's claim to a domain, which a TXT record proves, or to a single address, which a mailed code does. It serves while it is
-/// `proved`, and then alone.
+/// A team's claim to a domain, proved by a TXT record, or to a single address, proved by a mailed code. Mail from it is relayed
+/// only while the claim is `proved`.
 package struct SourceClaim: Sendable, Hashable {
     package enum State: String, SQLCodable, Sendable, Hashable {
-        /// The record was never seen, nor a code given.
+        /// The record was never seen, or the code never given.
         case pending
         case proved
-        /// It was proved once, and failed for too long.
+        /// It was proved, and then failed for too long.
         case stopped
     }
 
-    /// What one look at the DNS says.
+    /// The result of one DNS check.
     package enum Proof: Sendable, Hashable {
         case seen
-        /// The DNS says that the record is not there, or is another.
+        /// The DNS says that the record does not exist or is different.
         case absent
-        /// The DNS said nothing.
+        /// The DNS did not answer.
         case unanswered
     }
 
@@ -26,19 +26,19 @@ package struct SourceClaim: Sendable, Hashable {
     package let number: Int64
     package let teamNumber: Int64
     package let kind: OutboundSource.Kind
-    /// As in `OutboundSource`: lower case, A-labels, or an address as an envelope has it.
+    /// As in `OutboundSource`: lower case, A-labels, or an address in envelope form.
     package let value: String
-    /// What the record has to say: 32 characters of base32, new for each claim. It is no secret once it is published. That of an
-    /// address names the claim, and is given to no one.
+    /// The required content of the record: 32 characters of base32, new for each claim. It is not secret once it is published.
+    /// The token of an address only identifies the claim, and is given to no one.
     package let token: String
     package internal(set) var state: State
-    /// Seconds since 1970, as all times here.
+    /// Seconds since 1970, like all times here.
     package let createdAt: Int64
-    /// When the record was seen last, or the code given.
+    /// When the record was last seen, or the code given.
     package internal(set) var provedAt: Int64?
-    /// Since when a proved one fails.
+    /// Since when a proved claim fails.
     package internal(set) var failingSince: Int64?
-    /// When the team was told so.
+    /// When the team was warned of that.
     package internal(set) var warnedAt: Int64?
     package internal(set) var nextCheckAt: Int64
 
@@ -49,23 +49,23 @@ package struct SourceClaim: Sendable, Hashable {
 
     // MARK: Times, in seconds
 
-    /// From one proof to the next: a domain that was sold serves its old team no longer than this and `grace`.
+    /// From one proof to the next: a sold domain serves its old team for at most this time plus `grace`.
     package static let interval: Int64 = 30 * 86_400
-    /// From the warning until a source that goes on failing stops.
+    /// From the warning until a source that still fails is stopped.
     package static let grace: Int64 = 7 * 86_400
-    /// The same where the DNS says nothing at all: what does not answer proves no mail either, and may be our own network.
+    /// The same if the DNS does not answer at all: then no mail is proved either, and the cause may be our own network.
     static let silentGrace: Int64 = 30 * 86_400
-    /// Silence that is not worth a warning.
+    /// How long the DNS may fail to answer without a warning.
     static let silence: Int64 = 86_400
-    /// For so long a claim waits for its record or its code; then it goes.
+    /// How long a claim waits for its record or its code; then it is deleted.
     package static let patience: Int64 = 14 * 86_400
-    /// Of an address that is proved: no one can be asked for a code in silence, so that the proof lasts as long as the source.
+    /// For a proved address: a new check would ask someone for a code, so the proof lasts as long as the source.
     static let never = Int64.max
 
-    /// When a claim of this kind that was made now is looked at first.
+    /// When a new claim of this kind is first checked.
     static func firstCheck(of kind: OutboundSource.Kind, now: Int64) -> Int64 { kind == .domain ? now : now + patience }
 
-    /// The claim after a look, and what its team is told; nil for one that goes.
+    /// The claim after a check, and the event for its team; nil if the claim is to be deleted.
     package func after(_ proof: Proof, now: Int64) -> (claim: SourceClaim, event: EventType?)? {
         var next = self
         if proof == .seen {

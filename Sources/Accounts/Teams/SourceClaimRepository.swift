@@ -1,9 +1,9 @@
-// Claims to domains and addresses: made and given up by teams; those to domains are proved and stopped by looks at the DNS.
+// Claims to domains and addresses: made and given up by teams. DNS checks prove and stop claims to domains.
 
 import Database
 import MailCrypto
 
-/// Keeps claims, and puts what is proved among the sources that serve.
+/// Keeps claims, and adds what is proved to the active sources.
 package struct SourceClaimRepository: Sendable {
     let events: AccountEvents
     let sources: SourceRepository
@@ -11,8 +11,8 @@ package struct SourceClaimRepository: Sendable {
     let index: BlindIndex
     var database: any Database { events.database }
 
-    /// Claims a domain or an address for a team; asked again it gives the claim that there is. Throws `invalid` as
-    /// `SourceRepository.checked` does, `exists` where the administrator registered it, `limit`.
+    /// Claims a domain or an address for a team; a repetition returns the existing claim. Throws `invalid` as
+    /// `SourceRepository.checked` does, `exists` if the administrator registered it, and `limit`.
     package func claim(team id: String, _ text: String, _ change: Change) throws(StoreFailure) -> SourceClaim {
         let source = try sources.checked(text, envelopeDomain: nil, now: change.now)
         let token = String(try SecretHash.newToken().prefix(32))
@@ -37,7 +37,7 @@ package struct SourceClaimRepository: Sendable {
         }
     }
 
-    /// A team's claims by what they are to.
+    /// A team's claims, ordered by domain or address.
     package func claims(team id: String) throws(StoreFailure) -> [SourceClaim] {
         try database.read { connection throws(StoreFailure) in
             let team = try connection.team(id)
@@ -46,7 +46,7 @@ package struct SourceClaimRepository: Sendable {
         }
     }
 
-    /// What a team sends from, and what it claims and does not yet or no longer send from, by value and envelope domain.
+    /// A team's active sources, and its claims that are not yet or no longer proved, by value and envelope domain.
     package func list(team id: String, now: Int64) throws(StoreFailure) -> [ListedSource] {
         try database.readAsOne { joined throws(StoreFailure) in
             let at = SourceClaimRepository(
@@ -72,16 +72,16 @@ package struct SourceClaimRepository: Sendable {
         }
     }
 
-    /// Claims that are to be looked at, the longest overdue first.
+    /// Claims that are due for a check, the longest overdue first.
     package func due(now: Int64, limit: Int) throws(StoreFailure) -> [SourceClaim] {
         try database.rows("\(SourceClaim.select) WHERE next_check_at <= \(now) ORDER BY next_check_at, id LIMIT \(limit)").map(
             SourceClaim.init(row:))
     }
 
-    /// Writes down what a look at the DNS said: the source serves, goes on, or stops, and its team is told.
-    /// - Parameter claim: as it was when it was looked at. One that was given up since, and claimed again, has another token, and
+    /// Records the result of a DNS check: the source starts, continues or stops, and its team is notified.
+    /// - Parameter claim: the claim as it was checked. If it was given up since and claimed again, its token differs, and
     ///   nothing is written.
-    /// - Returns: the claim as it is then; nil where it is gone.
+    /// - Returns: the claim after the change; nil if it is gone.
     @discardableResult
     package func record(
         _ proof: SourceClaim.Proof, of claim: SourceClaim, _ change: Change
@@ -107,7 +107,7 @@ package struct SourceClaimRepository: Sendable {
         return result
     }
 
-    /// Gives a domain or an address up: the source serves no longer. Throws `notFound`.
+    /// Gives up a domain or an address: the source is no longer active. Throws `notFound`.
     package func remove(team id: String, _ text: String, _ change: Change) throws(StoreFailure) {
         let value = SourceRepository.normal(text)
         try database.write(.durable) { connection throws(StoreFailure) in
@@ -138,7 +138,7 @@ extension SourceClaim {
 }
 
 extension DatabaseConnection {
-    /// Refuses further sources of a team that has as many as it may; what is claimed counts.
+    /// Refuses further sources for a team that has the maximum; claims count too.
     func checkSourceRoom(_ team: Team, adding more: Int = 1) throws(StoreFailure) {
         let count: Int? = try value(
             """
@@ -172,7 +172,7 @@ extension DatabaseConnection {
             "SELECT id FROM outbound_sources WHERE team_id = \(team) AND value = \(value) AND envelope_domain = ''") != nil
     }
 
-    /// Writes down what a claim has become, and has its source serve or not.
+    /// Writes the new state of a claim, and adds or removes its source.
     func write(_ next: SourceClaim, after known: SourceClaim, of team: Team, _ change: Change) throws(StoreFailure) {
         try run(
             """
@@ -182,7 +182,7 @@ extension DatabaseConnection {
         if next.state != known.state { try serve(next, of: team, change) }
     }
 
-    /// Puts what a claim is to among the sources, or takes it away.
+    /// Adds a claim's domain or address to the sources, or removes it.
     fileprivate func serve(_ claim: SourceClaim, of team: Team, _ change: Change) throws(StoreFailure) {
         if claim.state == .proved {
             try run(
@@ -200,7 +200,7 @@ extension DatabaseConnection {
         try audit(change, claim.state == .proved ? "source.prove" : "source.stop", "team:\(team.id)", claim.value)
     }
 
-    /// Tells every endpoint of a team about one of its domains; whether there is any.
+    /// Notifies every endpoint of a team about one of its domains. Returns whether there is any.
     fileprivate func tell(_ event: EventType, _ team: Team, _ claim: SourceClaim, _ now: Int64) throws(StoreFailure) -> Bool {
         let endpoints: [Int64] = try values(
             """
@@ -208,7 +208,7 @@ extension DatabaseConnection {
             WHERE g.team_id = \(team.number) AND e.removed_at IS NULL ORDER BY e.id
             """)
         for endpoint in endpoints {
-            // No account is meant: they are in the order of account 0.
+            // These are not about an account: they are ordered as events of account 0.
             try post(
                 event, endpoint: endpoint, account: 0, sub: claim.value, email: nil,
                 jti: String(SecretHash.newToken().prefix(32)),

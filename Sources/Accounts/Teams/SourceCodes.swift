@@ -1,16 +1,16 @@
-// Codes that prove addresses which teams want to send from: mailed to the address, given back by the team.
+// Codes that prove addresses which teams want to send from: mailed to the address, returned by the team.
 
 import Database
 import InternetMessage
 import MailCrypto
 import Support
 
-/// A code on its way to an address: what its message has to carry. It is nowhere else.
+/// A code for an address: the content of its message. The code is nowhere else.
 package struct SourceCode: Sendable {
     /// The store's own number.
     let number: Int64
     package let address: AddrSpec
-    /// Of the team that asked for it, for people.
+    /// The name of the team that requested it, for people.
     package let teamName: String
     /// Six digits.
     package let code: String
@@ -24,26 +24,26 @@ extension SourceCode: CustomStringConvertible, CustomReflectable {
     package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// Why a message did not leave, as far as it matters to what counts.
+/// Why a message was not sent, as far as the limits need to know.
 package protocol UnsentMail: Error {
-    /// Whether the mail server was told who it is for: from then on it may have arrived, or the answer tells of the mailbox.
+    /// Whether the mail server got the recipient: then the message may have arrived, or the reply tells about the mailbox.
     var namedRecipient: Bool { get }
 }
 
-/// The last code that was mailed for a claim, while it is good.
+/// The last code that was mailed for a claim, while it is valid.
 package struct MailedCode: Encodable, Sendable, Hashable {
     let sentAt: Timestamp
     let expiresAt: Timestamp
     package let triesLeft: Int
 }
 
-/// How many messages may leave, and how often codes may be wrong: no team has strangers written to without end, and none guesses.
+/// How many messages may be sent, and how many codes may be wrong: no team can send endless mail to others, or guess codes.
 package enum SourceCodeLimits {
-    /// Seconds for which a code is good: whoever reads the mail of an address of a team's may not be at their desk.
+    /// Seconds for which a code is valid: the person who reads mail to the address may not be at their desk.
     package static let lifetime: Int64 = 3600
     /// Wrong codes for one message.
     package static let tries = 5
-    /// Wrong codes of a team in a day, over all addresses: of a million, twenty find nothing.
+    /// Wrong codes of a team in a day, over all addresses: twenty guesses in a million find nothing.
     package static let wrongPerDay = 20
     /// Messages to one mailbox, whatever its spelling, for one team in a day.
     package static let perTeamAndMailbox = 3
@@ -51,23 +51,23 @@ package enum SourceCodeLimits {
     package static let perMailbox = 6
     /// Messages for one team in a day.
     package static let perTeam = 20
-    /// What all of these look back on, and for how long a message is remembered.
+    /// The window of all these limits, and how long a message is kept.
     static let day: Int64 = 86_400
-    /// Messages for one team in an hour that the mail server was never told of, and that count nowhere else: so that whoever asks
-    /// again and again while it is down does not fill the store.
+    /// Messages for one team in an hour that the mail server never got and that count nowhere else, so that repeated requests
+    /// while it is down do not fill the store.
     package static let unsentPerTeam = 60
     static let hour: Int64 = 3600
     /// `expires_at` of the code of such a message.
     fileprivate static let unsent: Int64 = 0
 
-    /// Tries that remain after so many.
+    /// Tries that remain after `used` tries.
     fileprivate static func left(_ used: Int) -> Int { max(0, tries - used) }
 }
 
 extension SourceClaimRepository {
-    /// A new code for an address that a team claimed; the one before it is worth nothing from then on. The message that it is for
-    /// counts, unless it is withdrawn as one that does not.
-    /// - Parameter ifNone: gives nil where one is under way that can still be given.
+    /// Creates a code for an address that a team claimed; the previous code is invalid from then on. Its message counts, unless
+    /// it is withdrawn as one that does not count.
+    /// - Parameter ifNone: returns nil if there is a code that can still be used.
     /// - Throws: `notFound` without a claim, `invalid` for a domain, `exists` for an address that is proved, `limit`.
     package func newCode(
         team id: String, address text: String, ifNone: Bool, _ change: Change
@@ -92,8 +92,8 @@ extension SourceClaimRepository {
         }
     }
 
-    /// Ends a code whose message did not leave, so that the next request brings another one. The wrong tries of it count on.
-    /// - Parameter counts: whether the message counts among those of the day; not where it surely reached no one.
+    /// Ends a code whose message was not sent, so that the next request creates another one. Its wrong tries still count.
+    /// - Parameter counts: whether the message counts for the day; false if it certainly reached no one.
     package func withdraw(_ code: SourceCode, counts: Bool, now: Int64) throws(StoreFailure) {
         let end: Int64 = counts ? now : SourceCodeLimits.unsent
         try database.write(.durable) { connection throws(StoreFailure) in
@@ -101,16 +101,16 @@ extension SourceClaimRepository {
         }
     }
 
-    /// Proves an address by the code that was mailed to it; spaces and hyphens in it do not count. An address that is proved
-    /// stays so. A wrong code is counted and refused (`invalid`); after the last try, or where none is under way, `unmet`; after
-    /// many of a day `limit`.
+    /// Proves an address by the code that was mailed to it; spaces and hyphens in it do not count. A proved address stays
+    /// proved. A wrong code is counted and refused (`invalid`); after the last try, or if there is no valid code, `unmet`;
+    /// after too many wrong codes in a day, `limit`.
     package func prove(team id: String, address text: String, code: String, _ change: Change) throws(StoreFailure) -> SourceClaim
     {
         let digits = String(code.filter { !$0.isWhitespace && $0 != "-" })
         guard digits.utf8.count == 6, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
             throw .refused(.invalid, "a code has six digits")
         }
-        // A refusal that is thrown inside would undo the count of the try.
+        // A refusal thrown inside the transaction would undo the count of the try.
         let outcome: Result<SourceClaim, StoreFailure> = try database.write(.durable) { connection throws(StoreFailure) in
             let team = try connection.team(id)
             let claim = try connection.claim(of: team, to: SourceRepository.normal(text))
@@ -149,7 +149,7 @@ extension SourceClaimRepository {
         return try outcome.get()
     }
 
-    /// The codes that are under way for a team's addresses, by address.
+    /// The valid codes for a team's addresses, by address.
     package func codes(team id: String, now: Int64) throws(StoreFailure) -> [String: MailedCode] {
         try database.read { connection throws(StoreFailure) -> [String: MailedCode] in
             let team = try connection.team(id).number
@@ -170,7 +170,7 @@ extension SourceClaimRepository {
         }
     }
 
-    /// Deletes codes and messages that no limit looks at any more; at most `limit`. How many these were.
+    /// Deletes codes and messages that no limit counts any more, at most `limit`. Returns the number.
     package func deleteExpiredCodes(now: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
@@ -187,7 +187,7 @@ extension SourceClaimRepository {
 }
 
 extension SourceClaim {
-    /// What a code is mailed to. Throws `invalid` for a domain.
+    /// The address that a code is mailed to. Throws `invalid` for a domain.
     fileprivate var address: AddrSpec {
         get throws(StoreFailure) {
             guard kind == .address else { throw .refused(.invalid, "a domain is proved by its TXT record, not by a code") }
@@ -197,7 +197,7 @@ extension SourceClaim {
 }
 
 extension DatabaseConnection {
-    /// The last code of a claim, while it is good.
+    /// The last code of a claim, while it is valid.
     fileprivate func lastCode(
         of claim: SourceClaim, now: Int64
     ) throws(StoreFailure) -> (number: Int64, hash: [UInt8], triesLeft: Int)? {
@@ -210,8 +210,8 @@ extension DatabaseConnection {
         return try (row["id"], row["code_hash"], SourceCodeLimits.left(row["tries"]))
     }
 
-    /// Refuses (`limit`) a message beyond what may be mailed in a day. It does not say whose messages to a mailbox these were: no
-    /// team learns that another one claims it.
+    /// Refuses (`limit`) a message beyond what may be mailed in a day. The error does not say which team caused the messages to
+    /// a mailbox: no team learns that another one claims it.
     /// - Parameter index: the canonical index of the mailbox, with the key in use and with the other one.
     fileprivate func checkSourceCodes(_ team: Team, _ index: (SQLValue, SQLValue), now: Int64) throws(StoreFailure) {
         let mailbox: SQL = "mailbox_index IN (\(index.0), \(index.1))"

@@ -5,7 +5,7 @@ import InternetMessage
 
 /// Adds, finds and removes outbound sources.
 package struct SourceRepository: Sendable {
-    /// Sources of one team; as many as the model to surpass allows.
+    /// Sources of one team: the same limit as the service that Postern is modelled on.
     package static let maximumPerTeam = 100
     /// Labels of a source's domain; deeper From domains are compared by their last ten labels only, which bounds the query.
     static let maximumLabels = 10
@@ -13,8 +13,8 @@ package struct SourceRepository: Sendable {
     let database: any Database
     let relayDomains: [HostName]
 
-    /// Checks and normalises what an administrator typed: a domain or an address, and perhaps an envelope domain.
-    /// Refuses relay domains, mailbox providers as whole domains and what belongs to a registry.
+    /// Checks and normalises what an administrator typed: a domain or an address, and perhaps an envelope domain. Refuses relay
+    /// domains, mailbox providers as whole domains and registry domains.
     package func checked(_ text: String, envelopeDomain: String?, now: Int64) throws(StoreFailure) -> OutboundSource {
         let envelope = try envelopeDomain.map { domain throws(StoreFailure) in try checkedDomain(domain, "the envelope domain") }
         if text.contains("@") {
@@ -48,11 +48,11 @@ package struct SourceRepository: Sendable {
         throw .refused(.invalid, "\(domain) is or contains a relay domain: teams must send from their own domains")
     }
 
-    /// Registers a source for a team. Refused beyond 100 a team and where it is registered for that team already.
+    /// Registers a source for a team. Refused beyond 100 for a team, and if it is already registered for that team.
     package func add(team id: String, _ source: OutboundSource, _ change: Change) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             let team = try connection.team(id)
-            // The administrator's word needs no record: a domain that the team proved is the administrator's from now on.
+            // The administrator needs no record: a domain that the team proved is registered by the administrator from now on.
             let tookOver =
                 source.envelopeDomain == nil
                 ? try connection.run("DELETE FROM source_claims WHERE team_id = \(team.number) AND value = \(source.value)") : 0
@@ -105,7 +105,7 @@ package struct SourceRepository: Sendable {
                 removed = try connection.run(
                     "DELETE FROM outbound_sources WHERE team_id = \(team.number) AND value = \(value)")
             }
-            // What is claimed alone is on the list as well.
+            // Claims that are not proved are on the list as well.
             let claims =
                 envelope ?? "" == ""
                 ? try connection.run("DELETE FROM source_claims WHERE team_id = \(team.number) AND value = \(value)") : 0
@@ -117,12 +117,12 @@ package struct SourceRepository: Sendable {
     }
 
     /// Numbers of the teams for which this From address is registered, by its own or a parent domain or as a single address.
-    /// Asked before any DNS query; empty means `550 5.7.1`.
+    /// Called before any DNS query; empty means `550 5.7.1`.
     package func teams(registering from: AddrSpec) throws(StoreFailure) -> [Int64] {
         try database.values("SELECT DISTINCT team_id FROM outbound_sources WHERE \(Self.covering(from)) ORDER BY team_id")
     }
 
-    /// The sources, of whatever team, in which this address is.
+    /// The sources of any team that cover this address.
     package func sources(covering from: AddrSpec) throws(StoreFailure) -> [OutboundSource] {
         try database.rows(
             """
@@ -138,12 +138,12 @@ package struct SourceRepository: Sendable {
         let labels = from.domain.split(separator: ".").suffix(maximumLabels)
         var values = [from.wireForm]
         for start in labels.indices { values.append(labels[start...].joined(separator: ".")) }
-        // One statement for every number of labels: the free places repeat the address.
+        // The same statement for any number of labels: unused places repeat the address.
         while values.count <= maximumLabels { values.append(values[0]) }
         return "value IN \(list: values)"
     }
 
-    /// A domain or an address as it is stored; what is neither stays, and is found nowhere.
+    /// A domain or an address in its stored form; other text is returned unchanged, and matches nothing.
     static func normal(_ text: String) -> String {
         text.contains("@") ? (try? AddrSpec.typed(text).folded.wireForm) ?? text : HostName(text)?.text ?? text
     }

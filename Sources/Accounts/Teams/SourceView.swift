@@ -2,7 +2,7 @@
 
 import Support
 
-/// One thing about a domain that was looked at.
+/// The result of one check of a domain.
 package struct SourceFinding: Encodable, Sendable, Hashable {
     package let name: String
     /// `ok`, `warning` or `broken`.
@@ -28,18 +28,18 @@ package struct SourceChallenge: Encodable, Sendable, Hashable {
 }
 
 extension OutboundSource {
-    /// What is claimed and does not serve: for views alone.
+    /// A claim that is not active: for views only.
     init(waiting claim: SourceClaim) {
         self.init(kind: claim.kind, value: claim.value, envelopeDomain: nil, createdAt: claim.createdAt)
     }
 }
 
-/// A source of a team's list: one that serves, or one that is claimed and does not.
+/// A source in a team's list: an active one, or a claim that is not active.
 package struct ListedSource: Sendable {
     package let source: OutboundSource
-    /// The team's own; nil where an administrator registered it.
+    /// The team's own claim; nil if an administrator registered the source.
     package let claim: SourceClaim?
-    /// That is under way for an address.
+    /// The valid code for an address.
     package let code: MailedCode?
 
     /// Whether mail from it is relayed.
@@ -52,7 +52,7 @@ package struct ListedSource: Sendable {
     /// `active`, `pending` or `stopped`.
     package var state: String { serves ? "active" : claim?.state.rawValue ?? "active" }
 
-    /// What has to come before it serves, or for it to go on; nil for nothing.
+    /// What is needed for it to become or stay active; nil for nothing.
     package var need: String? {
         guard let claim, !serves || claim.warnedAt != nil else { return nil }
         if claim.kind == .domain { return "TXT \(claim.recordName) \(claim.token)" }
@@ -98,8 +98,8 @@ package struct SourceView: Encodable, Sendable {
         self.checks = checks
     }
 
-    /// What its team added itself.
-    /// - Parameter code: that is under way; nil for a domain too.
+    /// A claim that its team added.
+    /// - Parameter code: the valid code; nil for a domain too.
     package init(_ claim: SourceClaim, code: MailedCode? = nil) {
         self.init(of: ListedSource(OutboundSource(waiting: claim), claim, code))
     }

@@ -2,7 +2,7 @@
 
 import Database
 
-/// What goes with a team when it is removed.
+/// What is removed together with a team.
 package struct TeamDependents: Sendable, Hashable {
     package let sources: Int
     package let apps: Int
@@ -16,7 +16,7 @@ package struct TeamRepository: Sendable {
     let accounts: AccountRepository
     private var database: any Database { accounts.database }
 
-    /// Adds a team. Refused where the identifier is taken or malformed.
+    /// Adds a team. Refused if the identifier is taken or malformed.
     package func add(id: String, name: String, _ change: Change) throws(StoreFailure) -> Team {
         let id = try Identifier.checked(id, "a team's identifier")
         let name = try Identifier.checkedName(name)
@@ -32,7 +32,7 @@ package struct TeamRepository: Sendable {
         }
     }
 
-    /// Gives a team another name for people.
+    /// Changes a team's name for people.
     package func rename(_ id: String, name: String, _ change: Change) throws(StoreFailure) {
         let name = try Identifier.checkedName(name)
         try database.write(.durable) { connection throws(StoreFailure) in
@@ -66,7 +66,7 @@ package struct TeamRepository: Sendable {
         """
     }
 
-    /// What removing the team would take along. Of accounts and addresses no more than `bound + 1` are counted.
+    /// What removing the team would remove with it. At most `bound + 1` accounts and addresses are counted.
     package func dependents(_ id: String, upTo bound: Int = BoundedCount.bound) throws(StoreFailure) -> TeamDependents {
         try database.read { connection throws(StoreFailure) in
             let team = try connection.team(id).number
@@ -86,8 +86,8 @@ package struct TeamRepository: Sendable {
         }
     }
 
-    /// Removes the team with its sources, apps, accounts and relay addresses: mail to them is answered as unknown from then on,
-    /// and their names are free. Rows that may be many stay until `removals` has taken them away; nothing finds them any more.
+    /// Removes the team with its sources, apps, accounts and relay addresses: mail to them is rejected as unknown from then on,
+    /// and their names are free. Rows that may be many stay until `removals` deletes them; nothing finds them any more.
     package func remove(_ id: String, _ change: Change) throws(StoreFailure) {
         try accounts.events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let team = try connection.team(id)
@@ -110,11 +110,11 @@ package struct TeamRepository: Sendable {
                     SELECT x.from_team FROM app_transfers x JOIN app_groups p ON p.id = x.group_id
                     WHERE p.team_id = \(number) AND x.to_team = \(number) AND x.state = 'moving')
                 """)
-            // No app goes to a team that is gone, and what has not followed from one goes with it.
+            // No app can move to a removed team, and what has not yet moved away from a removed team is removed with it.
             let ofTeam: SQL = "(from_team = \(number) OR to_team = \(number))"
             try connection.run("DELETE FROM app_transfers WHERE state = 'started' AND \(ofTeam)")
             try connection.run("UPDATE app_transfers SET state = 'finished' WHERE state = 'moving' AND \(ofTeam)")
-            // No name that may be chosen has a space in it.
+            // No valid name contains a space.
             try connection.run(
                 """
                 UPDATE apps SET client_id = 'removed ' || CAST(id AS TEXT)
@@ -134,7 +134,7 @@ package struct TeamRepository: Sendable {
 }
 
 extension Team {
-    /// The columns of a team `t`, by names that no other table has.
+    /// The columns of a team `t`, under names that no other table has.
     package static let columns: SQL = "t.id AS team_id, t.handle AS team, t.name AS team_name, t.created_at AS team_created_at"
 
     /// From `columns`.

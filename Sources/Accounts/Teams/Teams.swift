@@ -19,7 +19,7 @@ package struct Team: Sendable, Hashable {
 package struct OutboundSource: Sendable, Hashable {
     package enum Kind: String, SQLCodable, Sendable, Hashable { case domain, address }
     package let kind: Kind
-    /// Lower case: a domain in A-labels (which stands for everything below it too), or an address as an envelope has it.
+    /// Lower case: a domain in A-labels (which includes everything below it), or an address in envelope form.
     package let value: String
     /// An envelope domain paired with it: SPF for that domain proves mail of this source. Nil for none.
     package let envelopeDomain: String?
@@ -33,10 +33,10 @@ package struct OutboundSource: Sendable, Hashable {
     }
 }
 
-/// Apps that share consent: a primary app and those grouped under it, or mail alone.
+/// Apps that share consent: a primary app and those grouped under it, or mail only.
 package struct AppGroup: Sendable, Hashable {
     package let number: Int64
-    /// `client_id` of the primary app; nil for the group of mail alone that a team without apps has.
+    /// `client_id` of the primary app; nil for the mail-only group of a team without apps.
     package let primaryClientID: String?
     /// For people and the audit.
     package var title: String { primaryClientID ?? "(mail alone)" }
@@ -47,7 +47,7 @@ package struct App: Sendable, Hashable {
     package let clientID: String
     package let group: AppGroup
     package let createdAt: Int64
-    /// For people; nil where they see the `client_id`.
+    /// For people; nil if they see the `client_id` instead.
     package let name: String?
     package let hasIcon: Bool
     /// Whether its group is named after it.
@@ -56,24 +56,24 @@ package struct App: Sendable, Hashable {
 
 /// How an app's identity tokens carry the nonce that its backend knows.
 package enum AppNonceForm: String, SQLCodable, Sendable, Hashable, CaseIterable {
-    /// As it is.
+    /// The nonce itself.
     case raw
     /// Its SHA-256 in lower-case hexadecimal.
     case sha256Hex = "sha256_hex"
 }
 
-/// An app as a question for a decision needs it.
+/// An app as a decision request needs it.
 package struct DecisionApp: Sendable, Hashable {
     /// The store's own number.
     package let number: Int64
     package let clientID: String
     package let groupNumber: Int64
-    /// The team that asks; the app's own but for a former one's questions.
+    /// The requesting team: the app's own, or a former one that requests.
     package private(set) var teamNumber: Int64
     package let teamID: String
     /// Teams that it was transferred from.
     package let formerTeams: [Int64]
-    /// Whether it is asked about by a team that it went away from.
+    /// Whether the requesting team is one that the app was transferred from.
     package private(set) var isGone = false
     package let nonceForm: AppNonceForm
     /// Whether a request with a token must have a nonce.
@@ -93,7 +93,7 @@ package struct DecisionApp: Sendable, Hashable {
         self.isNonceRequired = isNonceRequired
     }
 
-    /// The app as a team asks about it: its own, or one that was transferred away from it. Nil for everyone else's.
+    /// The app as a team may ask about it: its own, or one that was transferred away from it. Nil for all other teams.
     package func asked(by team: Int64) -> DecisionApp? {
         if team == teamNumber { return self }
         guard formerTeams.contains(team) else { return nil }

@@ -5,7 +5,7 @@ import InternetMessage
 import MailCrypto
 import Support
 
-/// Moves a range of a group's grants with few statements. Others sign up meanwhile, so that nothing is read but what is moved.
+/// Moves a range of a group's grants with few statements. Users sign up at the same time, so only what is moved is read.
 struct TransferBatch {
     let addresses: AddressRepository
     let transfer: Int64
@@ -30,8 +30,8 @@ struct TransferBatch {
         var newAccount: Int64 = 0
     }
 
-    /// Looks at grants from the one after `after` on, and moves those that have not followed.
-    /// - Returns: the last one, and how many there were; nil where there were none.
+    /// Reads the grants after the grant `after`, and moves those that have not moved yet.
+    /// - Returns: the last one, and how many there were; nil if there were none.
     func move(_ connection: any DatabaseConnection, after: Int64, limit: Int) throws(StoreFailure) -> (last: Int64, count: Int)? {
         let found = try connection.rows(
             "SELECT id, account_id FROM grants WHERE group_id = \(group) AND id > \(after) ORDER BY id \(SQL.limit(limit))"
@@ -55,10 +55,10 @@ struct TransferBatch {
         return (last.number, found.count)
     }
 
-    /// Those that wait, by their accounts; an account that was removed goes nowhere, whatever is still there of it. What is less
-    /// common is moved by itself, here and now.
+    /// The grants that have yet to move, by their accounts. A removed account does not move, whatever is left of it. Less
+    /// common cases are moved one by one, at once.
     private func grants(_ connection: any DatabaseConnection, _ numbers: [Int64: Int64]) throws(StoreFailure) -> [Grant] {
-        // PostgreSQL may answer EXISTS by reading the whole table once: for each batch all accounts that had moved before it.
+        // PostgreSQL may evaluate EXISTS by reading the whole table once: for each batch, all accounts that moved before it.
         let rows = try connection.rows(for: numbers.keys.sorted()) { list in
             """
             SELECT a.id, a.user_id, u.handle, a.inbox_id, a.shares_name, a.email_kind,
@@ -92,11 +92,11 @@ struct TransferBatch {
         return grants
     }
 
-    /// What the user chose for the old team holds for the new one.
+    /// The user's choices for the old team apply to the new one.
     private func addAccounts(_ connection: any DatabaseConnection, _ grants: inout [Grant]) throws(StoreFailure) {
         let retired = try connection.retired(grants.map { addresses.marks.retired($0.sub) })
         guard retired.isEmpty else { throw .permanent(.unexpectedData, "160 random bits came twice") }
-        // With has_live_grant right at once, the trigger of grants writes no second version of the account.
+        // With the right has_live_grant from the start, the trigger of grants writes no second version of the account.
         let added = try connection.insert(
             grants.map { [team.number, $0.user, $0.sub, $0.inbox, $0.sharesName, $0.emailKind, change.now, $0.isLive] },
             into: "accounts (team_id, user_id, sub, inbox_id, shares_name, email_kind, created_at, has_live_grant)",

@@ -1,9 +1,9 @@
-// How far transfers are. Accounts may be millions: they are counted in pieces, and no further than a person has to know.
+// The progress of transfers. There may be millions of accounts: they are counted in pieces, and only up to a bound.
 
 import Database
 
 extension TransferRepository {
-    /// Transfers, the newest first; of one app, or all. Each of their counts is `bound + 1` at the most.
+    /// Transfers, the newest first; of one app, or all. Each of their counts is at most `bound + 1`.
     package func transfers(
         app clientID: String? = nil, upTo bound: Int = BoundedCount.bound
     ) throws(StoreFailure) -> [AppTransfer] {
@@ -12,7 +12,7 @@ extension TransferRepository {
         return try transfers(where: "x.group_id = \(group.number)", upTo: bound)
     }
 
-    /// One that is there.
+    /// A transfer that exists.
     func transfer(_ number: Int64) throws(StoreFailure) -> AppTransfer {
         guard let found = try transfers(where: "x.id = \(number)", upTo: BoundedCount.bound).first else {
             throw .permanent(.unexpectedData, "a transfer that was just written is missing")
@@ -20,7 +20,7 @@ extension TransferRepository {
         return found
     }
 
-    /// Grants that have yet to follow in a transfer, `bound + 1` at the most.
+    /// Grants that have yet to move in a transfer, at most `bound + 1`.
     package func waiting(_ transfer: Int64, upTo bound: Int = .max) throws(StoreFailure) -> Int {
         let row = try database.row(
             "SELECT group_id, from_team, moved_through FROM app_transfers WHERE id = \(transfer) AND state <> 'finished'")

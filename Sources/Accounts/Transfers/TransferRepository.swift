@@ -1,10 +1,10 @@
-// Transfer of apps between teams: the grants move with everything that is known of them, and no one is asked again.
+// Transfer of apps between teams: the grants move with all their data, and no user is asked again.
 
 import Database
 import MailCrypto
 import Support
 
-/// Starts and finishes transfers, and exchanges the subjects by which two teams speak of a user.
+/// Starts and finishes transfers, and exchanges the subjects by which two teams identify a user.
 package struct TransferRepository: Sendable {
     let addresses: AddressRepository
     let accounts: AccountRepository
@@ -13,7 +13,7 @@ package struct TransferRepository: Sendable {
 
     // MARK: Administration
 
-    /// Announces the transfer of an app with its whole group. Refused where one is under way, or where it would change nothing.
+    /// Announces the transfer of an app with its whole group. Refused if one is in progress, or if it would change nothing.
     package func start(team from: String, app clientID: String, to: String, _ change: Change) throws(StoreFailure) -> AppTransfer
     {
         let number = try database.write(.durable) { connection throws(StoreFailure) in
@@ -35,7 +35,7 @@ package struct TransferRepository: Sendable {
         return try transfer(number)
     }
 
-    /// Takes back a transfer that was started and not finished. Transfer subjects stay unchanged, should it be started again.
+    /// Cancels a transfer that was only announced. Transfer subjects stay unchanged, in case it is started again.
     package func cancel(app clientID: String, _ change: Change) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             let found = try underWay(connection, clientID)
@@ -52,22 +52,22 @@ package struct TransferRepository: Sendable {
     /// Grants that one transaction moves: some ten milliseconds.
     package static let batch = 128
 
-    /// Takes steps as `step` does until so many grants were looked at, and says how far it is.
+    /// Takes one `step` of at most `limit` grants, and returns the progress.
     package func finish(app clientID: String, limit: Int = batch, _ change: Change) throws(StoreFailure) -> AppTransfer {
         let (number, _) = try step(app: clientID, limit: limit, change)
         return try transfer(number)
     }
 
-    /// Hands the apps over to the new team, or goes on with it, moving at most `limit` grants; repeat until it is finished, which
-    /// may be done after an interruption too. From the first call on the apps are the new team's, and the endpoint of the group
-    /// is to be set again: what waits for the old one still goes there. Nothing is counted: others sign up meanwhile, with whom a
-    /// transaction that read all grants would be at odds.
-    /// - Parameter range: grants that one statement of the last look reads.
+    /// Hands the apps over to the new team, or continues to, and moves at most `limit` grants. Repeat it until the transfer is
+    /// finished, also after an interruption. From the first call on the apps belong to the new team, and the endpoint of the
+    /// group must be set again: pending events for the old endpoint still go there. Nothing is counted: a transaction that
+    /// reads all grants would conflict with sign-ups.
+    /// - Parameter range: grants that one statement of the final check reads.
     /// - Returns: the transfer's number, and whether it is finished.
     package func step(
         app clientID: String, limit: Int = batch, range: Int = 20_000, _ change: Change
     ) throws(StoreFailure) -> (number: Int64, isFinished: Bool) {
-        // Rows of a sign-up are on the same pages of the same indexes, so that on PostgreSQL each step lost against each sign-up.
+        // Alone: the rows of sign-ups are on the same index pages, so that on PostgreSQL each sign-up made a step fail.
         let (found, isEnd) = try database.writeAlone(.durable) { connection throws(StoreFailure) in
             var found = try underWay(connection, clientID)
             if found.state == .started { found = try begin(connection, found, change) }
@@ -80,7 +80,7 @@ package struct TransferRepository: Sendable {
             return (found, moved.count < limit)
         }
         guard isEnd else { return (found.number, false) }
-        // Whoever signed up at the moment of the hand-over may have got a number that was passed already.
+        // A user who signed up at the moment of the hand-over may have a grant number that was already passed.
         let left = try firstLeft(group: found.group.number, team: found.fromTeam.number, range: range)
         try database.write(.durable) { connection throws(StoreFailure) in
             if let left {
@@ -94,8 +94,8 @@ package struct TransferRepository: Sendable {
         return (found.number, left == nil)
     }
 
-    /// The first grant of the group that is still the old team's. Some at a time: of millions, one statement would take longer
-    /// than a statement may.
+    /// The first grant of the group that is still the old team's. Reads some at a time: for millions, one statement would take
+    /// longer than is allowed.
     private func firstLeft(group: Int64, team: Int64, range: Int) throws(StoreFailure) -> Int64? {
         var after: Int64 = 0
         while true {
@@ -111,8 +111,8 @@ package struct TransferRepository: Sendable {
         }
     }
 
-    /// Takes steps until it is finished. An interruption and an error leave what can be gone on with.
-    /// - Parameter pause: told after each step how many grants it looked at, at most, and how long it took.
+    /// Takes steps until it is finished. After an interruption or an error it can be continued.
+    /// - Parameter pause: called after each step with the number of grants it read at most, and how long it took.
     package func complete(
         app clientID: String, _ change: Change, pause: (Int, Duration) throws(StoreFailure) -> Void = { _, _ in }
     ) throws(StoreFailure) {
@@ -128,10 +128,10 @@ package struct TransferRepository: Sendable {
         let endsAt = change.now + AppTransfer.overlap
         try connection.run(
             "UPDATE app_groups SET team_id = \(found.toTeam.number) WHERE id = \(found.group.number)")
-        // The old team knows them.
+        // The old team knows these secrets.
         try connection.run(
             "DELETE FROM client_secrets WHERE app_id IN (SELECT id FROM apps WHERE group_id = \(found.group.number))")
-        // And has what was given for them: it would manage the new team's stream.
+        // It also has tokens that were issued for them: with these it would manage the new team's stream.
         try connection.run(
             """
             DELETE FROM access_tokens WHERE refresh_id IS NULL AND scopes LIKE '%ssf.%'
@@ -150,14 +150,14 @@ package struct TransferRepository: Sendable {
         return begun
     }
 
-    /// Ends old accounts whose 60 days are over and that no grant is left of, at most `limit`; how many. No one is notified: the
-    /// team that knew them gave them away.
+    /// Deletes old accounts whose 60 days are over and that have no grant left, at most `limit`. Returns the number. No one is
+    /// notified: the team that knew them gave them away.
     package func endExpired(now: Int64, limit: Int = 500) throws(StoreFailure) -> Int {
         let isOver: SQL = """
             t.ends_at <= \(now) AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.account_id = t.old_account)
             AND NOT EXISTS (SELECT 1 FROM account_transfers u WHERE u.old_account = t.old_account AND u.ends_at > \(now))
             """
-        // Most of them stay for what they have with other apps: all of these are passed over while no one waits to write.
+        // Most of them stay because of other apps: they are skipped in a read, while no writer waits.
         let found: [Int64] = try database.values("SELECT t.old_account FROM account_transfers t WHERE \(isOver) LIMIT \(limit)")
         guard !found.isEmpty else { return 0 }
         return try database.write(.durable) { connection throws(StoreFailure) in
@@ -166,7 +166,7 @@ package struct TransferRepository: Sendable {
             }
             var rows = RemovalRepository.rows
             for account in old {
-                // What is too much for one transaction goes on in the next.
+                // What is too much for one transaction continues in the next.
                 guard try connection.clearAccount(account, rows: &rows) else { return limit }
                 try accounts.end(connection, account: account)
             }
@@ -176,8 +176,8 @@ package struct TransferRepository: Sendable {
 
     // MARK: Subjects
 
-    /// The subject by which the old team may tell the new one of a user: the same whenever it is asked for this target. Nil where
-    /// the team knows no such subject, or no transfer of the app to the target was started.
+    /// The subject by which the old team can identify a user to the new one: always the same for this target. Nil if the team
+    /// has no such subject, or no transfer of the app to the target was started.
     package func transferSubject(
         sub: String, client: ProviderClient, target: String, _ change: Change
     ) throws(StoreFailure) -> String? {
@@ -195,7 +195,7 @@ package struct TransferRepository: Sendable {
         }
     }
 
-    /// What the new team gets for a transfer subject; nil where it is not for this client, or the 60 days are over.
+    /// What the new team gets for a transfer subject; nil if it is not for this client, or the 60 days are over.
     package func account(
         transferSubject: String, client: ProviderClient, _ change: Change
     ) throws(StoreFailure) -> MigratedAccount? {
@@ -206,7 +206,7 @@ package struct TransferRepository: Sendable {
                 WHERE s.transfer_sub = \(transferSubject) AND s.target_team = \(client.teamNumber)
                 """)
             guard let old else { return nil }
-            // It may be the turn of others in a move that has only begun.
+            // The move may not have reached this grant yet.
             let waiting: Int64? = try connection.value(
                 """
                 SELECT g.id FROM grants g JOIN app_groups p ON p.id = g.group_id
@@ -229,8 +229,8 @@ package struct TransferRepository: Sendable {
 
     // MARK: Moving
 
-    /// Moves the grant of a user to a group that is under way, where it has not followed yet: no one is asked twice because a
-    /// move takes its time.
+    /// Moves the grant of a user for a group in transfer, if it has not moved yet: no user is asked again because a transfer
+    /// takes time.
     static func moveWaiting(
         _ connection: any DatabaseConnection, user: Int64, group: Int64, addresses: AddressRepository, _ change: Change
     ) throws(StoreFailure) {
@@ -248,7 +248,7 @@ package struct TransferRepository: Sendable {
         try Self.move(connection, grant: grant, addresses: addresses, change)
     }
 
-    /// The same for one grant; nothing for one that has followed, or whose app is not on its way.
+    /// The same for one grant; does nothing if it has moved, or if its app is not in transfer.
     package static func move(
         _ connection: any DatabaseConnection, grant: Int64, addresses: AddressRepository, _ change: Change
     ) throws(StoreFailure) {
@@ -272,12 +272,12 @@ package struct TransferRepository: Sendable {
         } else {
             new = try externalAccount(connection, of: old, team: team, addresses, change)
         }
-        // Consent given meanwhile under the new team is the same consent: the older row keeps what is known.
+        // Consent given to the new team meanwhile is the same consent: the older row keeps what is known.
         try connection.run(
             "DELETE FROM grants WHERE account_id = \(new) AND group_id = \(group)")
         try connection.run(
             "UPDATE grants SET account_id = \(new), transferred_at = \(change.now) WHERE id = \(grant)")
-        // What was decided for the team before is nothing to this one.
+        // What was decided for the old team does not apply to the new one.
         try connection.run("DELETE FROM rule_snoozes WHERE grant_id = \(grant)")
         _ = try connection.transferSubject(account: old, target: team.number, now: change.now)
         try connection.run(
@@ -288,7 +288,7 @@ package struct TransferRepository: Sendable {
             """)
     }
 
-    /// What the user chose for the old team holds for the new one: inbox, name, kind of address, and whether mail is wanted.
+    /// The user's choices for the old team apply to the new one: inbox, name, kind of address, and whether mail is wanted.
     private static func copy(
         _ connection: any DatabaseConnection, from old: Int64, to new: Int64, team: String, user: String,
         _ addresses: AddressRepository, _ change: Change
@@ -334,7 +334,7 @@ package struct TransferRepository: Sendable {
 
     // MARK: Rows
 
-    /// A transfer that is not finished, without a count of anything.
+    /// A transfer that is not finished, without counts.
     private struct Underway {
         let number: Int64
         let group: AppGroup
@@ -363,7 +363,7 @@ package struct TransferRepository: Sendable {
 }
 
 extension DatabaseConnection {
-    /// The transfer subject of an account for a team, made now where there is none.
+    /// The transfer subject of an account for a team; created if there is none.
     fileprivate func transferSubject(account: Int64, target: Int64, now: Int64) throws(StoreFailure) -> String {
         let known: String? = try value(
             "SELECT transfer_sub FROM transfer_subs WHERE account_id = \(account) AND target_team = \(target)")

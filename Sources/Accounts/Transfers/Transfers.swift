@@ -1,19 +1,19 @@
-// An app's way from one team to another.
+// The transfer of an app from one team to another.
 
 import Database
 
 /// The transfer of a group of apps.
 package struct AppTransfer: Sendable, Hashable {
     package enum State: String, SQLCodable, Sendable, Hashable {
-        /// Announced: the old team may ask for transfer subjects.
+        /// Announced: the old team may request transfer subjects.
         case started
-        /// The apps are the new team's; grants follow one by one.
+        /// The apps belong to the new team; grants follow step by step.
         case moving
         /// Every grant has followed.
         case finished
     }
 
-    /// How long the old address admits the new team, tokens say `transfer_sub`, and the new team may exchange one. Seconds.
+    /// How many seconds the old address accepts the new team, tokens contain `transfer_sub`, and the new team may exchange one.
     package static let overlap: Int64 = 60 * 86_400
 
     package let number: Int64
@@ -25,11 +25,11 @@ package struct AppTransfer: Sendable, Hashable {
     package let movedAt: Int64?
     /// When the 60 days are over.
     package let endsAt: Int64?
-    /// Grants that have yet to follow. These three are as `BoundedCount` has them.
+    /// Grants that have yet to move. These three are counted as in `BoundedCount`.
     package let waiting: Int
     /// Accounts whose grant moved.
     package let moved: Int
-    /// Subjects that the old team asked for, or that the move made.
+    /// Subjects that the old team requested, or that the move created.
     package let subjects: Int
 }
 

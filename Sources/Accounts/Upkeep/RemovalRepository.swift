@@ -1,31 +1,30 @@
-// Removal in small steps: what was removed is gone for everyone at once, and its rows go some hundred at a time.
+// Removal in small steps: what was removed is gone for everyone at once, and its rows are deleted some hundred at a time.
 
 import Database
 import MailCrypto
 
-/// Takes away what is left of teams and accounts that were removed. Any process may do so, from wherever another one was
-/// interrupted.
+/// Deletes what is left of removed teams and accounts. Any process may continue where another one was interrupted.
 package struct RemovalRepository: Sendable {
-    /// Rows that one transaction deletes: some ten milliseconds where they come from a disk, for which other writers wait.
+    /// Rows that one transaction deletes: some ten milliseconds if they come from a disk; other writers wait for this time.
     package static let rows = 250
-    /// What the end of an account counts for, in rows: names retired, events, and what hangs on it in small numbers.
+    /// How many rows the end of an account counts as: retired names, events, and its few other rows.
     private static let rowsPerAccount = 20
 
     let accounts: AccountRepository
 
-    /// What waits to be taken away.
+    /// What is left to delete.
     package struct Backlog: Sendable, Hashable, Encodable {
-        /// Teams, apps, accounts and endpoints that were removed.
+        /// Removed teams, apps, accounts and endpoints.
         package let count: Int
-        /// When the first of them was, seconds since 1970.
+        /// When the first of them was removed, in seconds since 1970.
         package let oldest: Int64?
 
         package init(count: Int, oldest: Int64?) { (self.count, self.oldest) = (count, oldest) }
     }
 
-    /// Something that was removed, and of which rows are left.
+    /// A removed item that still has rows.
     package enum Item: Sendable, Hashable, CustomStringConvertible {
-        /// A team, or one made for an app or an account that was removed by itself.
+        /// A team, or the team created for an app or an account that was removed alone.
         case team(Int64)
         case endpoint(Int64)
 
@@ -41,7 +40,7 @@ package struct RemovalRepository: Sendable {
         }
     }
 
-    /// One that cannot be taken away, and why.
+    /// An item that cannot be deleted, and why.
     package struct Failure: Sendable {
         package let item: Item
         package let error: StoreFailure
@@ -54,19 +53,19 @@ package struct RemovalRepository: Sendable {
         UNION ALL SELECT 1, id, removed_at FROM event_endpoints WHERE removed_at IS NOT NULL
         """
 
-    /// How much waits, and since when.
+    /// How much is left to delete, and since when.
     package func backlog() throws(StoreFailure) -> Backlog {
         let row = try accounts.database.row("SELECT COUNT(*) AS count, MIN(removed_at) AS oldest FROM (\(Self.waiting)) w")
         return try Backlog(count: row?["count"] ?? 0, oldest: row?["oldest"])
     }
 
-    /// All that waits to be taken away.
+    /// All items that are left to delete.
     package func items() throws(StoreFailure) -> Set<Item> { Set(try accounts.database.rows(Self.waiting).map(Item.init(row:))) }
 
-    /// Whether anything is left to be taken away.
+    /// Whether anything is left to delete.
     package func isPending() throws(StoreFailure) -> Bool { try accounts.database.row("\(Self.waiting) LIMIT 1") != nil }
 
-    /// Takes some rows of what was removed first away, in one transaction; whether there were any.
+    /// Deletes some rows of the item that was removed first, in one transaction. Returns whether there was one.
     package func step(now: Int64, rows: Int = rows) throws(StoreFailure) -> Bool {
         guard let item = try next(besides: []) else { return false }
         try step(item, now: now, rows: rows)
@@ -74,7 +73,7 @@ package struct RemovalRepository: Sendable {
     }
 
     private func next(besides passed: Set<Item>) throws(StoreFailure) -> Item? {
-        // The first one that is not passed over is among so many.
+        // The first item that is not skipped is among these.
         try accounts.database.rows(
             "\(Self.waiting) ORDER BY removed_at, kind, id LIMIT \(Int64(passed.count) + 1)"
         ).map(Item.init(row:)).first { !passed.contains($0) }
@@ -93,7 +92,7 @@ package struct RemovalRepository: Sendable {
         }
     }
 
-    /// Takes away so many rows of a team that was removed, and the team where that was all.
+    /// Deletes at most `rows` rows of a removed team, and the team itself when no more are left.
     func takeAway(
         _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, team: Int64, rows: Int = rows
     ) throws(StoreFailure) {
@@ -110,9 +109,9 @@ package struct RemovalRepository: Sendable {
             guard left > 0 else { return }
         }
         guard found.count < limit else { return }
-        // Last: whatever consents its apps have now are others'.
+        // Last: any consents that its apps have now belong to other teams.
         guard try connection.clear(RemovedRows.ofMovingApps(team) + RemovedRows.ofTeam(team), &left) else { return }
-        // What waits for endpoints of its apps still goes there.
+        // Pending events for endpoints of its apps still go there.
         try connection.run(
             """
             UPDATE teams SET loses_apps = 0 WHERE loses_apps = 1
@@ -121,7 +120,7 @@ package struct RemovalRepository: Sendable {
         try connection.run("DELETE FROM teams WHERE id = \(team)")
     }
 
-    /// Ends consents to a group of apps that was removed by itself; whether none is left.
+    /// Ends consents to a group of apps that was removed alone. Returns whether none is left.
     private func endConsents(
         _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, team: Int64, _ left: inout Int
     ) throws(StoreFailure) -> Bool {
@@ -142,22 +141,22 @@ package struct RemovalRepository: Sendable {
         return found.count < limit
     }
 
-    /// Takes away so many events of an endpoint that was removed, and the endpoint where that was all.
+    /// Deletes at most `rows` rows of a removed endpoint, and the endpoint itself when no more are left.
     func takeAway(_ connection: any DatabaseConnection, endpoint: Int64, rows: Int = rows) throws(StoreFailure) {
         var left = rows
         guard try connection.clear(RemovedRows.ofEndpoint(endpoint), &left) else { return }
         try connection.run("DELETE FROM event_endpoints WHERE id = \(endpoint) AND removed_at IS NOT NULL")
     }
 
-    /// Takes everything away, and leaves others their turn in between. Whoever is at it already is left to it.
+    /// Deletes everything, and lets other writers run in between. Does nothing if another process is already doing it.
     ///
-    /// What fails is passed over, so that it stops nothing else. Trouble of the store, which passes, ends the run: it meets all
-    /// alike, and what met it this time is the last to be tried in the next.
+    /// An item that fails is skipped, so that it does not stop the others. A temporary failure of the store ends the run: it
+    /// affects all items, and the item that it hit is tried last in the next run.
     /// - Parameters:
-    ///   - time: in which to begin with further steps.
-    ///   - passing: what failed before, and is not to be tried.
+    ///   - time: how long to start further steps.
+    ///   - passing: items that failed before, and are not tried.
     ///   - pause: called after each step, with the time that it took.
-    /// - Returns: what failed now.
+    /// - Returns: the items that failed in this run.
     package func run(
         now: Int64, within time: Duration? = nil, passing: Set<Item> = [], pause: (Duration) -> Void = { _ in }
     ) throws(StoreFailure) -> [Failure] {
@@ -179,21 +178,21 @@ package struct RemovalRepository: Sendable {
     }
 }
 
-/// Rows that hang on an account or a team in great numbers, and go before it does.
+/// Rows that an account or a team may have many of; they are deleted before it.
 private enum RemovedRows {
     struct Table {
         let name: String
-        /// Columns that tell rows apart, a number first only where all are: SQLite compares all of them as it does the first one.
+        /// Columns that identify a row. A number is first only if all are: SQLite compares all like the first.
         let key: String
-        /// Which are meant.
+        /// Which rows of the table.
         let condition: SQL
-        /// What becomes of them: they are deleted, or lose what they refer to.
+        /// The `SET` that clears the rows' reference; nil deletes them.
         var change: String?
-        /// What each counts for, in rows, with those that the database deletes with it.
+        /// How many rows each one counts as, with those that the database deletes with it.
         var weight = 1
     }
 
-    /// What hangs on consents: `condition` says which.
+    /// What belongs to consents: `condition` says which.
     private static func ofGrants(_ condition: SQL) -> [Table] {
         [
             Table(name: "checks", key: "decision_id, challenge", condition: condition),
@@ -237,7 +236,7 @@ private enum RemovedRows {
             Table(name: "refresh_tokens", key: "id", condition: ofItsApps),
             Table(name: "authorization_codes", key: "code_hash", condition: ofItsApps),
             Table(name: "app_signups", key: "app_id, slice", condition: ofItsApps),
-            // Each with the accounts that were seen on it: few for most.
+            // Each with the accounts that were seen on it: mostly few.
             Table(name: "devices", key: "id", condition: ofItsApps, weight: 10),
             Table(
                 name: "account_transfers", key: "old_account, transfer_id",
@@ -248,7 +247,7 @@ private enum RemovedRows {
         ]
     }
 
-    /// Consents to its apps of accounts of a team from which they were moving. No one is notified: that team gave the apps away.
+    /// Consents to its apps of accounts that are still the apps' former team's. No one is notified: that team gave them away.
     static func ofMovingApps(_ team: Int64) -> [Table] {
         [
             Table(
@@ -263,7 +262,7 @@ private enum RemovedRows {
 }
 
 extension DatabaseConnection {
-    /// Deletes rows as long as the budget lasts, and takes them from it; whether none is left.
+    /// Deletes rows until the budget is used up, and subtracts them from it. Returns whether none is left.
     fileprivate func clear(_ tables: [RemovedRows.Table], _ budget: inout Int) throws(StoreFailure) -> Bool {
         for table in tables {
             guard budget > 0 else { return false }
@@ -283,7 +282,7 @@ extension DatabaseConnection {
         return true
     }
 
-    /// The same for what hangs on an account.
+    /// The same for the rows of an account.
     func clearAccount(_ account: Int64, rows: inout Int) throws(StoreFailure) -> Bool {
         try clear(RemovedRows.ofAccount(account), &rows)
     }

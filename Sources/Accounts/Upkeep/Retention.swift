@@ -1,12 +1,12 @@
 // How long each kind of data is kept, and why.
 
-/// A kind of data that is deleted some time after it was made.
+/// A kind of data that is deleted some time after it was created.
 package struct DataClass: Sendable, Hashable {
-    /// As in commands.
+    /// Its name in commands.
     package let name: String
     package let standardDays: Int
     package let range: ClosedRange<Int>
-    /// What it is, and why that long.
+    /// What it is, and why it is kept that long.
     package let reason: String
 
     package static let counters = DataClass(

@@ -1,4 +1,4 @@
-// How long data is kept: settings of this installation, the standard where there is none.
+// How long data is kept: settings of this installation, the standard if there is none.
 
 import Database
 
@@ -22,7 +22,7 @@ package struct RetentionRepository: Sendable {
         return value.flatMap { Int($0) } ?? dataClass.standardDays
     }
 
-    /// Sets how long a kind is kept; what is older goes with the next housekeeping.
+    /// Sets how long a kind is kept; older data is deleted by the next housekeeping.
     package func set(_ name: String, days: Int, _ change: Change) throws(StoreFailure) -> Retention {
         guard let dataClass = DataClass.all.first(where: { $0.name == name }) else {
             throw .refused(
@@ -49,7 +49,7 @@ package struct RetentionRepository: Sendable {
 }
 
 extension AuditRepository {
-    /// Deletes lines from before a time, at most `limit`; how many.
+    /// Deletes lines from before a time, at most `limit`. Returns the number.
     package func deleteExpired(before time: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(

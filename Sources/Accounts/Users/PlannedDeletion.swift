@@ -1,9 +1,9 @@
-// A user who asked that everything be deleted: until the day that was set nothing changes, and they may think better of it.
+// A user who requested full deletion: nothing changes until the planned day, and the user can cancel it.
 
 import Database
 
 extension UserRepository {
-    /// Sets the time at which the user is to be removed; nil takes that back.
+    /// Sets the time at which the user is to be removed; nil cancels that.
     /// - Parameter time: seconds since 1970.
     package func planDeletion(_ id: String, at time: Int64?, _ change: Change) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
@@ -15,12 +15,12 @@ extension UserRepository {
         }
     }
 
-    /// When the user is to be removed, in seconds since 1970; nil where they stay.
+    /// When the user is to be removed, in seconds since 1970; nil if no removal is planned.
     package func deletion(of id: String) throws(StoreFailure) -> Int64? {
         try database.value("SELECT deletes_at FROM users WHERE handle = \(id)")
     }
 
-    /// Removes those whose time has come, the longest due first, at most a hundred; how many.
+    /// Removes users whose time has come, the longest due first, at most a hundred. Returns the number.
     /// - Parameter now: seconds since 1970.
     package func removeDue(now: Int64) throws(StoreFailure) -> Int {
         let due: [String] = try database.values(
@@ -29,7 +29,7 @@ extension UserRepository {
             """)
         for id in due {
             try accounts.events.write(at: now) { connection, tracker throws(StoreFailure) in
-                // Kept, or removed elsewhere, since it was looked for.
+                // The user may have been kept, or removed elsewhere, since the query.
                 let user: Int64? = try connection.value(
                     "SELECT id FROM users WHERE handle = \(id) AND deletes_at IS NOT NULL AND deletes_at <= \(now)")
                 guard let user else { return }
@@ -39,12 +39,12 @@ extension UserRepository {
         return due.count
     }
 
-    /// The tag of the language in which Postern writes to the user; nil where none is known.
+    /// The tag of the language in which Postern writes to the user; nil if none is known.
     package func language(of id: String) throws(StoreFailure) -> String? {
         try database.value("SELECT language FROM users WHERE handle = \(id)")
     }
 
-    /// Keeps the language that the user reads.
+    /// Stores the language that the user reads.
     package func setLanguage(of id: String, _ tag: String) throws(StoreFailure) {
         guard try language(of: id) != tag else { return }
         try database.write(.relaxed) { connection throws(StoreFailure) in

@@ -3,7 +3,7 @@
 import Database
 import InternetMessage
 
-/// What is remembered of one day.
+/// What is stored for one day.
 package struct Tombstone: Sendable, Hashable {
     /// How long it is kept, in days.
     package static let days: Int64 = 30
@@ -14,12 +14,12 @@ package struct Tombstone: Sendable, Hashable {
     package let failures: Int
 }
 
-/// Reads tombstones. They hold no address: anyone who asks brings the inbox or the subject.
+/// Reads tombstones. They contain no address: the caller supplies the inbox or the subject.
 package struct TombstoneRepository: Sendable {
     let database: any Database
     let marks: TombstoneMarks
 
-    /// What is remembered of a user's inboxes, the oldest day first: part of what the user can download.
+    /// The tombstones of a user's inboxes, the oldest day first: part of what the user can download.
     package func tombstones(user id: String, now: Int64) throws(StoreFailure) -> [Tombstone] {
         try database.read { connection throws(StoreFailure) in
             let user = try connection.userNumber(id)
@@ -38,14 +38,14 @@ package struct TombstoneRepository: Sendable {
         }
     }
 
-    /// What is remembered of an issuer's subject, the oldest day first.
+    /// The tombstones of an issuer's subject, the oldest day first.
     package func tombstones(issuer: String, subject: String, now: Int64) throws(StoreFailure) -> [Tombstone] {
         try database.read { connection throws(StoreFailure) in
             try connection.tombstones(marks.identity(issuer: issuer, subject: subject), now: now)
         }
     }
 
-    /// Deletes what is older than 30 days, at most `limit` at a time; how many.
+    /// Deletes what is older than 30 days, at most `limit` at a time. Returns the number.
     package func deleteExpired(now: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
@@ -78,7 +78,7 @@ extension DatabaseConnection {
             """)
     }
 
-    /// Which of these marks are of names that ended once.
+    /// Which of these marks are of retired names.
     package func retired(_ marks: [[UInt8]]) throws(StoreFailure) -> Set<[UInt8]> {
         try Set(values(for: marks) { "SELECT mark FROM retired_names WHERE mark IN \($0)" })
     }

@@ -3,7 +3,7 @@
 import Database
 import InternetMessage
 
-/// What goes with a user who is removed.
+/// What is removed together with a user.
 package struct UserDependents: Sendable, Hashable {
     package let inboxes: Int
     package let accounts: Int
@@ -30,7 +30,7 @@ package struct UserRepository: Sendable {
         }
     }
 
-    /// Adds a user without an inbox; identifier and name were checked. Gives the store's number.
+    /// Adds a user without an inbox; identifier and name are already checked. Returns the store's number.
     package func insert(
         _ connection: any DatabaseConnection, id: String, name: String?, _ change: Change
     ) throws(StoreFailure) -> Int64 {
@@ -44,7 +44,7 @@ package struct UserRepository: Sendable {
         return number
     }
 
-    /// Seals the name, which was checked, in place of what was there.
+    /// Seals the checked name, and replaces the previous one.
     package func setName(_ connection: any DatabaseConnection, user: Int64, _ name: String) throws(StoreFailure) {
         let sealed = try sealer.seal(name, .userName(user: user), connection)
         try connection.run(
@@ -56,7 +56,7 @@ package struct UserRepository: Sendable {
         try database.read { connection throws(StoreFailure) in try user(connection, id) }
     }
 
-    /// All users by identifier, from the one after `after`, at most `limit`.
+    /// The users after `after` by identifier, at most `limit`.
     package func all(after: String = "", limit: Int = Int(Int32.max)) throws(StoreFailure) -> [User] {
         try database.rows(
             """
@@ -66,7 +66,7 @@ package struct UserRepository: Sendable {
         ).map(user(row:))
     }
 
-    /// What removing the user would take along.
+    /// What removing the user would remove with it.
     package func dependents(_ id: String) throws(StoreFailure) -> UserDependents {
         try database.read { connection throws(StoreFailure) in
             let user = try user(connection, id)
@@ -113,7 +113,7 @@ package struct UserRepository: Sendable {
     }
 
     static func unknown(_ id: String) -> StoreFailure {
-        // An inbox that was typed by mistake is not repeated.
+        // The error does not repeat an inbox that was typed by mistake.
         StoreFailure.refused(.notFound, "there is no \(id.contains("@") ? "such user" : "user \(id)"): see postern user list")
     }
 }

@@ -2,30 +2,30 @@
 
 import Support
 
-/// A user; one by one, with inboxes and addresses.
+/// A user; a single one with inboxes and addresses.
 package struct UserView: Encodable, Sendable {
     let user: String
-    /// What the one who asks may see of it; commands alone show it.
+    /// What the requester may see of the name; only commands show it.
     private let name: String?
     let createdAt: Timestamp
     package private(set) var inboxes: [InboxView]?
     private var addresses: [AddressView]?
 
-    /// As in a list.
+    /// As shown in a list.
     package init(_ user: User, name: String? = nil) {
         self.user = user.id
         self.name = name
         createdAt = Timestamp(user.createdAt)
     }
 
-    /// With all that belongs to it.
+    /// With its inboxes and addresses.
     package init(_ user: User, name: String? = nil, inboxes: [InboxView], addresses: [AddressView]) {
         self.init(user, name: name)
         self.inboxes = inboxes
         self.addresses = addresses
     }
 
-    /// All of one user, from the store, as HTTP shows it.
+    /// Everything about one user, from the store, as HTTP shows it.
     package init(id: String, _ store: Store) throws {
         self.init(
             try store.users.user(id), inboxes: try store.inboxes.inboxes(user: id).map { InboxView($0) },
@@ -59,7 +59,7 @@ package struct InboxView: Encodable, Sendable {
     }
 
     /// As commands show it.
-    /// - Parameter address: what may be shown of it.
+    /// - Parameter address: what may be shown of the address.
     package init(_ inbox: Inbox, address: String) {
         self.init(of: inbox)
         self.address = address

@@ -6,7 +6,7 @@ import InternetMessage
 package struct User: Sendable, Hashable {
     /// The store's own number.
     package let number: Int64
-    /// The identifier that the operator chose; is in the database in the clear.
+    /// The identifier that the operator chose; stored in the database in clear text.
     package let id: String
     /// Sealed in the database.
     package let name: String?
@@ -21,9 +21,9 @@ extension User: CustomStringConvertible, CustomReflectable {
 
 /// A real address of a user.
 package struct Inbox: Sendable, Hashable {
-    /// The store's own; it is shown to no one.
+    /// The store's own id; never shown.
     package let id: Int64
-    /// From 1 on among the user's inboxes, never used twice: by it commands and programs name it without its address.
+    /// From 1 on among the user's inboxes, never reused: commands and programs use it to name the inbox without its address.
     package let number: Int64
     package let address: InboxAddress
     /// Seconds since 1970; nil while unverified.
@@ -33,7 +33,7 @@ package struct Inbox: Sendable, Hashable {
     /// Replies may come from it; nothing is ever forwarded to it.
     package let isReplyOnly: Bool
     package let createdAt: Int64
-    /// Seconds since 1970 when forwarding to it was suspended, as it refused too much; nil while it is not. `confirm` ends it.
+    /// When forwarding to it was suspended because it refused too much, in seconds since 1970; nil if not. `confirm` ends this.
     package let suspendedAt: Int64?
     /// Permanent failures that were counted then.
     package let suspendedFailures: Int

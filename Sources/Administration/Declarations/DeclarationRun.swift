@@ -1,4 +1,4 @@
-// A declaration, put in force: normalized, compared with what there is, and changed in one transaction.
+// Applies a declaration: normalizes it, compares it with the store, and makes the changes in one transaction.
 
 import Accounts
 import CEL
@@ -11,12 +11,12 @@ import SignIn
 
 /// What a run needs besides the store.
 package struct DeclarationRun {
-    /// Policies of folders by name, checked: what their names shall stand for.
+    /// Checked policies from folders, by name: the policy that each name should refer to.
     package var policies: [String: StoredPolicy]
     /// The live lists that each policy declares.
     package var listsOfPolicies: [String: [LiveListName]]
     package var prunes: Bool
-    /// Whether what depends on a team or an app that goes, such as accounts, may go with it.
+    /// Whether the dependents of a removed team or app, such as accounts, may be removed with it.
     package var takesDependents: Bool
     /// File and line of what was declared, for refusals.
     package var place: (DeclaredItem) -> String? = { _ in nil }
@@ -29,7 +29,7 @@ package struct DeclarationRun {
         (self.prunes, self.takesDependents) = (prunes, takesDependents)
     }
 
-    /// The declaration as the store would have it, and what of it the store would not take.
+    /// The declaration in the store's form, and what the store would not accept.
     package func normalized(
         _ declaration: Declaration, in store: Store, now: Int64
     ) -> (declaration: Declaration, faults: [PlanFault]) {
@@ -92,7 +92,7 @@ package struct DeclarationRun {
         return (result, faults.sorted { "\($0.item)" < "\($1.item)" })
     }
 
-    /// Plans and changes in one transaction, and nothing where anything is refused. A plan with faults changes nothing.
+    /// Plans and changes in one transaction; changes nothing if anything is refused. A plan with faults changes nothing.
     /// - Parameter declaration: normalized.
     package func apply(_ declaration: Declaration, to store: Store, _ change: Change) throws(StoreFailure) -> Plan {
         let id = String(try SecretHash.newToken().prefix(8))
@@ -101,7 +101,7 @@ package struct DeclarationRun {
         }
     }
 
-    /// The same, of which nothing remains.
+    /// The same, but none of the changes remain.
     package func rehearse(_ declaration: Declaration, on store: Store, _ change: Change) throws(StoreFailure) -> Plan {
         try store.rehearse { store throws(StoreFailure) in try run(declaration, store, change, "rehearsal") }
     }
@@ -111,7 +111,7 @@ package struct DeclarationRun {
     ) throws(StoreFailure) -> Plan {
         let plan = Plan(desired: declaration, present: try store.presentState(), prunes: prunes)
         guard plan.faults.isEmpty, !plan.changes.isEmpty else { return plan }
-        // One line for the whole; the lines of its parts name it in their actor.
+        // One audit line for the whole; the lines of its parts name it in their actor.
         try store.database.write(.durable) { connection throws(StoreFailure) in
             try connection.audit(
                 change, "declaration.apply", "apply:\(id)",

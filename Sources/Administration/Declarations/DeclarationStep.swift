@@ -1,4 +1,4 @@
-// One change of a plan, by the repository that has the rules for it.
+// Makes one change of a plan, with the repository that has the rules for it.
 
 import Accounts
 import CEL

@@ -8,7 +8,7 @@ import Events
 import SignIn
 
 extension Store {
-    /// Teams with all that a declaration can say of them, lists and policies; no secret, no key, no user.
+    /// Teams with everything that a declaration can contain, lists and policies; no secrets, keys or users.
     package func presentState() throws(StoreFailure) -> Declaration {
         let arrangement = try policies.arrangement()
         var bindings: [PolicyBindingTarget: String] = [:]
@@ -24,7 +24,7 @@ extension Store {
 
     private func declared(_ team: Team, _ bindings: [PolicyBindingTarget: String]) throws(StoreFailure) -> DeclaredTeam {
         let redirects = try clients.redirects(team: team.id)
-        // Streams are their receivers' own.
+        // Streams belong to their receivers.
         let endpoints = try self.endpoints.endpoints(team: team.id, isCounted: false).filter { $0.dialect != .sharedSignals }
         var apps: [String: DeclaredApp] = [:]
         for app in try self.apps.apps(team: team.id) {
@@ -40,7 +40,7 @@ extension Store {
                 policy: bindings[.app(app.clientID)].map { .some($0) } ?? .none)
         }
         let groups = Set(try self.apps.apps(team: team.id).map(\.group.number))
-        // What the team proved by itself is its own, and ends with its proof.
+        // Sources that the team proved itself belong to the team, and end with their proof.
         let claimed = Set(try sourceClaims.claims(team: team.id).map(\.value))
         let mailAlone = endpoints.first { $0.groupNumber.map { !groups.contains($0) } ?? false }
         return DeclaredTeam(

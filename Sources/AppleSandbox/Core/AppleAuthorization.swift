@@ -1,4 +1,4 @@
-// /auth/authorize: what a request asks for, and what the client gets once a user has answered.
+// /auth/authorize: the request, and the client's response after the user's choice.
 
 import JSON
 import MailCrypto
@@ -15,15 +15,15 @@ package struct AppleAuthorization: Sendable {
     package let mode: Mode
     /// Whether an identity token comes with the code.
     package let wantsToken: Bool
-    /// Of `name` and `email`.
+    /// Any of `name` and `email`.
     package let scopes: Set<String>
     package let state: String?
     package let nonce: String?
     let challenge: String?
-    /// What Apple would refuse.
+    /// A part of the request that Apple would refuse.
     package let warning: String?
 
-    /// A native app's: Apple hands it code, token and user in the device's memory.
+    /// For a native app: Apple passes it code, token and user on the device.
     package init(native client: AppleClient, scopes: Set<String>, nonce: String?) {
         self.client = client
         redirectURI = nil
@@ -33,7 +33,7 @@ package struct AppleAuthorization: Sendable {
         (state, self.nonce, challenge, warning) = (nil, nonce, nil, nil)
     }
 
-    /// Of a web request. Throws as Apple's endpoint refuses.
+    /// For a web request. Throws the refusals of Apple's endpoint.
     package init(_ parameters: AppleParameters, seed: AppleSeed) throws(AppleRefusal) {
         let clientID = try parameters.required("client_id")
         guard let client = seed.client(clientID) else {
@@ -95,15 +95,15 @@ package struct AppleAuthorization: Sendable {
         return "Apple accepts no redirect_uri with an IP address, localhost or http"
     }
 
-    /// Whether `user` is given to the client: with form_post alone.
+    /// Whether the client gets `user`: only with form_post.
     var givesUser: Bool { mode == .formPost && !scopes.isEmpty }
 }
 
-/// What a user answers on the page.
+/// The user's choices on the page.
 package struct AppleUserAnswer: Sendable {
     package let user: AppleUser
     package let hidesEmail: Bool
-    /// As the user edited them.
+    /// As edited by the user.
     package let firstName: String
     package let lastName: String
 
@@ -114,13 +114,13 @@ package struct AppleUserAnswer: Sendable {
         self.lastName = lastName
     }
 
-    /// What the page has filled in.
+    /// The choices that the page has preselected.
     package init(_ user: AppleUser) {
         self.init(user: user, hidesEmail: user.hidesEmail, firstName: user.firstName, lastName: user.lastName)
     }
 }
 
-/// What goes back to the client, in the order in which it is written.
+/// The response to the client, in the order in which it is written.
 package struct AppleAuthorizationResponse: Sendable {
     package let authorization: AppleAuthorization
     package private(set) var parameters: [(name: String, value: String)]
@@ -130,12 +130,12 @@ package struct AppleAuthorizationResponse: Sendable {
         parameters = (values + [("state", authorization.state)]).compactMap { name, value in value.map { (name, $0) } }
     }
 
-    /// The user did not want to.
+    /// The user cancelled.
     package static func cancelled(_ authorization: AppleAuthorization) -> AppleAuthorizationResponse {
         AppleAuthorizationResponse(authorization, [("error", "user_cancelled_authorize")])
     }
 
-    /// Where the browser goes; nil for a form.
+    /// The address to which the browser goes; nil for a form.
     package var location: String? {
         guard let uri = authorization.redirectURI else { return nil }
         let query = FormEncoding.encode(parameters)
@@ -148,12 +148,12 @@ package struct AppleAuthorizationResponse: Sendable {
 }
 
 extension AppleState {
-    /// Whether the user has signed in to the client, so that it gets no `user` again.
+    /// Whether the user has signed in to the client before, so that it gets no `user` again.
     package func isKnown(_ user: AppleUser, to client: AppleClient) -> Bool {
         consents[ClientUser(clientID: client.id, userID: user.id)] != nil
     }
 
-    /// The user signs in: the client gets a code, and whatever else it asked for.
+    /// Signs the user in: the client gets a code, and the other values it requested.
     package mutating func authorize(
         _ authorization: AppleAuthorization, _ answer: AppleUserAnswer, failure: AppleFailure?, now: Int64
     ) throws -> AppleAuthorizationResponse {
@@ -202,7 +202,7 @@ extension AppleState {
         return JSONValue.object(user).text
     }
 
-    /// The claims that every identity token has, with Apple's types.
+    /// The claims of every identity token, with Apple's types.
     func claims(user: AppleUser, client: AppleClient, consent: AppleConsent, now: Int64) -> JSONObject {
         let team = team(of: client)?.id ?? client.team
         var claims: JSONObject = [
@@ -221,12 +221,12 @@ extension AppleState {
         return claims
     }
 
-    /// `email_verified` and its like, as tokens are to write them.
+    /// `email_verified` and similar values, in the configured form.
     func flag(_ value: Bool) -> JSONValue {
         settings.booleans == .boolean ? .bool(value) : .string(value ? "true" : "false")
     }
 
-    /// Signs a token; a replay is the one of before, where there is one.
+    /// Signs a token. A replay returns the previous token, if there is one.
     mutating func identityToken(_ claims: JSONObject, clientID: String, failure: AppleFailure?) throws -> String {
         if failure == .replay, let last = lastTokens[clientID] { return last }
         let token = try sign(claims, failure: failure)

@@ -1,4 +1,4 @@
-// The client secret: a JWT that a team signs with ES256, checked as Apple checks it, with the cause where it is refused.
+// The client secret: a JWT that a team signs with ES256, checked like Apple's; a refusal names the cause.
 
 import JSON
 import SignIn
@@ -7,13 +7,13 @@ import Support
 package enum AppleClientSecret {
     /// Longest time from now to `exp`, in seconds: six months.
     package static let maximumLifetime: Int64 = 15_777_000
-    /// Seconds that `iat` may be ahead: clocks differ.
+    /// Seconds that `iat` may be ahead, because clocks differ.
     static let leeway: Int64 = 300
 
     /// Checks a client secret. Throws `invalid_client`.
     /// - Parameters:
-    ///   - team: of the client.
-    ///   - issuer: what `aud` has to be.
+    ///   - team: the client's team.
+    ///   - issuer: the required `aud`.
     ///   - now: seconds since 1970.
     static func check(
         _ secret: String, clientID: String, team: AppleTeam, issuer: String, now: Int64
@@ -47,7 +47,7 @@ package enum AppleClientSecret {
         guard let issuedAt = claims["iat"]?.number?.floor, let expiry = claims["exp"]?.number?.floor else {
             throw refused("has an iat or exp that is not a number of seconds")
         }
-        // Both within ±2^53, so that differences do not overflow.
+        // Both must be within ±2^53, so that differences do not overflow.
         guard issuedAt.magnitude <= 1 << 53, expiry.magnitude <= 1 << 53 else {
             throw refused("has an iat or exp far from any date")
         }
@@ -71,7 +71,7 @@ package enum AppleClientSecret {
 
     private static func refused(_ cause: String) -> AppleRefusal { AppleRefusal(.invalidClient, "client_secret \(cause)") }
 
-    /// Header and claims of a secret for the page, without its signature; nil for what is not a JWT.
+    /// Header and claims of a secret for the page, without its signature; nil if it is not a JWT.
     package static func shown(_ secret: String) -> String? {
         guard let token = try? CompactJWS(secret), let payload = String(validating: token.payload, as: UTF8.self) else {
             return nil

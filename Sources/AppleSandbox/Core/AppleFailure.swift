@@ -1,19 +1,19 @@
-// Failures that a test orders: what goes wrong, where, and how often.
+// Failures that a test requests: what fails, where, and how often.
 
 import JSON
 
-/// What goes wrong.
+/// The kind of failure.
 package enum AppleFailure: String, Sendable, Hashable, CaseIterable, Decodable {
     /// The endpoint answers 500, or 503.
     case status500 = "status-500"
     case status503 = "status-503"
-    /// The endpoint answers nothing for a while, then 504.
+    /// The endpoint does not answer for some time, then returns 504.
     case timeout
     /// 200 with a body that is not JSON.
     case garbage
     /// A key set without keys.
     case noKeys = "no-keys"
-    /// The token is signed by another key than it names.
+    /// The token is signed by a different key than it names.
     case wrongSignature = "wrong-signature"
     /// The token names a key that is not published, and is signed by it.
     case unknownKid = "unknown-kid"
@@ -22,7 +22,7 @@ package enum AppleFailure: String, Sendable, Hashable, CaseIterable, Decodable {
     case wrongNonce = "wrong-nonce"
     /// The token expired an hour ago.
     case expired
-    /// The token or event of before, again.
+    /// The previous token or event again.
     case replay
 
     /// Where a failure can happen.
@@ -30,7 +30,7 @@ package enum AppleFailure: String, Sendable, Hashable, CaseIterable, Decodable {
         case authorize, token, revoke, keys, usermigrationinfo, events
     }
 
-    /// Whether it can happen there.
+    /// Whether the failure can happen there.
     package func suits(_ place: Place) -> Bool {
         switch self {
         case .status500, .status503, .timeout, .garbage: place != .events
@@ -41,7 +41,7 @@ package enum AppleFailure: String, Sendable, Hashable, CaseIterable, Decodable {
         }
     }
 
-    /// Whether the endpoint itself fails, so that it does nothing.
+    /// Whether the endpoint itself fails and does nothing.
     package var isOfTransport: Bool { [.status500, .status503, .timeout, .garbage].contains(self) }
 
     func spoil(_ claims: inout JSONObject) {
@@ -58,13 +58,13 @@ package enum AppleFailure: String, Sendable, Hashable, CaseIterable, Decodable {
     }
 }
 
-/// Failures that were ordered and have not happened yet.
+/// Requested failures that have not happened yet.
 package struct AppleFailures: Sendable {
-    /// Orders that wait at once.
+    /// The most orders waiting at one time.
     package static let maximum = 100
-    /// Times that one order can happen.
+    /// How often one order can happen at most.
     package static let maximumTimes = 1_000
-    /// Seconds that a time-out may take.
+    /// The longest time-out, in seconds.
     package static let maximumSeconds = 300
 
     package struct Order: Sendable {
@@ -79,14 +79,14 @@ package struct AppleFailures: Sendable {
 
     package init() {}
 
-    /// False where too many wait, or the failure cannot happen there.
+    /// False if too many orders wait, or the failure cannot happen there.
     package mutating func add(_ failure: AppleFailure, at place: AppleFailure.Place, times: Int, seconds: Int) -> Bool {
         guard failure.suits(place), orders.count < Self.maximum else { return false }
         orders.append(Order(place: place, failure: failure, times: times, seconds: seconds))
         return true
     }
 
-    /// The first one that waits for a place; it has then happened once.
+    /// The first order that waits for a place; counts as one occurrence.
     package mutating func take(_ place: AppleFailure.Place) -> Order? {
         guard let index = orders.firstIndex(where: { $0.place == place }) else { return nil }
         orders[index].times -= 1

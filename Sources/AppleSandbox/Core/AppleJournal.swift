@@ -1,36 +1,36 @@
-// What was asked, what was answered, and why: for the page, and for tests that want to know.
+// Requests, responses, and their causes: for the page, and for tests that check them.
 
 import SignIn
 import Support
 
 /// The newest requests and deliveries.
 package struct AppleJournal: Sendable {
-    /// Entries that are kept.
+    /// The most entries that are kept.
     package static let maximum = 200
-    /// Characters of a value that are kept.
+    /// The most characters of a value that are kept.
     static let maximumValue = 600
 
     package struct Entry: Sendable {
         /// From 1.
         package let number: Int
-        /// Of the sandbox's clock, seconds since 1970.
+        /// By the sandbox's clock, seconds since 1970.
         package let at: Int64
         package let method: String
-        /// Path, or the address that was posted to.
+        /// The path, or the address that was posted to.
         package let path: String
         package let clientID: String?
-        /// Nil where there was no answer.
+        /// Nil if there was no response.
         package let status: Int?
-        /// `error` of the answer.
+        /// `error` of the response.
         package let error: String?
-        /// Why; or what was done.
+        /// The cause, or what was done.
         package let cause: String
-        /// What Apple would mind, though the sandbox does not.
+        /// What Apple would object to, though the sandbox does not.
         package let warning: String?
-        /// Names and values, tokens cut short; the client secret as its header and claims.
+        /// Names and values, tokens shortened; the client secret as its header and claims.
         package let parameters: [(name: String, value: String)]
 
-        /// Whether something did not work.
+        /// Whether something failed.
         package var isRefusal: Bool { error != nil || status.map { $0 >= 400 } ?? true }
     }
 

@@ -1,36 +1,36 @@
-// /auth/usermigrationinfo: users who go to another team with their app.
+// /auth/usermigrationinfo: users who move to another team with their app.
 
 import JSON
 import MailCrypto
 import Support
 
 extension AppleState {
-    /// The app belongs to another team from now on; its users have to be told apart by `transfer_sub`.
-    /// - Returns: false where there is no such team, or the app is its already.
+    /// Moves the app to another team; its users must be matched by `transfer_sub`.
+    /// - Returns: false if there is no such team, or the app already belongs to it.
     package mutating func transfer(_ client: AppleClient, to team: String, now: Int64) -> Bool {
         guard let from = self.team(of: client), let to = seed.team(team), from.id != to.id else { return false }
         transfers[client.id] = AppleTransfer(from: from.id, to: to.id, at: now)
-        // Hidden addresses are a team's.
+        // Hidden addresses are specific to a team.
         for (name, consent) in consents where name.clientID == client.id && consent.isPrivate && consent.email != nil {
             consents[name]?.email = Self.privateEmail(name.userID, team: to.id)
         }
         return true
     }
 
-    /// The same for each user and pair of teams.
+    /// Always the same for each user and pair of teams.
     static func transferSubject(_ userID: String, from: String, to: String) -> String {
         subject("\(userID) to \(to)", team: from)
     }
 
-    /// Answers /auth/usermigrationinfo, for the team that gives and for the one that takes. Throws `AppleRefusal`.
+    /// Answers /auth/usermigrationinfo, for the old and for the new team. Throws `AppleRefusal`.
     /// - Parameter authorization: the Authorization field.
-    /// - Returns: the answer, and what was done.
+    /// - Returns: the response, and what was done.
     package mutating func migrationInfo(
         _ form: AppleParameters, authorization: String?, now: Int64
     ) throws(AppleRefusal) -> (body: JSONObject, done: String) {
         let caller = try caller(form, hasAuthorization: false, now: now)
         let isTaking = form["transfer_sub"] != nil
-        // The team that takes users need not prove itself a second time.
+        // The new team need not send an access token.
         if !isTaking || authorization != nil { try checkAccess(authorization, caller, now: now) }
         if isTaking { return try taken(form, caller, now: now) }
         try form.require(only: ["client_id", "client_secret", "sub", "target"])

@@ -1,12 +1,12 @@
-// Server-to-server notifications: what a test orders, what it changes, and the payload in either dialect.
+// Server-to-server notifications: a test's order, its effect, and the payload in either dialect.
 
 import JSON
 import Support
 
-/// A notification as it is posted.
+/// A notification as posted.
 package struct AppleNotification: Sendable {
     package let clientID: String
-    /// Where to; nil where the seed names no address.
+    /// The destination; nil if the seed names no address.
     package let address: String?
     package let type: String
     /// `jti`.
@@ -18,18 +18,18 @@ package struct AppleNotification: Sendable {
     package var body: [UInt8] { JSONValue.object(["payload": .string(payload)]).octets }
 }
 
-/// What a test wants to be sent.
+/// A notification that a test requests.
 package struct AppleEventOrder: Sendable {
     package let client: AppleClient
     package let user: AppleUser
-    /// One of `AppleEventOrder.types`, or another word, which a receiver has to acknowledge and leave alone.
+    /// One of `AppleEventOrder.types`, or another word, which a receiver must acknowledge and ignore.
     package let type: String
-    /// Nil: the client's.
+    /// Nil for the client's dialect.
     package let dialect: AppleEventDialect?
-    /// Nil: strings, as captures have them.
+    /// Nil for strings, as in captured notifications.
     package let booleans: AppleBooleans?
 
-    /// The kinds that are known. `account-delete` is the older name of `account-deleted`.
+    /// The known kinds. `account-delete` is the older name of `account-deleted`.
     package static let types = ["email-disabled", "email-enabled", "consent-revoked", "account-deleted", "account-delete"]
 
     package init(
@@ -44,7 +44,7 @@ package struct AppleEventOrder: Sendable {
 }
 
 extension AppleState {
-    /// Does what the event says, and writes the notification of it.
+    /// Applies the event, and makes its notification.
     package mutating func event(_ order: AppleEventOrder, failure: AppleFailure?, now: Int64) throws -> AppleNotification {
         if failure == .replay, let last = lastEvents[order.client.id] { return last }
         let (client, user) = (order.client, order.user)

@@ -1,17 +1,17 @@
-// The parameters of a query or a form as they came, and what is wrong with how they were written.
+// The parameters of a query or a form as received, and errors in their encoding.
 
 import Support
 
-/// Names and values; each name counts once.
+/// Names and values; each name is used once.
 package struct AppleParameters: Sendable {
-    /// Most parameters of a request: Apple's have at most ten.
+    /// The most parameters of a request: Apple's have at most ten.
     package static let maximumCount = 50
 
     package let pairs: [(name: String, value: String)]
 
     package init(_ pairs: [(name: String, value: String)]) { self.pairs = pairs }
 
-    /// Of a query. Throws `invalid_request`.
+    /// From a query. Throws `invalid_request`.
     package init(query: some Collection<UInt8>) throws(AppleRefusal) {
         guard let pairs = FormEncoding.pairs(query, maximum: Self.maximumCount) else {
             throw AppleRefusal(.invalidRequest, "the query is not valid percent-encoded UTF-8")
@@ -20,8 +20,8 @@ package struct AppleParameters: Sendable {
         try requireDifferentNames()
     }
 
-    /// Of a form. Throws `invalid_request` for another media type and repeated parameters, and `invalid_client` for a form that
-    /// is not percent-encoded, as Apple does.
+    /// From a form. Throws `invalid_request` for another media type and repeated parameters, and `invalid_client` for a form
+    /// that is not percent-encoded, as Apple does.
     package init(form: some Collection<UInt8>, contentType: String?) throws(AppleRefusal) {
         let type = (contentType ?? "").prefix { $0 != ";" }.lowercased().filter { $0 != " " }
         guard type == "application/x-www-form-urlencoded" else {
@@ -30,7 +30,7 @@ package struct AppleParameters: Sendable {
                 "Content-Type is \(type.isEmpty ? "missing" : type.withoutControls(limit: 80)): "
                     + "send application/x-www-form-urlencoded")
         }
-        // What no encoder leaves as it is. Others leave `/` or `:`, which is understood.
+        // Octets that every encoder escapes. Some encoders leave `/` or `:`, which are accepted.
         guard form.allSatisfy({ (0x21...0x7E).contains($0) && !Self.neverPlain.contains($0) }),
             let pairs = FormEncoding.pairs(form, maximum: Self.maximumCount)
         else { throw AppleRefusal(.invalidClient, "the form is not percent-encoded") }
@@ -40,10 +40,10 @@ package struct AppleParameters: Sendable {
 
     private static let neverPlain = Set("\"<>\\^`{|}".utf8)
 
-    /// The value; nil where it is absent or empty.
+    /// The value; nil if absent or empty.
     package subscript(name: String) -> String? { pairs.first { $0.name == name && !$0.value.isEmpty }?.value }
 
-    /// The value. Throws `invalid_request` where there is none.
+    /// The value. Throws `invalid_request` if there is none.
     package func required(_ name: String) throws(AppleRefusal) -> String {
         guard let value = self[name] else { throw AppleRefusal(.invalidRequest, "\(name) is missing") }
         return value

@@ -1,4 +1,4 @@
-// Why a request is refused: the code that Apple answers with, and the cause that Apple does not tell.
+// Why a request is refused: Apple's error code, and the cause, which Apple does not give.
 
 /// A refusal of an endpoint under /auth (TN3107, RFC 6749 section 5.2).
 package struct AppleRefusal: Error, Sendable, Hashable, CustomStringConvertible {
@@ -13,9 +13,9 @@ package struct AppleRefusal: Error, Sendable, Hashable, CustomStringConvertible 
     }
 
     package let code: Code
-    /// For the developer: what is wrong, with the values that show it. Shown on the page and in the log, never in the answer.
+    /// For the developer: what is wrong, with the values that show it. Shown on the page and in the log, never in the response.
     package let cause: String
-    /// `error_description`, where answers of Apple's were seen with one.
+    /// `error_description`, where Apple's responses were seen with one.
     package let detail: String?
 
     init(_ code: Code, _ cause: String, detail: String? = nil) {
@@ -27,7 +27,7 @@ package struct AppleRefusal: Error, Sendable, Hashable, CustomStringConvertible 
     package var description: String { "\(code.rawValue): \(cause)" }
 }
 
-/// A span of seconds as a developer reads it: `3 s`, `5 min`, `2 h`, `190 days`.
+/// A span of seconds in readable form: `3 s`, `5 min`, `2 h`, `190 days`.
 package func span(_ seconds: Int64) -> String {
     switch seconds.magnitude {
     case ..<120: "\(seconds) s"

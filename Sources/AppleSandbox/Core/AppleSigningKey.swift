@@ -1,4 +1,4 @@
-// A key of the sandbox that signs identity tokens and notifications, under a short id like Apple's.
+// A key of the sandbox for signing identity tokens and notifications, with a short id like Apple's.
 
 import JSON
 import SignIn
@@ -9,7 +9,7 @@ package struct AppleSigningKey: Sendable {
     package let id: String
     private let key: IdentitySigningKey
 
-    /// Generates a key. Draws from the process's random generator, and takes a tenth of a second.
+    /// Generates a key. Uses the process's random generator, and takes a tenth of a second.
     package static func generate() throws -> AppleSigningKey {
         let key = try IdentitySigningKey.generate(.rs256).key
         let letters = key.keyID.filter { $0.isASCII && ($0.isLetter || $0.isNumber) }
@@ -23,8 +23,8 @@ package struct AppleSigningKey: Sendable {
         return jwk
     }
 
-    /// A JWS over claims, with `kid` and `alg` in its header and no `typ`, as Apple's have it.
-    /// - Parameter keyID: another `kid` than that of this key, for a signature that is wrong.
+    /// A JWS over claims, with `kid` and `alg` in its header and no `typ`, like Apple's.
+    /// - Parameter keyID: a `kid` that differs from this key's, for a wrong signature.
     func sign(_ claims: JSONObject, keyID: String? = nil) throws -> String {
         try key.sign(claims, type: nil, keyID: keyID ?? id)
     }

@@ -1,15 +1,15 @@
-// Everything that a sandbox knows, as a value. Requests change it; nothing of it is kept when the sandbox ends.
+// All data of a sandbox, as a value. Requests change it; nothing is kept when the sandbox ends.
 
 import JSON
 import MailCrypto
 import SignIn
 import Support
 
-/// What a user has with a client.
+/// A user's consent to a client.
 struct AppleConsent: Sendable {
-    /// Grows with each consent: what was issued under an earlier one is no longer valid.
+    /// Grows with each consent: codes and tokens of an earlier consent are no longer valid.
     let number: Int
-    /// The address that the client gets; nil where it never asked for one.
+    /// The address that the client gets; nil if it never asked for one.
     var email: String?
     var isPrivate: Bool
 }
@@ -25,10 +25,10 @@ struct AppleCode: Sendable {
     /// Nil for a native app.
     let redirectURI: String?
     let nonce: String?
-    /// SHA-256 of the code_verifier (RFC 7636); nil where there was none.
+    /// SHA-256 of the code_verifier (RFC 7636); nil if there was none.
     let challenge: String?
     let issuedAt: Int64
-    /// Whether the token says `real_user_status`: the first authorization of a native app.
+    /// Whether the token contains `real_user_status`: at the first authorization of a native app.
     let saysRealUserStatus: Bool
     var usedAt: Int64?
 }
@@ -43,16 +43,16 @@ struct AppleGrant: Sendable {
     let expiresAt: Int64?
 }
 
-/// An app that went to another team.
+/// An app that moved to another team.
 struct AppleTransfer: Sendable {
     let from: String
     let to: String
     let at: Int64
 }
 
-/// What can be set while a sandbox runs.
+/// Settings that can change while a sandbox runs.
 package struct AppleSettings: Sendable {
-    /// Who signs in without being asked; nil: the page asks.
+    /// The user who signs in without the page; if nil, the page asks.
     package var auto: AutoAnswer?
     package var booleans: AppleBooleans
     /// Seconds.
@@ -71,13 +71,13 @@ package struct AppleState: Sendable {
     package static let codeLifetime: Int64 = 300
     /// Seconds until an access token expires.
     package static let accessTokenLifetime: Int64 = 3_600
-    /// Seconds after a transfer in which tokens have `transfer_sub` and users can be moved: 60 days.
+    /// Seconds after a transfer during which tokens have `transfer_sub` and users can be moved: 60 days.
     package static let transferWindow: Int64 = 60 * 86_400
-    /// Codes and tokens that are remembered, of each kind: far above what a test suite makes between two resets.
+    /// The most codes and tokens of each kind that are kept: far more than a test suite makes between two resets.
     static let maximumGrants = 10_000
-    /// Keys that are published at once.
+    /// The number of keys published at one time.
     package static let publishedKeys = 3
-    /// Seconds by which the clock may be set, either way: ten years.
+    /// The most seconds by which the clock can be set, forward or back: ten years.
     package static let maximumClockOffset: Int64 = 3_650 * 86_400
 
     package let seed: AppleSeed
@@ -85,14 +85,14 @@ package struct AppleState: Sendable {
     /// `http://127.0.0.1:PORT`, once it listens.
     package var address = "http://127.0.0.1"
     package var settings: AppleSettings
-    /// What the clock is ahead, in seconds.
+    /// Seconds by which the clock is ahead.
     package private(set) var clockOffset: Int64 = 0
     package var journal = AppleJournal()
     package var failures = AppleFailures()
 
     /// The oldest first.
     package private(set) var keys: [AppleSigningKey]
-    /// Signs what is to be wrong; never published.
+    /// The key for wrong signatures; never published.
     let strayKey: AppleSigningKey
     private var serial = 0
 
@@ -115,9 +115,9 @@ package struct AppleState: Sendable {
     }
 
     /// - Parameters:
-    ///   - secret: 32 random octets, of which codes and tokens are made.
-    ///   - keys: those that are published.
-    ///   - auto: whether the first user signs in without being asked.
+    ///   - secret: 32 random octets, from which codes and tokens are made.
+    ///   - keys: the published keys.
+    ///   - auto: whether the first user signs in without the page.
     package init(seed: AppleSeed, secret: [UInt8], keys: [AppleSigningKey], strayKey: AppleSigningKey, auto: Bool) {
         self.seed = seed
         self.secret = secret
@@ -128,12 +128,12 @@ package struct AppleState: Sendable {
             identityTokenLifetime: seed.identityTokenLifetime)
     }
 
-    /// As it began, with its address, its keys, and the settings that `other` was started with. The journal goes on.
+    /// Back to the initial state, with the same address and keys, and `auto` as at the start. The journal continues.
     package mutating func reset(auto: Bool) {
         var fresh = AppleState(seed: seed, secret: secret, keys: keys, strayKey: strayKey, auto: auto)
         fresh.address = address
         fresh.journal = journal
-        // Numbers go on: no code of before is handed out a second time.
+        // Numbers continue, so that no earlier code is issued a second time.
         fresh.serial = serial
         self = fresh
     }
@@ -148,7 +148,7 @@ package struct AppleState: Sendable {
     /// `iss` of tokens.
     package var issuer: String { seed.issuer ?? address }
 
-    // MARK: Who is who
+    // MARK: Teams and users
 
     /// The team that has a client now.
     package func team(of client: AppleClient) -> AppleTeam? { seed.team(transfers[client.id]?.to ?? client.team) }
@@ -156,7 +156,7 @@ package struct AppleState: Sendable {
     /// Users who can sign in.
     package var users: [AppleUser] { seed.users.filter { !deletedUsers.contains($0.id) } }
 
-    /// `sub` of a user at a team: the same in every run, so that tests can hold it.
+    /// `sub` of a user at a team: the same in every run, so that tests can contain it.
     package static func subject(_ userID: String, team: String) -> String {
         let hash = SHA256.hash("sub \(team.utf8.count) \(team) \(userID)".utf8)
         let number = { (octets: ArraySlice<UInt8>) in octets.reduce(0) { ($0 << 8 | Int($1)) % 1_000_000 } }
@@ -168,13 +168,13 @@ package struct AppleState: Sendable {
             + padded(minutes / 60 * 100 + minutes % 60, 4)
     }
 
-    /// The address that hides a user's from a team: the same in every run.
+    /// The address that hides the user's own address from a team: the same in every run.
     package static func privateEmail(_ userID: String, team: String) -> String {
         let hash = SHA256.hash("email \(team.utf8.count) \(team) \(userID)".utf8)
         return Base32.characters(fromRandom: Array(hash.prefix(10))) + "@privaterelay.appleid.com"
     }
 
-    // MARK: What is issued
+    // MARK: Issued values
 
     /// A value that was never issued and that no one can guess.
     mutating func unique(_ prefix: String) -> String {
@@ -188,8 +188,8 @@ package struct AppleState: Sendable {
         return serial
     }
 
-    /// Signs with one of the published keys, each in its turn, as no client may rely on the first. What `failure` asks for is
-    /// done to the claims and the signature.
+    /// Signs with the published keys in turn, because no client may rely on the first. Applies `failure` to the claims and the
+    /// signature.
     mutating func sign(_ claims: JSONObject, failure: AppleFailure?) throws -> String {
         var claims = claims
         failure?.spoil(&claims)
@@ -201,19 +201,19 @@ package struct AppleState: Sendable {
         }
     }
 
-    /// The key set; empty where `failure` asks for it.
+    /// The key set; empty if `failure` requires it.
     package func keySet(failure: AppleFailure?) -> [UInt8] {
         PublishedKeys.document(failure == .noKeys ? [] : keys.map(\.jwk))
     }
 
-    /// Puts new keys in the place of the oldest ones, as many as there are.
+    /// Replaces the oldest keys with new ones; their number stays the same.
     package mutating func rotate(_ new: [AppleSigningKey]) {
         guard !new.isEmpty else { return }
         keys = Array((keys + new).suffix(keys.count))
     }
 }
 
-/// For whom a `transfer_sub` was made.
+/// The user and teams that a `transfer_sub` was made for.
 struct AppleTransferSubject: Sendable {
     let userID: String
     let from: String

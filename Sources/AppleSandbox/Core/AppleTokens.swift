@@ -1,11 +1,11 @@
-// /auth/token and /auth/revoke: who asks, for what, and what they get.
+// /auth/token and /auth/revoke: client authentication, grants, and responses.
 
 import JSON
 import MailCrypto
 import SignIn
 import Support
 
-/// A client that has proved itself.
+/// An authenticated client.
 struct AppleCaller: Sendable {
     let client: AppleClient
     let team: AppleTeam
@@ -13,7 +13,7 @@ struct AppleCaller: Sendable {
 
 extension AppleState {
     /// Checks `client_id` and `client_secret`. Throws `invalid_request` and `invalid_client`.
-    /// - Parameter hasAuthorization: whether the request has credentials in an Authorization field too.
+    /// - Parameter hasAuthorization: whether the request also has credentials in an Authorization field.
     func caller(_ form: AppleParameters, hasAuthorization: Bool, now: Int64) throws(AppleRefusal) -> AppleCaller {
         if hasAuthorization {
             throw AppleRefusal(
@@ -28,8 +28,8 @@ extension AppleState {
         return AppleCaller(client: client, team: team)
     }
 
-    /// Answers /auth/token. Throws `AppleRefusal`, or what keeps a token from being signed.
-    /// - Returns: the answer, and what was done.
+    /// Answers /auth/token. Throws `AppleRefusal`, or the error that prevents signing a token.
+    /// - Returns: the response, and what was done.
     package mutating func token(
         _ form: AppleParameters, hasAuthorization: Bool, failure: AppleFailure?, now: Int64
     ) throws -> (body: JSONObject, done: String) {
@@ -41,7 +41,7 @@ extension AppleState {
                 "grant_type \(type.withoutControls(limit: 80)) is not one of authorization_code, refresh_token, client_credentials"
             )
         }
-        // What belongs to another grant does no harm: libraries send scope with each.
+        // Parameters of other grants are accepted: libraries send scope with each grant.
         try form.require(only: [
             "client_id", "client_secret", "grant_type", "code", "redirect_uri", "code_verifier", "refresh_token", "scope",
         ])
@@ -128,7 +128,7 @@ extension AppleState {
         return (access.body, "the tokens of \(user.id) were refreshed")
     }
 
-    /// The user and the consent that something was issued under, where it is still in force.
+    /// The user and the consent of an issued code or token, if the consent is still in force.
     private func holder(
         _ clientID: String, _ userID: String, _ number: Int, _ what: String
     ) throws(AppleRefusal) -> (AppleUser, AppleConsent) {
@@ -158,8 +158,8 @@ extension AppleState {
         )
     }
 
-    /// Answers /auth/revoke: the tokens and the authorization of the user are no longer valid. A token that is not valid any
-    /// more is no error. Throws `AppleRefusal`.
+    /// Answers /auth/revoke: ends the user's tokens and authorization. A token that is no longer valid is not an error. Throws
+    /// `AppleRefusal`.
     /// - Returns: what was done.
     package mutating func revoke(_ form: AppleParameters, hasAuthorization: Bool, now: Int64) throws(AppleRefusal) -> String {
         let caller = try caller(form, hasAuthorization: hasAuthorization, now: now)
@@ -180,7 +180,7 @@ extension AppleState {
         return "the tokens and the authorization of \(userID) were revoked"
     }
 
-    /// Ends a consent; false where there is none, or another one than that of this number.
+    /// Ends a consent; false if there is none, or it has another number.
     mutating func endConsent(_ clientID: String, _ userID: String, number: Int? = nil, _ end: AppleConsentEnd) -> Bool {
         let name = ClientUser(clientID: clientID, userID: userID)
         guard let consent = consents[name], number == nil || consent.number == number else { return false }

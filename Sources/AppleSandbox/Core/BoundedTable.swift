@@ -1,16 +1,16 @@
-// A table that forgets what was put in first once it is full.
+// A table that, once full, forgets its oldest entry.
 
 /// Values by name, the newest `limit` of them.
 struct BoundedTable<Value: Sendable>: Sendable {
     private let limit: Int
     private var values: [String: Value] = [:]
-    /// Names in the order in which they came; those before `start` were forgotten.
+    /// Names in the order of insertion; those before `start` were forgotten.
     private var order: [String] = []
     private var start = 0
 
     init(limit: Int) { self.limit = limit }
 
-    /// Setting a name that is there keeps its place; nil cannot be set.
+    /// Setting an existing name keeps its position; nil cannot be set.
     subscript(name: String) -> Value? {
         get { values[name] }
         set {
@@ -19,7 +19,7 @@ struct BoundedTable<Value: Sendable>: Sendable {
             guard values.count > limit, order.indices.contains(start) else { return }
             values[order[start]] = nil
             start += 1
-            // Each name is moved once on average.
+            // On average, each name is moved once.
             if start > limit {
                 order.removeFirst(start)
                 start = 0

@@ -1,4 +1,4 @@
-// /sandbox: what Apple's side does at a test's wish beyond the web: a device that signs in, a client secret, notifications.
+// /sandbox: Apple's side on request of a test, beyond the web: sign-in on a device, a client secret, notifications.
 
 import Foundation
 import HTTP
@@ -28,7 +28,7 @@ struct AppleActingRoutes: RouteModule {
         let clientSecret: String
     }
 
-    /// A client secret, for tests that have no library for it at hand; one that is wrong too.
+    /// A client secret, for tests without a library for it; also a wrong one.
     private func mint(_ request: Request, _ context: APIContext) async throws -> Response {
         let order = try await request.decode(SecretOrder.self, context)
         let lifetime = order.expiresIn ?? 3_600
@@ -59,7 +59,7 @@ struct AppleActingRoutes: RouteModule {
         let hideEmail: Bool?
     }
 
-    /// What a native app gets of the device, to hand to its backend.
+    /// The values that a native app gets from the device, for its backend.
     private func authorize(_ request: Request, _ context: APIContext) async throws -> Response {
         let order = try await request.decode(AuthorizeOrder.self, context)
         let scopes = Set((order.scope ?? "name email").split(separator: " ").map(String.init))
@@ -100,7 +100,7 @@ struct AppleActingRoutes: RouteModule {
             let detail: String
         }
     }
-    /// How often one event can be posted, with the same `jti`.
+    /// How often one event can be posted with the same `jti`.
     private static let maximumTimes = 10
 
     private func send(_ request: Request, _ context: APIContext) async throws -> Response {
@@ -118,7 +118,7 @@ struct AppleActingRoutes: RouteModule {
             try OrderWord.read(order.dialect, "/dialect"), try OrderWord.read(order.booleans, "/booleans")
         )
         let (notification, failure) = try place.change { state, now -> (AppleNotification, AppleFailure?) in
-            // Of an account that was deleted there may be a second event.
+            // A deleted account may have a second event.
             guard let user = state.seed.user(order.user) else { throw Problem.invalid("the seed has no such user", at: "/user") }
             let wanted = AppleEventOrder(
                 client: try state.ordered(client: order.clientId), user: user, type: order.type, dialect: dialect,

@@ -1,5 +1,5 @@
-// /sandbox: what a test orders and asks. Open, as the sandbox listens on loopback alone; JSON, which pages of other sites cannot
-// send without asking.
+// /sandbox: orders and queries of a test. Open, because the sandbox listens only on loopback; JSON, which pages of other sites
+// cannot send without permission.
 
 import Foundation
 import HTTP
@@ -33,7 +33,7 @@ struct AppleControlRoutes: RouteModule {
         open.post("/sandbox/transfer", use: transfer)
     }
 
-    // MARK: What a test asks
+    // MARK: Queries of a test
 
     private func facts() -> AppleFactsView {
         place.change { state, now in AppleFactsView(state, now: now) }
@@ -45,7 +45,7 @@ struct AppleControlRoutes: RouteModule {
         return Response(type: "application/x-pem-file", body: .init(string: pem))
     }
 
-    // MARK: What a test orders
+    // MARK: Orders of a test
 
     private struct ClockOrder: Decodable {
         let advance: Int64?
@@ -69,7 +69,7 @@ struct AppleControlRoutes: RouteModule {
     }
 
     private struct SettingsOrder: Decodable {
-        /// A user, or `cancel: true`; `ask: true` has the page ask again.
+        /// A user, or `cancel: true`; with `ask: true` the page asks again.
         let auto: String?
         let cancel: Bool?
         let ask: Bool?

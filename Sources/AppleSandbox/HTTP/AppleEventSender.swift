@@ -4,25 +4,25 @@ import AsyncHTTPClient
 import NIOCore
 import NIOHTTP1
 
-/// Sends each notification once; Apple does not repeat either.
+/// Sends each notification once, as Apple does.
 struct AppleEventSender: Sendable {
     private let client: HTTPClient
-    /// What an app may take to answer.
+    /// The longest time for an app's response.
     private static let timeout = TimeAmount.seconds(10)
-    /// Octets of an answer that are read; Apple wants none.
+    /// The most octets of a response that are read; Apple needs none.
     private static let maximumAnswer = 65_536
 
     init() {
         var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow)
         configuration.timeout.connect = Self.timeout
-        // An app that does not listen is not waited for.
+        // Does not wait for an app that is not listening.
         configuration.connectionPool.retryConnectionEstablishment = false
         client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
     }
 
-    /// What came of it.
+    /// The result.
     struct Outcome: Sendable {
-        /// Nil where there was no answer.
+        /// Nil if there was no response.
         let status: Int?
         let cause: String
     }

@@ -1,4 +1,4 @@
-// What /sandbox and /sandbox/requests answer.
+// The responses of /sandbox and /sandbox/requests.
 
 import SignIn
 import Support
@@ -29,7 +29,7 @@ struct AppleRequestView: Encodable {
     }
 }
 
-/// Who and what there is: for a test that wants to know a `sub` beforehand.
+/// The clients and users, for a test that needs a `sub` in advance.
 package struct AppleFactsView: Encodable, Sendable {
     struct Client: Encodable {
         let clientId: String
@@ -57,7 +57,7 @@ package struct AppleFactsView: Encodable, Sendable {
     let keyIds: [String]
     let teams: [Team]
 
-    /// - Parameter now: of the sandbox's clock, seconds since 1970.
+    /// - Parameter now: by the sandbox's clock, seconds since 1970.
     package init(_ state: AppleState, now: Int64) {
         url = state.address
         issuer = state.issuer

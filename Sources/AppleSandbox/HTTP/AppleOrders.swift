@@ -1,9 +1,9 @@
-// What orders name: clients, users, and words of a list.
+// Reads the clients, users and words that orders name.
 
 import HTTP
 
 extension AppleState {
-    /// The client of this id, or the only one. Throws `Problem` (422).
+    /// The client with this id, or the only one. Throws `Problem` (422).
     func ordered(client id: String?) throws -> AppleClient {
         let found = id.map { seed.client($0) } ?? (seed.clients.count == 1 ? seed.clients.first : nil)
         guard let found else {
@@ -13,7 +13,7 @@ extension AppleState {
         return found
     }
 
-    /// A user who was not deleted. Throws `Problem` (422).
+    /// A user who is not deleted. Throws `Problem` (422).
     func ordered(user id: String) throws -> AppleUser {
         guard let user = users.first(where: { $0.id == id }) else {
             throw Problem.invalid("there is no such user, or no longer", at: "/user")
@@ -23,7 +23,7 @@ extension AppleState {
 }
 
 enum OrderWord {
-    /// One of the words that there are; nil for nil. Throws `Problem` (422).
+    /// One of the defined words; nil for nil. Throws `Problem` (422).
     static func read<Word: RawRepresentable & CaseIterable>(
         _ text: String?, _ pointer: String
     ) throws -> Word? where Word.RawValue == String {

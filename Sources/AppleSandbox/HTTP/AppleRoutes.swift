@@ -1,4 +1,4 @@
-// The paths of Apple's service: what comes in, what the state says to it, and how that is written.
+// The paths of Apple's service: requests, their handling by the state, and the form of responses.
 
 import Foundation
 import HTTP
@@ -39,9 +39,9 @@ struct AppleRoutes: RouteModule {
         }
     }
 
-    // MARK: What needs no client
+    // MARK: Without a client
 
-    /// As Apple's, with this machine's endpoints.
+    /// Like Apple's, with this machine's endpoints.
     private func discovery() -> Response {
         let (address, issuer) = place.change { state, _ in (state.address, state.issuer) }
         func texts(_ values: String...) -> JSONValue { .array(values.map(JSONValue.string)) }
@@ -71,7 +71,7 @@ struct AppleRoutes: RouteModule {
             })
     }
 
-    // MARK: What a client's server asks
+    // MARK: Requests of a client's server
 
     private typealias Work =
         @Sendable (inout AppleState, AppleParameters, AppleFailure?, Int64) throws -> (
@@ -102,7 +102,7 @@ struct AppleRoutes: RouteModule {
         }
     }
 
-    /// The answer of an endpoint that was to fail; nil where it was not.
+    /// The response of an endpoint that was ordered to fail; nil for others.
     private func fail(
         _ order: AppleFailures.Order?, _ method: String, _ endpoint: AppleFailure.Place
     ) async throws -> Response? {
@@ -121,7 +121,7 @@ struct AppleRoutes: RouteModule {
                     + (order.failure == .timeout ? ", after \(order.seconds) s" : ""))
         }
         if order.failure == .timeout {
-            // Cut short where the sandbox ends.
+            // Ends early if the sandbox ends.
             try? await cancelWhenGracefulShutdown { try await Task.sleep(for: .seconds(order.seconds)) }
         }
         return Response(status: status, type: "text/html", body: ByteBuffer(string: "<html><body>as ordered</body></html>"))
@@ -139,7 +139,7 @@ struct AppleRoutes: RouteModule {
         return .apple(JSONValue.object(body).octets, status: .badRequest)
     }
 
-    // MARK: What a browser asks
+    // MARK: Requests of a browser
 
     private func authorize(_ request: Request) async throws -> Response {
         let order = place.change { state, _ in state.failures.take(.authorize) }
@@ -163,7 +163,7 @@ struct AppleRoutes: RouteModule {
                 }
                 return try respond(next.0, AppleUserAnswer(user), failure: order?.failure, read)
             case nil:
-                // The failure is for whoever answers the page.
+                // The failure applies to the request with the user's choice.
                 if let order {
                     place.change { state, _ in
                         _ = state.failures.add(order.failure, at: .authorize, times: 1, seconds: order.seconds)
@@ -176,7 +176,7 @@ struct AppleRoutes: RouteModule {
         }
     }
 
-    /// What a user chose on the page, whose request comes with it and is checked again.
+    /// The user's choice on the page. It includes the request, which is checked again.
     private func choose(_ request: Request, _ context: APIContext) async throws -> Response {
         let form = try await request.form(context, maximum: 20)
         let parameters: AppleParameters
@@ -198,7 +198,7 @@ struct AppleRoutes: RouteModule {
         return try respond(authorization, answer, failure: order?.failure, parameters)
     }
 
-    /// - Parameter answer: nil where the user cancelled.
+    /// - Parameter answer: nil if the user cancelled.
     private func respond(
         _ authorization: AppleAuthorization, _ answer: AppleUserAnswer?, failure: AppleFailure?, _ parameters: AppleParameters
     ) throws -> Response {
@@ -220,7 +220,7 @@ struct AppleRoutes: RouteModule {
 }
 
 extension Response {
-    /// JSON as Apple sends it.
+    /// JSON in Apple's form.
     static func apple(_ body: [UInt8], status: HTTPResponse.Status = .ok) -> Response {
         var headers: HTTPFields = [.cacheControl: "no-store"]
         if let pragma = HTTPField.Name("Pragma") { headers[pragma] = "no-cache" }

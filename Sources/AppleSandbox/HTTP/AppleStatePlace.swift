@@ -1,4 +1,4 @@
-// Where the state is while requests come: one change at a time, each with the time of the sandbox's clock.
+// Holds the state during requests: one change at a time, each with the time of the sandbox's clock.
 
 import Logging
 import Synchronization
@@ -8,7 +8,7 @@ final class AppleStatePlace: Sendable {
     private let state: Mutex<AppleState>
     private let base: @Sendable () -> Int64
     private let logger: Logger
-    /// As it was started, for a reset.
+    /// The setting at the start, for a reset.
     let auto: Bool
 
     init(_ state: AppleState, auto: Bool, now: @escaping @Sendable () -> Int64, logger: Logger) {
@@ -18,15 +18,15 @@ final class AppleStatePlace: Sendable {
         self.logger = logger
     }
 
-    /// Seconds since 1970, as the sandbox has it.
+    /// Seconds since 1970, by the sandbox's clock.
     var now: Int64 { change { _, now in now } }
 
-    /// Reads or changes the state. What throws may have changed it: each request is noted.
+    /// Reads or changes the state. Even a call that throws may have changed it, because each request is recorded.
     func change<Value: Sendable>(_ body: (inout AppleState, Int64) throws -> Value) rethrows -> Value {
         try state.withLock { state in try body(&state, base() + state.clockOffset) }
     }
 
-    /// A line for the test run's output.
+    /// Logs a line for the test run's output.
     func say(_ entry: AppleJournal.Entry) {
         guard entry.isRefusal else { return }
         logger.notice(

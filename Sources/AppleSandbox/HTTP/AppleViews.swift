@@ -1,4 +1,4 @@
-// The pages: Mustache templates that are part of the program; values are escaped by Mustache.
+// The pages: Mustache templates embedded in the program; Mustache escapes values.
 
 import HTTP
 import HTTPTypes
@@ -13,7 +13,7 @@ struct AppleViews: Sendable {
     private let overviewTemplate: MustacheTemplate
     private let formPostTemplate: MustacheTemplate
 
-    /// Throws where a template does not parse.
+    /// Throws if a template does not parse.
     init() throws {
         func template(_ octets: [UInt8]) throws -> MustacheTemplate {
             try MustacheTemplate(string: String(decoding: octets, as: UTF8.self))
@@ -24,7 +24,7 @@ struct AppleViews: Sendable {
         formPostTemplate = try template(PackageResources.form_post_mustache)
     }
 
-    /// A page as a response: nothing but its own style is loaded, and no script except the one that sends a form.
+    /// A page as a response: loads only its own style, and no script except the one that submits a form.
     func page(_ html: String, script: Bool = false) -> Response {
         var headers: HTTPFields = [:]
         if let name = HTTPField.Name("Content-Security-Policy") {
@@ -39,13 +39,13 @@ struct AppleViews: Sendable {
         layout.render(["title": title, "is_narrow": narrow, "content": template.render(Self.present(values))] as [String: Any])
     }
 
-    /// Without empty texts: a section of Mustache takes them for something.
+    /// Removes empty texts: a section of Mustache would treat them as present.
     private static func present(_ values: [String: Any]) -> [String: Any] { values.filter { $0.value as? String != "" } }
 
     // MARK: Signing in
 
-    /// Who signs in. Without a script, each user is a form of its own.
-    /// - Parameter query: the request, which comes back with the choice.
+    /// The choice of a user. Works without a script, because each user is a separate form.
+    /// - Parameter query: the request, which is sent back with the choice.
     func choice(_ authorization: AppleAuthorization, users: [(user: AppleUser, isKnown: Bool)], query: String) -> String {
         let asksName = authorization.scopes.contains("name")
         let asksEmail = authorization.scopes.contains("email")
@@ -65,7 +65,7 @@ struct AppleViews: Sendable {
             ])
     }
 
-    /// A page that posts the answer to the app.
+    /// A page that posts the response to the app.
     func formPost(_ response: AppleAuthorizationResponse) -> String {
         formPostTemplate.render(
             [
@@ -74,7 +74,7 @@ struct AppleViews: Sendable {
             ] as [String: Any])
     }
 
-    // MARK: What was asked
+    // MARK: The journal
 
     func overview(_ state: AppleState, now: Int64) -> String {
         let entries = state.journal.entries
@@ -132,7 +132,7 @@ struct AppleViews: Sendable {
     }
 }
 
-/// `/`, and the files that pages load.
+/// `/`, and the files that its pages load.
 struct ApplePageRoutes: RouteModule {
     let place: AppleStatePlace
     let views: AppleViews

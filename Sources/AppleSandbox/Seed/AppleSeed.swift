@@ -1,32 +1,32 @@
-// What a sandbox begins with: teams with their keys and clients, test users, and how tokens are written.
+// The initial data of a sandbox: teams with their keys and clients, test users, and the form of tokens.
 
 import SignIn
 import Support
 
-/// A developer team, as Apple's membership has it.
+/// A developer team, as in Apple's membership.
 package struct AppleTeam: Sendable {
     /// Ten characters at Apple; 1 to 64 here.
     package let id: String
     package let keys: [AppleClientKey]
 }
 
-/// A key that a team signs its client secrets with.
+/// A key with which a team signs its client secrets.
 package struct AppleClientKey: Sendable {
     /// `kid` of the client secret.
     package let id: String
     package let verificationKey: VerificationKey
-    /// PKCS#8 PEM, as in the `.p8` file of Apple; nil where the seed has the public part alone.
+    /// PKCS#8 PEM, as in Apple's `.p8` file; nil if the seed has only the public part.
     package let privatePEM: String?
 }
 
 /// An app: a Services ID or a bundle id.
 package struct AppleClient: Sendable {
     package let id: String
-    /// The team that it began with; a transfer gives it another.
+    /// Its first team; a transfer changes the team.
     package let team: String
-    /// Nil: any address of this machine.
+    /// Nil for any address of this machine.
     package let redirectURIs: [String]?
-    /// Where server-to-server notifications go: an address of this machine; nil for none.
+    /// The destination of server-to-server notifications: an address of this machine; nil for none.
     package let notifications: String?
     package let dialect: AppleEventDialect
 }
@@ -37,9 +37,9 @@ package struct AppleUser: Sendable {
     package let email: String
     package let firstName: String
     package let lastName: String
-    /// Whether the page has "hide my email" chosen, and what `--auto` chooses.
+    /// Whether "hide my email" is preselected on the page and used by `--auto`.
     package let hidesEmail: Bool
-    /// 0 to 2; in tokens of native apps at the first authorization.
+    /// 0 to 2; part of tokens of native apps at the first authorization.
     package let realUserStatus: Int
 }
 
@@ -54,9 +54,9 @@ package enum AppleEventDialect: String, Sendable, Decodable, CaseIterable {
     case documentation
 }
 
-/// A seed that was checked.
+/// A checked seed.
 package struct AppleSeed: Sendable {
-    /// `iss` of tokens and `aud` of client secrets; nil: the sandbox's own address.
+    /// `iss` of tokens and `aud` of client secrets; nil for the sandbox's own address.
     package let issuer: String?
     package let booleans: AppleBooleans
     /// Seconds from `iat` to `exp` of identity tokens.
@@ -65,9 +65,9 @@ package struct AppleSeed: Sendable {
     package let clients: [AppleClient]
     package let users: [AppleUser]
 
-    /// What libraries have built in.
+    /// The issuer that libraries have built in.
     package static let standardIssuer = "https://appleid.apple.com"
-    /// A day, as tokens of 2021 have it.
+    /// A day, as in tokens of 2021.
     package static let standardLifetime: Int64 = 86_400
 
     package func client(_ id: String) -> AppleClient? { clients.first { $0.id.hasSameOctets(as: id) } }

@@ -1,4 +1,4 @@
-// Which addresses are of this machine: where answers and notifications may go.
+// Addresses of this machine: the only destinations of responses and notifications.
 
 import SignIn
 

@@ -1,4 +1,4 @@
-// A seed as it is written, and what its values may be.
+// The format of a seed file, and checks of its values.
 
 import JSON
 import MailCrypto
@@ -11,7 +11,7 @@ struct SeedShape: Error {
     let message: String
 }
 
-/// The file as it is written.
+/// The file as written.
 struct SeedFile: Decodable {
     struct Team: Decodable {
         let id: String
@@ -47,7 +47,7 @@ struct SeedFile: Decodable {
     let teams: [Team]
     let users: [User]
 
-    /// Checks values one by one; each error names its pointer.
+    /// Checks values one by one; each error gives its pointer.
     struct Checker {
         func seed(_ file: SeedFile) throws -> AppleSeed {
             let teams = try file.teams.enumerated().map { index, team in

@@ -1,4 +1,4 @@
-// YAML → seed. What is wrong is named with its line and its path.
+// Reads a seed from YAML. Errors name their line and path.
 
 import JSON
 import RiskPolicy
@@ -14,22 +14,22 @@ package struct AppleSeedFault: Error, Sendable, CustomStringConvertible {
 }
 
 extension AppleSeed {
-    /// Most teams, clients, keys of a team, redirect URIs of a client, and users: a page still shows them all.
+    /// The most teams, clients, keys of a team, redirect URIs of a client, and users: a page can still show them all.
     package static let maximumCount = 100
-    /// Octets of an id or a name.
+    /// The most octets of an id or a name.
     static let maximumLength = 255
 
-    /// The seed that is part of the program.
+    /// The seed embedded in the program.
     package static func standard() throws -> AppleSeed {
         try read(String(decoding: PackageResources.seed_yaml, as: UTF8.self), name: "seed.yaml")
     }
 
-    /// The text of the seed that is part of the program: a pattern for one's own.
+    /// The text of the embedded seed: a template for custom seeds.
     package static var standardText: String { String(decoding: PackageResources.seed_yaml, as: UTF8.self) }
 
-    /// Reads a seed. Keys without a public or private part are generated, which draws from the process's random generator.
-    /// Throws `AppleSeedFault`.
-    /// - Parameter name: of the file, for errors.
+    /// Reads a seed. Keys without a public or private part are generated, which uses the process's random generator. Throws
+    /// `AppleSeedFault`.
+    /// - Parameter name: the name of the file, for errors.
     package static func read(_ text: String, name: String) throws -> AppleSeed {
         var document = SeedDocument()
         let root: Node?
@@ -63,7 +63,7 @@ private struct SeedDocument {
             case "true": return .bool(true)
             case "false": return .bool(false)
             default:
-                // An id of digits with zeros in front, as Apple's are now and then, is a text.
+                // An id of digits with leading zeros, which Apple sometimes uses, is text.
                 if let number = Int64(scalar.string), "\(number)" == scalar.string { return .integer(number) }
                 return .string(scalar.string)
             }
@@ -80,7 +80,7 @@ private struct SeedDocument {
         }
     }
 
-    /// The line of a pointer, or of the nearest thing around it.
+    /// The line of a pointer, or of its nearest parent.
     func fault(_ file: String, _ pointer: String, _ message: String) -> AppleSeedFault {
         var place = pointer[...]
         while lines[String(place)] == nil, let slash = place.lastIndex(of: "/") { place = place[..<slash] }

@@ -1,18 +1,18 @@
-// The commands about teams with their apps, sources and keys; users with inboxes, accounts and relay addresses.
+// The commands for teams with their apps, sources and keys, and for users with inboxes, accounts and relay addresses.
 
 import ArgumentParser
 
 /// In the order of the help.
 package enum AccountCommands {
-    /// Teams, users, and what they have with each other.
+    /// Teams, users, and what belongs to them.
     package static var all: [any ParsableCommand.Type] {
         [
             TeamCommand.self, SourceCommand.self, AppCommand.self, UserCommand.self, InboxCommand.self, AddressCommand.self,
             AccountCommand.self, KeyCommand.self,
         ]
     }
-    /// Many of these from a file.
+    /// Imports of many users and accounts from a file.
     package static var imports: [any ParsableCommand.Type] { [ImportCommand.self] }
-    /// Apps that change teams.
+    /// Transfers of apps between teams.
     package static var transfers: [any ParsableCommand.Type] { [TransferCommand.self] }
 }

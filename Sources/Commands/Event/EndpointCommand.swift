@@ -1,4 +1,4 @@
-// postern endpoint: where apps hear of changes.
+// postern endpoint: where apps are notified of changes.
 
 import Accounts
 import SignIn
@@ -14,12 +14,14 @@ struct EndpointCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "endpoint", abstract: "Set, show, test and remove the endpoints that events go to.",
         discussion: """
-            Each group of apps has its own. Events are signed (ES256, keys at /auth/keys), delivered at least once and in order \
-            for each account, retried for three days and then parked. docs/EVENTS.md describes what a receiver must do.
+            Each group of apps has its own endpoint. Events are signed (ES256, keys at /auth/keys), delivered at least once \
+            and in order for each account, retried for three days, and then parked. docs/EVENTS.md describes what a receiver \
+            must do.
             """,
         subcommands: [Set.self, Show.self, Test.self, Remove.self])
 
-    /// `works`, `fails`, `untried` (it took nothing yet; where it refused events, `last_error` says why) or `removed`.
+    /// `works`, `fails`, `untried` (it accepted no event yet; if it refused one, `last_error` says why) or `removed` (no group of
+    /// apps uses it any more).
     private static func state(_ endpoint: EventEndpoint) -> String {
         guard endpoint.groupNumber != nil else { return "removed" }
         return endpoint.failures > 0 ? "fails" : endpoint.lastSuccessAt == nil ? "untried" : "works"
@@ -38,20 +40,20 @@ struct EndpointCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Set the endpoint of an app's group; pending events go there at once.",
             discussion: """
-                The name is resolved for every delivery; every address has to be globally reachable, and that very address is \
-                connected to. Redirects are not followed.
+                The host name is resolved for every delivery. All its addresses must be globally reachable, and the \
+                connection uses one of the checked addresses. Redirects are not followed.
                 """)
 
         @Argument(help: "The team's identifier.") var team: String
         @Argument(help: "An https URL.") var url: String
-        @Option(help: ArgumentHelp("Any app of the group; the team's first group without it.", valueName: "client-id"))
+        @Option(help: ArgumentHelp("Any app of the group. By default the team's first group.", valueName: "client-id"))
         var app: String?
-        @Flag(help: "Also accept http: only for tests.") var allowHTTP = false
+        @Flag(help: "Also accept http; only for tests.") var allowHTTP = false
         @Flag(help: "Also accept addresses of this machine and of private networks.") var allowPrivate = false
         @Option(help: "The form of events: apple, or apple-2025 with account-deleted and exp.") var dialect = Dialect.apple
         @OptionGroup var installation: InstallationOptions
 
-        /// Streams are made by their receivers.
+        /// The forms that can be set here. The third form is that of streams, which their receivers create.
         enum Dialect: String, ExpressibleByArgument, CaseIterable {
             case apple
             case apple2025 = "apple-2025"
@@ -77,7 +79,7 @@ struct EndpointCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Show the endpoints of a team or of all teams, and their state.")
 
-        @Argument(help: "The team's identifier; all teams without it.") var team: String?
+        @Argument(help: "The team's identifier. By default all teams.") var team: String?
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
 
@@ -99,12 +101,12 @@ struct EndpointCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Send an event of type test to an endpoint now, and report the result.",
             discussion: """
-                The event is not stored, and real events wait as before. Exit status 0 if the endpoint accepted it, 75 if it \
+                The event is not stored, and pending events stay pending. Exit status 0 if the endpoint accepted it, 75 if it \
                 did not.
                 """)
 
         @Argument(help: "The team's identifier.") var team: String
-        @Option(help: ArgumentHelp("Any app of the group; the team's first group without it.", valueName: "client-id"))
+        @Option(help: ArgumentHelp("Any app of the group. By default the team's first group.", valueName: "client-id"))
         var app: String?
         @OptionGroup var installation: InstallationOptions
 
@@ -139,7 +141,7 @@ struct EndpointCommand: AsyncParsableCommand {
             abstract: "Remove an endpoint with its pending events: its team is no longer notified of changes.")
 
         @Argument(help: "The team's identifier.") var team: String
-        @Option(help: ArgumentHelp("Any app of the group; the team's first group without it.", valueName: "client-id"))
+        @Option(help: ArgumentHelp("Any app of the group. By default the team's first group.", valueName: "client-id"))
         var app: String?
         @OptionGroup var confirmation: ConfirmationOptions
         @OptionGroup var installation: InstallationOptions

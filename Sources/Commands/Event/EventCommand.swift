@@ -1,4 +1,4 @@
-// postern event: what waits for endpoints, and what does not any more.
+// postern event: the events for endpoints, pending, delivered and parked.
 
 import Events
 import ArgumentParser
@@ -7,16 +7,16 @@ import Support
 
 struct EventCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "event", abstract: "List, retry, park and try the events that go to endpoints.",
+        commandName: "event", abstract: "List, retry, park and test the events that go to endpoints.",
         subcommands: [List.self, Retry.self, Park.self, Test.self])
 
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "List events, the newest first.",
-            discussion: "Delivered ones are listed for seven days, parked ones for thirty.")
+            discussion: "Delivered events are listed for seven days, parked events for thirty.")
 
-        @Argument(help: "The team's identifier; all teams without it.") var team: String?
-        @Option(help: "Only pending, delivered or parked ones.") var state: OutboxEvent.State?
+        @Argument(help: "The team's identifier. By default all teams.") var team: String?
+        @Option(help: "Only events in this state: pending, delivered or parked.") var state: OutboxEvent.State?
         @Option(help: "The maximum number of rows.") var limit = 100
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
@@ -42,8 +42,8 @@ struct EventCommand: ParsableCommand {
 
     struct Retry: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Try parked events again, for three more days; pending ones at once.",
-            discussion: "An event that arrives after later ones of its account is recognized by its event_time.")
+            abstract: "Retry parked events for three more days, or pending events at once.",
+            discussion: "The receiver recognizes an event that arrives after later events of its account by its event_time.")
 
         @OptionGroup var selection: EventSelection
         @OptionGroup var installation: InstallationOptions
@@ -57,10 +57,10 @@ struct EventCommand: ParsableCommand {
     }
 
     struct Park: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Park pending events: they are no longer tried.")
+        static let configuration = CommandConfiguration(abstract: "Park pending events, which are then no longer tried.")
 
         @OptionGroup var selection: EventSelection
-        @Flag(help: "Do it.") var yes = false
+        @Flag(help: "Confirm. Without it nothing is changed.") var yes = false
         @OptionGroup var installation: InstallationOptions
 
         func run() throws {
@@ -80,7 +80,7 @@ struct EventCommand: ParsableCommand {
             discussion: "It is delivered like any other event. postern endpoint test sends one at once.")
 
         @Argument(help: "The team's identifier.") var team: String
-        @Option(help: ArgumentHelp("Any app of the group; the team's first group without it.", valueName: "client-id"))
+        @Option(help: ArgumentHelp("Any app of the group. By default the team's first group.", valueName: "client-id"))
         var app: String?
         @OptionGroup var installation: InstallationOptions
 

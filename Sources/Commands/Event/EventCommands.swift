@@ -1,10 +1,10 @@
-// The commands about keys that sign, endpoints, events.
+// The commands for signing keys, endpoints, streams and events.
 
 import ArgumentParser
 
 /// In the order of the help.
 package enum EventCommands {
-    /// What is signed, where it goes, and what waits.
+    /// Signing keys, endpoints, streams and events.
     package static var all: [any ParsableCommand.Type] {
         [SigningKeyCommand.self, EndpointCommand.self, StreamCommand.self, EventCommand.self]
     }

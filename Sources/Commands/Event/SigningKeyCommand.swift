@@ -10,14 +10,14 @@ struct SigningKeyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "signing-key", abstract: "List, rotate and retire the keys that sign identity tokens and events.",
         discussion: """
-            For each algorithm one key signs (active), one is published before it is used (next), and replaced ones stay published until nothing \
-            that they signed can be in use (retiring), so that a rotation leaves no gap. The first two are generated when they are \
-            first needed: for ES256, which events and most apps use, at the start; for RS256 once an app asks for it (postern app \
-            client). Keys are kept sealed in the database and are published at /auth/keys; a running service applies changes \
-            within seconds.
+            For each algorithm, one key signs (active), one is published before it is used (next), and replaced keys \
+            (retiring) stay published until nothing that they signed can be in use. Rotation therefore leaves no gap. The \
+            first two keys are generated when they are first needed: for ES256, which events and most apps use, at the \
+            start; for RS256, when an app first asks for it (postern app client). Keys are sealed in the database, and their \
+            public parts are published at /auth/keys. A running service applies changes within seconds.
 
-            To rotate: postern signing-key rotate, at most once a day. If a key was stolen: rotate --early twice, then retire \
-            the two replaced keys.
+            To rotate: postern signing-key rotate, at most once a day. If a key was stolen: rotate --early twice, then \
+            retire the two replaced keys.
             """,
         subcommands: [Generate.self, List.self, Rotate.self, Retire.self, Published.self])
 
@@ -32,7 +32,7 @@ struct SigningKeyCommand: ParsableCommand {
 
     struct Generate: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Generate the first two keys of an installation.", discussion: "Does nothing if there are keys.")
+            abstract: "Generate the first two keys of an installation.", discussion: "Does nothing if there are keys already.")
 
         @OptionGroup var options: InstallationOptions
 
@@ -50,8 +50,8 @@ struct SigningKeyCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "List the keys.",
             discussion: """
-                next: published, signs nothing yet. active: signs. retiring: replaced, stays published for what it signed. retired: \
-                no longer published, the private key is deleted.
+                next: published, but does not sign yet. active: signs. retiring: replaced, and stays published for what it \
+                signed. retired: no longer published, and the private key is deleted.
                 """)
 
         @OptionGroup var options: InstallationOptions
@@ -76,8 +76,9 @@ struct SigningKeyCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Sign with the next key from now on, and publish another one as the next.",
             discussion: """
-                Refused while the next key has been published for less than \(IdentityKeyRepository.publicationBeforeUse / 3600) hours: \
-                receivers that cache the key set would not know it.
+                Refused if the next key has been published for less than \
+                \(IdentityKeyRepository.publicationBeforeUse / 3600) hours: receivers that cache the key set would not know \
+                it.
                 """)
 
         @Flag(help: "Rotate even if receivers may not know the next key yet: until they fetch it, they refuse what it signs.")
@@ -87,7 +88,7 @@ struct SigningKeyCommand: ParsableCommand {
         mutating func run() async throws {
             let results = try options.withStore { store in
                 let algorithms = try store.identityKeys.algorithms()
-                // Without any, the refusal says how to make them.
+                // If there are no keys, the refusal says how to generate them.
                 let replacements = try (algorithms.isEmpty ? [.es256] : algorithms).map(newKey)
                 return try store.identityKeys.rotate(replacements: replacements, early: early, thisChange())
             }
@@ -105,7 +106,7 @@ struct SigningKeyCommand: ParsableCommand {
             discussion: "Receivers refuse tokens and events that it signed once they fetch the key set again.")
 
         @Argument(help: "The key's id.") var kid: String
-        @Flag(help: "Do it.") var yes = false
+        @Flag(help: "Confirm. Without it nothing is changed.") var yes = false
         @OptionGroup var options: InstallationOptions
 
         func run() throws {

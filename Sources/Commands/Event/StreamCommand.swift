@@ -1,4 +1,4 @@
-// postern stream: streams of the Shared Signals Framework, which their receivers make over HTTP.
+// postern stream: streams of the Shared Signals Framework, which their receivers create over HTTP.
 
 import Accounts
 import ArgumentParser
@@ -10,8 +10,8 @@ struct StreamCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "stream", abstract: "List, stop and remove streams of security events.",
         discussion: """
-            Receivers make streams at /ssf/stream with a team's key, or with an access token of their app with scope ssf.manage. \
-            docs/SHARED_SIGNALS.md describes them.
+            Receivers create streams at /ssf/stream with a team's key, or with an access token of their app with scope \
+            ssf.manage. docs/SHARED_SIGNALS.md describes them.
             """,
         subcommands: [List.self, Status.self, Remove.self])
 
@@ -25,9 +25,9 @@ struct StreamCommand: ParsableCommand {
     }
 
     struct List: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "List streams, those of one team or all.")
+        static let configuration = CommandConfiguration(abstract: "List the streams of one team or of all teams.")
 
-        @Argument(help: "The team's identifier; all teams without it.") var team: String?
+        @Argument(help: "The team's identifier. By default all teams.") var team: String?
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
 
@@ -48,13 +48,13 @@ struct StreamCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Enable, pause or disable a stream; its receiver is notified.",
             discussion: """
-                A paused stream holds its events, for three days as all others; a disabled one holds none, and what waits for it \
-                is deleted. A stream-updated event tells the receiver.
+                A paused stream keeps its events for three days, like any other stream. A disabled stream keeps none, and \
+                its pending events are deleted. The receiver gets a stream-updated event.
                 """)
 
         @Argument(help: "The stream's identifier.") var stream: String
         @Argument(help: "enabled, paused or disabled.") var status: StreamStatus
-        @Option(help: "Why, for the receiver.") var reason: String?
+        @Option(help: "The reason, for the receiver.") var reason: String?
         @OptionGroup var installation: InstallationOptions
 
         func run() throws {

@@ -1,11 +1,11 @@
-// postern status --dmarc: what receivers report of mail in the relay domains' names.
+// postern status --dmarc: what receivers report about mail in the names of the relay domains.
 
 import Accounts
 import CommandSupport
 
 enum AggregateReports {
     private static let days: Int64 = 30
-    /// Hosts that are shown.
+    /// The number of hosts that are shown.
     private static let limit = 20
 
     static func print(_ installation: InstallationOptions, _ output: OutputOptions) throws {
@@ -41,9 +41,9 @@ enum AggregateReports {
             rows: summaries.map { [$0.domain, $0.reporter, "\($0.reports)", "\($0.passed)", "\($0.failed)"] }
         ).print()
         guard !failing.isEmpty else { return Swift.print("\nEverything passed.") }
-        Swift.print("\nHosts whose mail did not pass: yours, if it is not signed; or forgers, whom p=reject keeps away")
+        Swift.print("\nHosts whose mail did not pass: your own, if they do not sign it; or forgers, whose mail p=reject stops")
         Table(
-            header: ["HOST", "RECEIVERS", "MESSAGES", "DONE WITH IT"],
+            header: ["HOST", "RECEIVERS", "MESSAGES", "DISPOSITION"],
             rows: failing.map { [$0.address, "\($0.reporters)", "\($0.messages)", $0.disposition] }
         ).print()
     }

@@ -13,11 +13,12 @@ struct ConfigCommand: ParsableCommand {
 
     struct Check: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Tell whether postern serve could start, without starting it.",
+            abstract: "Report whether postern serve could start, without starting it.",
             discussion: """
-                Looks at the configuration, the key file, the database and its schema, the policies in force, files with secrets, the \
-                places to listen at and the certificate; changes nothing. A port that the running service holds is in order. Exit status \
-                78 where something prevents the start. What mail needs beyond that, postern doctor checks.
+                Checks the configuration, the key file, the database and its schema, the policies in force, files with \
+                secrets, the addresses to listen at and the certificate. Nothing is changed. A port that the running service \
+                uses is not an error. Exit status 78 if something prevents the start. postern doctor checks what mail needs \
+                beyond that.
                 """)
 
         @OptionGroup var installation: InstallationOptions
@@ -34,10 +35,10 @@ struct ConfigCommand: ParsableCommand {
 
     struct Show: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Print every key with its value, where that comes from, and why the default is what it is.",
+            abstract: "Print every key with its value, the source of the value, and the reason for the default.",
             discussion: """
-                A key is set in postern.yaml, above that by a variable (limits.hops by POSTERN_LIMITS_HOPS), above that by \
-                --set limits.hops=30. An unknown key is an error. Passwords are not shown.
+                A key is set in postern.yaml. An environment variable overrides the file (POSTERN_LIMITS_HOPS for \
+                limits.hops), and --set limits.hops=30 overrides both. An unknown key is an error. Passwords are not shown.
                 """)
 
         @OptionGroup var installation: InstallationOptions

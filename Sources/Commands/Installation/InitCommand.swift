@@ -13,16 +13,18 @@ struct InitCommand: ParsableCommand {
         commandName: "init",
         abstract: "Create a data folder with configuration, keys and an empty database.",
         discussion: """
-            The folder (mode 0700) then holds postern.yaml with every key explained, postern.keys (mode 0600) and postern.db. \
-            Nothing is overwritten. Keep a copy of postern.keys, separate from copies of the database: without it no inbox \
-            can be read, and both together reveal all of them.
+            The folder (mode 0700) then holds postern.yaml with every key explained, postern.keys (mode 0600) and \
+            postern.db. Nothing is overwritten. Keep a copy of postern.keys, separate from copies of the database: without \
+            it no inbox can be read, and both together reveal all of them.
 
-            It also generates an RSA key for each relay domain, which signs from the first message on: until its record, which is \
-            printed, is in the DNS, verifiers treat the mail as unsigned; after that it counts as signed, with no further step.
+            It also generates an RSA key for each relay domain, which signs from the first message on, and prints its DNS \
+            record. Until the record is in the DNS, verifiers treat the mail as unsigned; after that it counts as signed, \
+            with no further step.
 
             Run it as the user that postern serve will run as.
 
-            With --database the store is in PostgreSQL. Further hosts get copies of postern.yaml and postern.keys. Keep the password out of the URL: libpq finds it in ~/.pgpass of that user.
+            With --database the store is in PostgreSQL. Further hosts get copies of postern.yaml and postern.keys. Keep the \
+            password out of the URL: libpq reads it from ~/.pgpass of that user.
             """)
 
     @Option(help: ArgumentHelp("The folder to create.", valueName: "dir"))
@@ -38,7 +40,7 @@ struct InitCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "PostgreSQL in place of a SQLite file, for several relay hosts: an empty database that exists.",
+            "PostgreSQL instead of a SQLite file, for several relay hosts. The database must exist and be empty.",
             valueName: "postgresql://user@host/name"))
     var database: String?
 

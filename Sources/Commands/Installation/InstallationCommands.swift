@@ -1,10 +1,10 @@
-// The commands about an installation as a whole.
+// The commands for an installation as a whole.
 
 import ArgumentParser
 
 /// In the order of the help.
 package enum InstallationCommands {
-    /// A new one.
+    /// Creates an installation.
     package static var creation: [any ParsableCommand.Type] { [InitCommand.self] }
     /// Configuration, database and keys.
     package static var store: [any ParsableCommand.Type] {
@@ -13,10 +13,10 @@ package enum InstallationCommands {
             KeyFileCommand.self,
         ]
     }
-    /// How it is, who changed it, and how long data is kept.
+    /// Its state, who changed it, and how long data is kept.
     package static var state: [any ParsableCommand.Type] {
         [StatusCommand.self, TopCommand.self, AuditCommand.self, RetentionCommand.self]
     }
-    /// What it holds for teams, as files.
+    /// Its teams, lists and policies as files.
     package static var declarations: [any ParsableCommand.Type] { [ApplyCommand.self, ExportCommand.self] }
 }

@@ -55,15 +55,15 @@ struct KeyFileCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Replace keys while the relay runs.",
             discussion: """
-                A new key is added to the key file; once every running postern serve knows it, new values are made with it; then \
-                everything that the old key made is made again, in small batches; then the old key is removed, if nothing uses it \
-                any more. It may be interrupted at any point: the next run continues from there.
+                A new key is added to the key file. When every running postern serve knows it, new values are made with it. \
+                Then all values of the old key are made again, in small batches. Finally the old key is removed, if nothing \
+                uses it any more. The command may be interrupted at any point: the next run continues from there.
 
-                Other hosts have their own key files. If one lacks what the next step needs, the command names that host and exits \
-                with status 75: copy the key file there, and run the command again.
+                Other hosts have their own key files. If one lacks what the next step needs, the command names that host and \
+                exits with status 75: copy the key file there, and run the command again.
 
-                seal and index (the standard) open and find inboxes. token signs reverse addresses and return paths, which are stored in \
-                other people's mail: old keys keep verifying until postern key-file retire.
+                seal and index (the default) open and find inboxes. token signs reverse addresses and return paths, which \
+                are stored in other people's mail: old keys keep verifying until postern key-file retire.
                 """)
 
         @Argument(help: "seal, index or token.", completion: .list(["seal", "index", "token"]))
@@ -90,9 +90,9 @@ struct KeyFileCommand: ParsableCommand {
                 let path = installation.configuration.keyFilePath
                 let added = try rotation.add(purposes)
                 for purpose in added { print("Added a new \(purpose.rawValue) key to \(path)") }
-                // Whatever becomes of the rest: what is made from here on needs it.
+                // Even if the rest fails: values that are made from now on need it.
                 if !added.isEmpty {
-                    print("Copy \(path) now to where its copy is kept, apart from the backups: those made from now on need it")
+                    print("Copy \(path) now to where its copy is kept, apart from the backups: new backups need it")
                 }
                 var heard: [KeyRotation.Laggard: ContinuousClock.Instant] = [:]
                 try waitForAll(rotation, path, "do not know the new keys yet", &heard)
@@ -122,14 +122,14 @@ struct KeyFileCommand: ParsableCommand {
             "seal \(ring.seal.active.idText), index \(ring.index.active.idText), token \(ring.token.active.idText)"
         }
 
-        /// - Parameter heard: since when each says nothing new.
+        /// - Parameter heard: the time since which each service has reported nothing new.
         private func waitForAll(
             _ rotation: KeyRotation, _ path: String, _ what: String, _ heard: inout [KeyRotation.Laggard: ContinuousClock.Instant]
         ) throws {
             let end = ContinuousClock.now + .seconds(max(0, wait))
             while true {
-                // A killed service whose clock was ahead left a word of the future: whoever says nothing new is gone, whatever it
-                // says.
+                // A killed service whose clock was ahead left a report with a future time. A service that reports nothing new is
+                // gone, whatever time its last report has.
                 let laggards = try rotation.laggards().filter { laggard in
                     let since = heard[laggard] ?? .now
                     heard[laggard] = since
@@ -151,7 +151,7 @@ struct KeyFileCommand: ParsableCommand {
         private func reencrypt(_ rotation: KeyRotation, _ database: any Database) throws {
             var bar: ProgressBar?
             defer { bar?.clear() }
-            // A service that is at it already has the lock; what it leaves is done here.
+            // A service that is converting values has the lock; this command converts what remains.
             var lock = try database.lock("key-rotation")
             while lock == nil {
                 Thread.sleep(forTimeInterval: 0.25)
@@ -172,15 +172,15 @@ struct KeyFileCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Remove an old key from the key file.",
             discussion: """
-                What an old token key made becomes invalid: reverse addresses in users' address books, and return paths in transit. \
-                Keys that still seal or index something are not removed.
+                What an old token key made becomes invalid: reverse addresses in users' address books, and return paths in \
+                transit. Keys that still seal or index something are not removed.
                 """)
 
         @Argument(help: "seal, index or token.")
         var purpose: String
         @Argument(help: "The key's id, as in postern key-file show.")
         var id: String
-        @Flag(help: "Retire it, and with it everything that it made.")
+        @Flag(help: "Confirm: what the key made becomes invalid.")
         var yes = false
         @OptionGroup var installation: InstallationOptions
 
@@ -208,7 +208,7 @@ struct KeyFileCommand: ParsableCommand {
 private func replaceable(_ text: String) throws -> KeyPurpose {
     let allowed: [KeyPurpose] = [.seal, .index, .token]
     guard let purpose = KeyPurpose(rawValue: text), allowed.contains(purpose) else {
-        throw CommandError.usage("\(text): one of \(allowed.map(\.rawValue).joined(separator: ", ")) is needed")
+        throw CommandError.usage("\(text): must be one of \(allowed.map(\.rawValue).joined(separator: ", "))")
     }
     return purpose
 }

@@ -1,4 +1,4 @@
-// postern status: one screen.
+// postern status: the state of the installation on one screen.
 
 import ArgumentParser
 import CommandSupport
@@ -9,15 +9,15 @@ struct StatusCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status", abstract: "Show running services, the last hour's mail and decisions, and what needs attention.",
         discussion: """
-            Reads the database, to which each running service reports every two seconds: all hosts of an installation show. \
-            Exit status 0 if nothing needs attention, 1 otherwise. postern doctor checks more.
+            Reads the database, to which each running service reports every two seconds: all hosts of an installation are \
+            shown. Exit status 0 if nothing needs attention, 1 otherwise. postern doctor checks more.
 
-            --dmarc shows instead what receivers report of mail in the relay domains' names (RFC 9990): have the reports sent to \
-            postmaster, abuse or one of local_recipients at a relay domain. Only reports that are proved to be of their author are \
-            read.
+            --dmarc shows instead what receivers report about mail in the names of the relay domains (RFC 9990). The reports \
+            must be sent to postmaster, abuse or one of local_recipients at a relay domain. Only reports that are proved to \
+            be from their author are read.
             """)
 
-    @Flag(help: "What receivers reported in the last 30 days, and which hosts failed.")
+    @Flag(help: "Show what receivers reported in the last 30 days, and which hosts failed.")
     var dmarc = false
 
     @OptionGroup var installation: InstallationOptions

@@ -53,14 +53,14 @@ struct TopCommand: ParsableCommand {
         let now =
             "relayed \(mail("relayed"))  deferred \(mail("deferred"))  refused \(mail("refused"))  "
             + "decisions \(rate(["decisions allow", "decisions require_verification"]))  http \(rate(["http 2xx", "http 4xx", "http 5xx"]))"
-        // What needs care comes first: small terminals show no more than the upper part.
+        // What needs attention comes first: small terminals show only the upper part.
         let care = report.warnings.map { "  ! \($0)" }
         return ["\(clock)  every \(interval) s, q quits", emphasised("Now") + "  " + now] + care + [""]
             + StatusScreen.lines(report, withWarnings: false)
     }
 }
 
-/// The terminal without line editing, on its second screen; put back at the end, by SIGINT and SIGTERM too.
+/// The terminal without line editing, on its alternate screen; restored at the end, also on SIGINT and SIGTERM.
 final class RawTerminal {
     enum Event { case nothing, quit, resized }
 
@@ -96,7 +96,7 @@ final class RawTerminal {
 
     deinit { restore() }
 
-    /// Draws as many lines, and as much of each, as there is room for.
+    /// Draws as many lines, and as much of each line, as fit on the screen.
     func draw(_ lines: [String]) {
         var size = winsize()
         _ = ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size)
@@ -105,7 +105,7 @@ final class RawTerminal {
         write("\u{1B}[H" + shown.joined(separator: "\r\n") + "\u{1B}[J")
     }
 
-    /// Waits for a key, another size, or the time.
+    /// Waits for a key, a new terminal size, or the timeout.
     func wait(seconds: Int) -> Event {
         var files = [
             pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0),
@@ -115,7 +115,7 @@ final class RawTerminal {
         var octet: UInt8 = 0
         if files[1].revents != 0, read(Self.pipe.read, &octet, 1) == 1 { return octet == 1 ? .resized : .quit }
         guard files[0].revents != 0 else { return .nothing }
-        // A terminal that is gone reads as its end.
+        // A terminal that is closed reads as the end of input.
         guard read(STDIN_FILENO, &octet, 1) == 1 else { return .quit }
         return octet == UInt8(ascii: "q") || octet == UInt8(ascii: "Q") || octet == 3 || octet == 4 ? .quit : .nothing
     }

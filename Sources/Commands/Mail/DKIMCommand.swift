@@ -11,9 +11,9 @@ struct DKIMCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "dkim", abstract: "Generate, publish, activate and retire the keys that sign what the relay sends.",
         discussion: """
-            Each relay domain signs with one active key of each algorithm: RSA, which every provider checks, and Ed25519 as a \
-            second signature where there is such a key. Keys are kept sealed in the database, so that all hosts of a relay \
-            sign with the same keys; a running relay applies changes within seconds.
+            Each relay domain signs with one active key of each algorithm: RSA, which every provider checks, and Ed25519 as \
+            a second signature if there is such a key. Keys are sealed in the database, so that all hosts of a relay sign \
+            with the same keys. A running relay applies changes within seconds.
 
             To rotate without a gap:
 
@@ -45,8 +45,8 @@ struct DKIMCommand: ParsableCommand {
 
         @Option(help: ArgumentHelp("The relay domain; by default the first.", valueName: "domain")) var domain: String?
         @Option(help: ArgumentHelp("rsa or ed25519.", valueName: "name")) var algorithm: KeyAlgorithm = .rsa
-        @Option(help: ArgumentHelp("By default one after algorithm and month, as in rsa202611.", valueName: "name")) var selector:
-            String?
+        @Option(help: ArgumentHelp("The selector. By default the algorithm and the month, as in rsa202611.", valueName: "name"))
+        var selector: String?
         @Option(help: ArgumentHelp("Length of an RSA key, 2048 to 4096.", valueName: "number")) var bits = 2048
         @OptionGroup var options: InstallationOptions
         @OptionGroup var output: OutputOptions
@@ -74,8 +74,8 @@ struct DKIMCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "List the keys.",
             discussion: """
-                pending: to be published, signs nothing yet. active: signs. retiring: replaced, no longer signs, and stays \
-                published for the mail that it signed. retired: ended, the private key is deleted.
+                pending: to be published, does not sign yet. active: signs. retiring: replaced, no longer signs, and stays \
+                published for the mail that it signed. retired: ended, and the private key is deleted.
                 """)
 
         @OptionGroup var options: InstallationOptions
@@ -103,12 +103,12 @@ struct DKIMCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Sign with a key from now on.",
             discussion: """
-                First checks in the DNS whether verifiers find this key, and changes nothing if they do not. The key that signed \
-                until now becomes retiring; activate it again to go back.
+                First checks in the DNS whether verifiers find this key, and changes nothing if they do not. The key that \
+                signed until now becomes retiring; to go back, activate it again.
                 """)
 
         @Argument(help: "The key's selector.") var selector: String
-        @Option(help: ArgumentHelp("The relay domain, where several have this selector.", valueName: "domain")) var domain:
+        @Option(help: ArgumentHelp("The relay domain, if several have this selector.", valueName: "domain")) var domain:
             String?
         @Flag(help: "Do not check the DNS: mail fails DKIM until the record is published.") var force = false
         @OptionGroup var dns: DNSOptions
@@ -143,12 +143,13 @@ struct DKIMCommand: ParsableCommand {
     struct Retire: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "End a key and delete its private part.",
-            discussion:
-                "A pending key was never used; a retiring one stays published for two weeks after its last signature, and is refused until then."
-        )
+            discussion: """
+                A pending key, which was never used, can be retired at any time. A retiring key must stay published for two \
+                weeks after its last signature; until then the command refuses to retire it.
+                """)
 
         @Argument(help: "The key's selector.") var selector: String
-        @Option(help: ArgumentHelp("The relay domain, where several have this selector.", valueName: "domain")) var domain:
+        @Option(help: ArgumentHelp("The relay domain, if several have this selector.", valueName: "domain")) var domain:
             String?
         @Flag(help: "Retire it even if it signs and no other key replaces it, or if mail that it signed may still be in transit.")
         var force = false
@@ -168,7 +169,7 @@ struct DKIMCommand: ParsableCommand {
             }
         }
 
-        /// When nothing that a key signed can be under way any more.
+        /// The time after which no mail that a key signed can be in transit.
         static func endOfUse(_ key: DKIMKey) -> Int64 {
             (key.deactivatedAt ?? PosternClock.now()) + DKIMKeyRepository.publicationAfterUse
         }
@@ -177,7 +178,7 @@ struct DKIMCommand: ParsableCommand {
     struct Records: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "dns", abstract: "Print the records to publish, in zone file format.",
-            discussion: "A text is cut into strings of at most 255 octets, which the DNS joins again without a space.")
+            discussion: "A text is split into strings of at most 255 octets, which are joined again without a space.")
 
         @Argument(help: "The selector of one key; otherwise all that are not retired.") var selector: String?
         @Option(help: ArgumentHelp("Only keys of this relay domain.", valueName: "domain")) var domain: String?

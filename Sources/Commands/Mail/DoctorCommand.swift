@@ -1,4 +1,4 @@
-// `postern doctor`: looks at the relay from outside, at Postfix, and at this machine.
+// `postern doctor`: checks the relay from outside, Postfix, and this machine.
 
 import Accounts
 import ArgumentParser
@@ -13,14 +13,15 @@ struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor", abstract: "Check that everything works, and say how to fix what does not.",
         discussion: """
-            local: configuration, key file, database and its integrity (of a SQLite file up to 4 GiB), policy, disk, clock, whether \
-            a milter answers at the milter's socket and the HTTP API at its address, and the HTTP certificate.
+            local: configuration, key file, database and its integrity (of a SQLite file up to 4 GiB), policy, disk, clock, \
+            whether a milter answers at the milter's socket and the HTTP API at its address, and the HTTP certificate.
             postfix: every setting that the relay needs, services in master.cf that bypass it, the certificate.
-            probe: a reply and a bounce written by doctor, sent through the running Postfix and milter and captured on their way out: \
-            whether anything in them reveals the user. Sent only if the parts above found nothing broken. It needs root, to listen \
-            where Postfix sends undeliverable mail (virtual_transport); no other mail is touched, and nothing of the probe remains.
-            outside: each relay domain as the DNS has it: MX, SPF, DKIM, DMARC with its reports, MTA-STS, TLS-RPT, and PTR = HELO; \
-            block_lists; and whether yesterday much more was sent to a provider than in the week before.
+            probe: sends a test reply and a test bounce through the running Postfix and milter, captures them on their way \
+            out, and checks whether anything in them reveals the user. They are sent only if the parts above found nothing \
+            broken. The probe needs root, to listen where Postfix sends undeliverable mail (virtual_transport). No other \
+            mail is touched, and nothing of the probe remains.
+            outside: the DNS records of each relay domain: MX, SPF, DKIM, DMARC with its reports, MTA-STS, TLS-RPT, and PTR \
+            = HELO; block_lists; and whether much more mail was sent to a provider yesterday than in the week before.
 
             Nothing is changed. Exit status 0 if nothing is broken; warnings do not count.
             """)
@@ -31,12 +32,12 @@ struct DoctorCommand: AsyncParsableCommand {
     @OptionGroup var output: OutputOptions
     @Option(
         help: ArgumentHelp(
-            "An address that the relay sends from; may be repeated. Otherwise those of its name.", valueName: "address"))
+            "An address that the relay sends from; may be repeated. By default the addresses of its name.", valueName: "address"))
     var ip: [String] = []
     @Option(help: ArgumentHelp("Where main.cf is.", valueName: "dir")) var configDirectory = "/etc/postfix"
     @Option(help: ArgumentHelp("Skip a part: local, postfix, probe, outside; may be repeated.", valueName: "part")) var skip:
         [Part] = []
-    @Option(help: ArgumentHelp("Where Postfix accepts mail, for the probe. Otherwise mail.submission.", valueName: "host:port"))
+    @Option(help: ArgumentHelp("Where Postfix accepts mail, for the probe. By default mail.submission.", valueName: "host:port"))
     var smtp: String?
     @Option(help: ArgumentHelp("Timeout for the probe's mail, in seconds.", valueName: "seconds")) var patience = 60
     @OptionGroup var dns: DNSOptions
@@ -56,7 +57,7 @@ struct DoctorCommand: AsyncParsableCommand {
         let facts = LocalProbe.gather(flag: options.config, environment: environment, set: options.set, now: now)
         var checks = skip.contains(.local) ? [] : LocalChecks.judge(facts)
         if case .trouble = facts.configuration {
-            // Without the relay domains there is nothing else to look at.
+            // Without the relay domains there is nothing else to check.
             try finish(skip.contains(.local) ? LocalChecks.judge(facts) : checks)
             return
         }
@@ -82,7 +83,7 @@ struct DoctorCommand: AsyncParsableCommand {
         try finish(checks)
     }
 
-    /// Sends a reply and a bounce, and takes away what is left of them.
+    /// Sends a test reply and a test bounce, and removes what is left of them.
     private func probe(_ configuration: Configuration, isHealthy: Bool, now: Int64) -> [Check] {
         func unsent(_ why: String, _ remedy: String) -> [Check] {
             [.warning("probe", "no reply and no bounce was sent through Postfix: \(why)", remedy: remedy)]
@@ -90,7 +91,8 @@ struct DoctorCommand: AsyncParsableCommand {
         guard isHealthy else { return unsent("a check above is broken", "fix what is named above, and run postern doctor again") }
         let address = smtp.flatMap(ListenAddress.init) ?? configuration.mail.submission
         guard smtp != nil || address.isLoopback else {
-            return unsent("mail.submission is another machine", "name with --smtp where this machine's Postfix accepts mail")
+            return unsent(
+                "mail.submission is another machine", "give the address where this machine's Postfix accepts mail with --smtp")
         }
         let postfix = PostfixProbe(directory: configDirectory, configuration: configuration)
         let domain = configuration.relayDomains.first ?? ""
@@ -135,7 +137,7 @@ struct DoctorCommand: AsyncParsableCommand {
         now: Int64
     ) async throws -> [Check] {
         let resolver = try dns.named(configuration, resolved)
-        // One cause, one line.
+        // If the name servers do not answer, that is one cause, and is reported in one line.
         if let silence = resolver.silence([heloName] + configuration.relayDomains) { return [silence] }
         let host: RelayHost
         do {
@@ -144,7 +146,7 @@ struct DoctorCommand: AsyncParsableCommand {
             throw CommandError.usage("--ip: \(error)")
         }
         var checks = [host.presence()] + host.reverse(resolver)
-        // Keys are in the database: where that cannot be read, said already, the rest is still worth a look.
+        // The keys are in the database. If it cannot be read, which was reported above, the rest is still checked.
         var keys: [RelayDomainChecks.Key] = []
         let hasKeys = facts.keyFile == .fine && facts.database == .fine && facts.pendingMigrations.isEmpty
         if hasKeys {
@@ -167,7 +169,7 @@ struct DoctorCommand: AsyncParsableCommand {
                 relayDomains: configuration.relayDomains, now: now, resolver: resolver)
             if index == 0, !configuration.relayDomains.contains(heloName) { checks += view.helo() }
             checks += view.mx() + view.spf() + (hasKeys ? view.dkim() : []) + view.dmarc()
-            // Where answers come from a file, nothing else is asked.
+            // If DNS answers come from a file, nothing is fetched over the network.
             let policy = dns.dns == nil && view.announcesTransportPolicy ? await PolicyFile.fetch(view.transportPolicyURL) : nil
             checks += view.transport(policy)
         }

@@ -1,13 +1,13 @@
-// The commands about the relay beside Postfix: set up, checked, explained, and the keys that it signs with.
+// The commands for the mail relay: setup, checks, explanations, and the keys that it signs with.
 
 import ArgumentParser
 
 /// In the order of the help.
 package enum MailCommands {
-    /// Set up, check and explain.
+    /// Setup, checks and explanations.
     package static var all: [any ParsableCommand.Type] {
         [SetupCommand.self, DoctorCommand.self, ExplainCommand.self, VerifyCommand.self]
     }
-    /// What signs the mail.
+    /// The keys that sign the mail.
     package static var keys: [any ParsableCommand.Type] { [DKIMCommand.self] }
 }

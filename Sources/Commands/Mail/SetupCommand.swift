@@ -1,4 +1,4 @@
-// `postern setup postfix`: what Postfix must be told, shown or carried out.
+// `postern setup postfix`: shows or applies the settings that Postfix needs.
 
 import Database
 import ArgumentParser
@@ -10,10 +10,10 @@ import Relay
 
 struct SetupCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "setup", abstract: "Be led through a first start, or attach Postern to Postfix.",
+        commandName: "setup", abstract: "Start an installation step by step, or attach Postern to Postfix.",
         discussion: """
-            Without a subcommand, on a terminal: asks for domain, host and address, and leads through installation, DNS, Postfix, the \
-            service and a message to yourself. Each step is a command, which is shown before it is run.
+            Without a subcommand, on a terminal, it asks for domain, host and address, and guides you through installation, \
+            DNS, the service, Postfix and a message to yourself. Each step is a command, which is shown before it runs.
             """, subcommands: [SetupPostfixCommand.self])
 }
 
@@ -21,15 +21,15 @@ struct SetupPostfixCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "postfix", abstract: "Show or apply the settings that Postfix needs.",
         discussion: """
-            Reads the running configuration with postconf and prints what differs, each setting with its reason. With --apply \
-            it is set, after the difference was printed; an operator's own values are kept where they do not conflict, and \
-            nothing is changed where they do. Without a Postfix on this machine, or with --print, the fragments for main.cf \
-            and master.cf are printed whole.
+            Reads the running configuration with postconf and prints what differs, each setting with its reason. With \
+            --apply, the settings are applied after the difference is printed. Your own values are kept if they do not \
+            conflict; if any conflicts, nothing is changed. With --print, the whole fragments for main.cf and master.cf are \
+            printed, also without Postfix on this machine.
             """)
 
     @OptionGroup var options: InstallationOptions
     @Option(help: ArgumentHelp("Postfix's configuration directory.", valueName: "dir")) var configDirectory = "/etc/postfix"
-    @Flag(help: "Set what differs; reload Postfix afterwards.") var apply = false
+    @Flag(help: "Set what differs. Then reload Postfix.") var apply = false
     @Flag(name: .customLong("print"), help: "Print the whole fragments instead of the difference.") var printsFragments = false
 
     func validate() throws {
@@ -43,7 +43,7 @@ struct SetupPostfixCommand: ParsableCommand {
                 status: EX_CONFIG, message: "\(resolved.path): milter.socket cannot be read: \(configuration.milter.socket)")
         }
         if printsFragments {
-            // The header check has to name the host as Postfix itself does, or it matches nothing.
+            // The header check must name the host as Postfix itself does; otherwise it matches nothing.
             let names = try? PostfixSetup.names(directory: configDirectory)
             if names == nil {
                 Failure.warn(
@@ -81,7 +81,7 @@ struct SetupPostfixCommand: ParsableCommand {
         }
         guard apply, !plan.isEmpty else { return }
         do {
-            // Postfix's own processes read it, whatever the umask of who runs this.
+            // Postfix's own processes must be able to read it, whatever the umask of this process.
             try PostfixSetup.apply(plan) { content, path in
                 try OwnedFile.write(content.utf8, to: path, mode: 0o644, isModeFixed: true)
             }

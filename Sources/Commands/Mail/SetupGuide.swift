@@ -5,25 +5,25 @@ import Foundation
 import InternetMessage
 import Support
 
-/// What the guide talks to: a terminal and the shell, or a test.
+/// What the guide interacts with: a terminal and the shell, or a test.
 protocol SetupDialogue {
     func say(_ text: String)
-    /// The next line, without white space around it; nil where there are no more.
+    /// The next line, without white space around it; nil if there are no more.
     func answer() -> String?
-    /// Runs a command, whose output the reader sees; its exit status.
+    /// Runs a command with visible output; returns its exit status.
     func run(_ command: [String]) -> Int32
-    /// The same with no output.
+    /// Runs a command without output; returns whether it succeeded.
     func succeeds(_ command: [String]) -> Bool
 }
 
-/// Where the guide begins.
+/// The situation in which the guide starts.
 struct SetupSituation {
     /// The configuration file, and whether it is there already.
     var configuration = "/var/lib/postern/postern.yaml"
     var isInstalled = false
-    /// As the system has it.
+    /// The system's host name.
     var hostname = ""
-    /// Whether commands that open the store are run as the user `postern`: by root, where there is that user.
+    /// Whether commands that open the store are run as the user `postern`: by root, if that user exists.
     var switchesUser = false
     var hasPostfix = true
     var hasSystemd = true
@@ -42,8 +42,8 @@ struct SetupGuide {
         dialogue.say(
             """
             A first start of Postern, in five steps. Each one is a command that you could give yourself; it is shown first. \
-            The first one makes new files; nothing that is there is changed before you agree. Run this again at any time: \
-            what is done already is left out. Ctrl-C ends it.
+            The first one creates new files; existing files are changed only after you agree. Run this again at any time: \
+            steps that are done already are left out. Ctrl-C ends it.
             """)
         let new = try install()
         try publish(new)
@@ -54,14 +54,14 @@ struct SetupGuide {
 
     // MARK: Steps
 
-    /// What was asked for a new installation.
+    /// The user's answers for a new installation.
     private struct Answers {
         let domain: String
         let host: String
         let you: String
     }
 
-    /// - Returns: nil where there was an installation before.
+    /// - Returns: nil if there was an installation before.
     private func install() throws -> Answers? {
         title(1, "The installation")
         guard !situation.isInstalled else {
@@ -120,7 +120,7 @@ struct SetupGuide {
             return dialogue.say("There is no Postfix here. Install it, and run postern setup again.")
         }
         try command(["postern", "setup", "postfix"])
-        dialogue.say("While the service does not run, Postfix answers 451 once this is set: nothing is lost, and nothing comes.")
+        dialogue.say("Once this is set, Postfix answers 451 while the service does not run: no mail is lost, but none arrives.")
         guard try agrees("Set what differs?", standard: false) else { return }
         try command(["postern", "setup", "postfix", "--apply"])
         try command(["postfix", "reload"])
@@ -128,18 +128,18 @@ struct SetupGuide {
 
     private func writeToYourself(_ known: String?) throws {
         title(5, "A message to yourself")
-        guard try agrees("Make a team `try` whose only source, and only user, are you?", standard: true) else { return finish() }
+        guard try agrees("Create a team `try` with you as its only source and user?", standard: true) else { return finish() }
         let you = try known ?? ask("Your address") { (try? AddrSpec.typed($0)) == nil ? "is not a valid email address" : nil }
         let source = ["postern", "source", "add", "try", you]
         if exists(["postern", "team", "show", "try"]) {
-            // It may have been left at half.
+            // An earlier run may have stopped halfway.
             _ = exists(source)
         } else {
             try command(["postern", "team", "add", "try", "--name", "A try"], opensStore: true)
             try command(source, opensStore: true)
         }
         if exists(["postern", "user", "show", "you"]) {
-            dialogue.say("There is a user `you` already, who keeps the inbox of then.")
+            dialogue.say("There is a user `you` already: its inbox stays unchanged.")
         } else {
             try command(["postern", "user", "add", "you", "--inbox", you, "--verified"], opensStore: true)
         }
@@ -152,7 +152,7 @@ struct SetupGuide {
         finish()
     }
 
-    /// What is left to do; some of it takes days, as DNS does.
+    /// Prints what is left to do; some of it, such as DNS, takes days.
     private func finish() {
         dialogue.say("\nWhat is left to do:")
         _ = run(["postern", "doctor"], opensStore: false)

@@ -6,9 +6,9 @@ import Concurrency
 import Foundation
 import PosternConfiguration
 
-/// Talks to whoever sits there.
+/// Interacts with the user at the terminal.
 struct SetupTerminal: SetupDialogue {
-    /// Which the commands are to use.
+    /// The configuration that the commands use.
     let configuration: String
 
     func say(_ text: String) { print(text) }
@@ -26,7 +26,7 @@ struct SetupTerminal: SetupDialogue {
         fflush(nil)
         let nothing = open("/dev/null", O_RDWR | O_CLOEXEC)
         defer { close(nothing) }
-        // The very program that asks, whatever else is called so.
+        // The program that is running now, not another one of the same name.
         let process = try? SystemProcess(
             "/usr/bin/env", command.map { $0 == "postern" ? Self.program : $0 },
             environment: ProcessInfo.processInfo.environment.merging(["POSTERN_CONFIG": configuration]) { $1 },
@@ -39,8 +39,8 @@ struct SetupTerminal: SetupDialogue {
 }
 
 extension SetupSituation {
-    /// What is found on this machine.
-    /// - Throws: where the installation cannot be looked at, or would have another name than `init` gives.
+    /// The situation on this machine.
+    /// - Throws: if the installation cannot be accessed, or if its file would have another name than the one that `init` gives.
     static func here(_ environment: [String: String]) throws -> SetupSituation {
         var found = SetupSituation()
         let usual = ResolvedConfiguration.usualPath

@@ -1,4 +1,4 @@
-// The commands about policies and decisions.
+// The commands for policies and decisions.
 
 import ArgumentParser
 

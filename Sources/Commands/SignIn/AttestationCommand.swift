@@ -8,29 +8,29 @@ import JSON
 
 struct AttestationCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "attestation", abstract: "Verify what devices attest.", subcommands: [Verify.self])
+        commandName: "attestation", abstract: "Verify attestations and assertions of devices.", subcommands: [Verify.self])
 
     struct Verify: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Verify attestations and assertions of Apple's App Attest.",
             discussion: """
-                Reads a JSON object from standard input and prints {"valid": true, …}, or {"valid": false, "error": "CHECK: …"}, \
-                which names the check that failed. No installation is needed, and nothing is kept.
+                Reads a JSON object from standard input and prints {"valid": true, …}, or {"valid": false, "error": "CHECK: \
+                …"}, which names the check that failed. No installation is needed, and nothing is kept.
 
-                The object is {id, app_id, environment, client_data}, and for an attestation {attestation, key_id, roots, now}, \
-                for an assertion {assertion, public_key, counter}. Octets are in hexadecimal, or in base64 as the device gives \
-                them. app_id is TEAMID.bundle.id, environment production (the default) or development, roots certificates in \
-                DER, now the time in seconds since 1970 or ISO 8601, by default this moment; public_key is the point, \
-                uncompressed, and counter the last one, which the new one must exceed.
+                The object has id, app_id, environment and client_data; for an attestation also attestation, key_id, roots \
+                and now; for an assertion also assertion, public_key and counter. Octets are in hexadecimal, or in base64 as \
+                the device gives them. app_id is TEAMID.bundle.id; environment is production (the default) or development; \
+                roots are certificates in DER; now is the time in seconds since 1970 or ISO 8601, by default the current \
+                time; public_key is the uncompressed point; and counter is the last counter, which the new one must exceed.
 
-                An attestation is made over SHA-256 of client_data; one over client_data itself, as in Apple's sample, is \
-                accepted too. Without roots every attestation is refused.
+                An attestation is made over SHA-256 of client_data. An attestation over client_data itself, as in Apple's \
+                sample, is also accepted. Without roots, every attestation is refused.
 
                 Checks: request, format, certificate, nonce, key-id, authenticator-data, app-id, counter, environment, \
                 public-key, signature.
 
-                Exit status 0 valid, 65 not. With --batch, standard input holds an object a line; the answers come in the same \
-                order, and the exit status is 0.
+                Exit status 0 if valid, 65 if not. With --batch, standard input has one object per line, the responses come \
+                in the same order, and the exit status is 0.
                 """)
 
         @Flag(help: "Read requests as JSON lines.") var batch = false

@@ -1,4 +1,4 @@
-// postern issuer: whose identity tokens and events are taken.
+// postern issuer: the issuers whose identity tokens and events are accepted.
 
 import Accounts
 import SignIn
@@ -12,8 +12,8 @@ struct IssuerCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "issuer", abstract: "Add, list, show, remove and test the issuers whose identity tokens are accepted.",
         discussion: """
-            A token is accepted if its iss is that of an issuer listed here, its signature is valid under the issuer's key that it \
-            names (kid), and its algorithm is configured for the issuer. Apple:
+            A token is accepted if its iss is that of an issuer listed here, its signature is valid under the issuer's key \
+            that it names (kid), and its algorithm is configured for the issuer. For Apple:
 
               postern issuer add apple --iss https://appleid.apple.com \\
                 --jwks-uri https://appleid.apple.com/auth/keys --algorithm RS256 --nonce-form sha256_hex
@@ -45,7 +45,7 @@ struct IssuerCommand: ParsableCommand {
             ]
         }
 
-        /// Where the keys are, short enough for a table.
+        /// The location of the keys, short enough for a table.
         var place: String { issuer.source == .inline ? "(kept here)" : issuer.location }
     }
 
@@ -53,12 +53,13 @@ struct IssuerCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Register an issuer.",
             discussion: """
-                Its keys are a JWK Set: at an https: address, which is fetched when needed, kept, and used for up to a week \
-                while the issuer is unreachable; in a file on this host, which may be edited; or copied into the database. RSA keys \
-                must have at least 2048 bits; of elliptic curves only P-256 is accepted.
+                The issuer's keys are a JWK Set: at an https: address, from which they are fetched when needed, kept, and \
+                used for up to a week while the issuer is unreachable; in a file on this host, which may be edited; or \
+                copied into the database. RSA keys must have at least 2048 bits; the only elliptic curve that is accepted is \
+                P-256.
 
-                --nonce-form says how the nonce that an app sends relates to the claim: raw, or sha256_hex where the claim is \
-                its SHA-256 in lower-case hexadecimal.
+                --nonce-form says how the nonce in a token relates to the nonce that the app sent: raw if they are equal, or \
+                sha256_hex if the token has its SHA-256 in lower-case hexadecimal.
                 """)
 
         @Argument(help: "A name for the issuer, as in apple.") var name: String
@@ -72,7 +73,7 @@ struct IssuerCommand: ParsableCommand {
         @Option(help: ArgumentHelp("raw or sha256_hex.", valueName: "form")) var nonceForm: TokenNonceForm = .raw
         @Option(help: ArgumentHelp("Seconds by which clocks may differ, 0 to 300.", valueName: "seconds"))
         var leeway = IssuerConfiguration.defaultLeeway
-        @Flag(help: "Accept keys over plain http: from other hosts too. Anyone on the network path can replace them.")
+        @Flag(help: "Also accept keys over plain http from other hosts. Anyone on the network path can replace them.")
         var allowHttp = false
         @OptionGroup var installation: InstallationOptions
 
@@ -171,7 +172,7 @@ struct IssuerCommand: ParsableCommand {
             abstract: "Remove an issuer.", discussion: "Its tokens and events are refused from then on.")
 
         @Argument(help: "The issuer's name.") var name: String
-        @Flag(help: "Do it.") var yes = false
+        @Flag(help: "Confirm. Without it nothing is changed.") var yes = false
         @OptionGroup var installation: InstallationOptions
 
         func run() throws {
@@ -258,12 +259,12 @@ enum TokenNonceForm: String, ExpressibleByArgument, CaseIterable {
     var value: NonceForm { self == .raw ? .raw : .sha256Hex }
 }
 
-/// What the commands about tokens read.
+/// The input of the commands for tokens.
 enum TokenFiles {
     /// A file, or standard input for `-`; at most `limit` octets.
     static func read(_ path: String, limit: Int) throws -> [UInt8] { Array(try InputFile.octets(path, maximum: limit)) }
 
-    /// A fetcher for as long as `body` runs.
+    /// Runs `body` with a fetcher.
     static func withFetcher<T: Sendable>(_ body: (HTTPKeySetFetcher) async throws -> T) async throws -> T {
         let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: HTTPKeySetFetcher.configuration)
         do {

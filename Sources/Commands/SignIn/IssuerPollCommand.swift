@@ -8,18 +8,19 @@ import SignIn
 
 struct IssuerPollCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "poll", abstract: "Fetch the security events of an issuer (RFC 8936), or stop to.",
+        commandName: "poll", abstract: "Fetch the security events of an issuer (RFC 8936), or stop fetching them.",
         discussion: """
-            The issuer's stream is polled every ten seconds, by one host of all. Its events become signals for policies, and \
-            nothing else (docs/SHARED_SIGNALS.md). An issuer that pushes sends them to /v1/notifications/NAME instead.
+            The issuer's stream is polled every ten seconds, by only one of the hosts. Its events are used only as signals \
+            for policies (docs/SHARED_SIGNALS.md). An issuer that pushes events sends them to /v1/notifications/NAME \
+            instead.
             """)
 
     @Argument(help: "The issuer's name.") var name: String
     @Option(help: ArgumentHelp("The stream's endpoint_url.", valueName: "address")) var url: String?
-    @Option(help: ArgumentHelp("A file that holds the access token for it, readable by its owner alone.", valueName: "file"))
+    @Option(help: ArgumentHelp("A file with the access token for the stream, readable only by its owner.", valueName: "file"))
     var tokenFile: String?
-    @Flag(help: "Accept plain http: to other hosts too.") var allowHttp = false
-    @Flag(help: "Stop to fetch them.") var stop = false
+    @Flag(help: "Also accept plain http to other hosts.") var allowHttp = false
+    @Flag(help: "Stop fetching the events.") var stop = false
     @OptionGroup var installation: InstallationOptions
 
     func validate() throws {

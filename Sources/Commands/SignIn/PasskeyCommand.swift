@@ -1,4 +1,4 @@
-// postern passkey: look at passkeys by hand.
+// postern passkey: verify passkeys by hand.
 
 import ArgumentParser
 import CommandSupport
@@ -8,30 +8,33 @@ import WebAuthn
 
 struct PasskeyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "passkey", abstract: "Verify ceremonies of passkeys.", subcommands: [Verify.self])
+        commandName: "passkey", abstract: "Verify passkey ceremonies.", subcommands: [Verify.self])
 
     struct Verify: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Verify registrations and sign-ins of passkeys.",
             discussion: """
-                Reads a JSON object from standard input: a ceremony of WebAuthn with all that it is judged by, and prints \
-                {"valid": true, …}, or {"valid": false, "error": "STEP: …"}. No installation is needed, and nothing is kept.
+                Reads a JSON object from standard input, a WebAuthn ceremony with all data that its verification needs, and \
+                prints {"valid": true, …}, or {"valid": false, "error": "STEP: …"}. No installation is needed, and nothing \
+                is kept.
 
-                The object is {id, ceremony, rp_id, origins, challenge, user_verification, client_data_json}, with ceremony create \
-                and {attestation_object, attestation_roots}, or get and {authenticator_data, signature, credential_public_key, \
-                sign_count}. Octets are in hexadecimal: client data and authenticator data as they came, the key in COSE, roots in \
-                DER. user_verification is required, preferred or discouraged. Without roots no attestation is traced to one. \
-                Further members are top_origins (pages that may frame the page; any may without it) and now (seconds since 1970, \
-                for which certificates are judged; without it their dates are not looked at).
+                The object has id, ceremony, rp_id, origins, challenge, user_verification and client_data_json. If ceremony \
+                is create, it also has attestation_object and attestation_roots; if it is get, authenticator_data, \
+                signature, credential_public_key and sign_count. Octets are in hexadecimal: client data and authenticator \
+                data as received, the key in COSE, roots in DER. user_verification is required, preferred or discouraged. \
+                Without roots, attestations are not traced to a root. Optional members are top_origins (pages that may frame \
+                the page; without it any page may) and now (seconds since 1970, the time for which certificates are checked; \
+                without it their dates are not checked).
 
-                Verified are ES256, ES384, ES512, RS256, Ed25519 and Ed448, and attestations of the formats none, packed, apple, \
-                fido-u2f and android-key; tpm, android-safetynet and compound count as none, and are refused where there are roots.
+                The command verifies ES256, ES384, ES512, RS256, Ed25519 and Ed448, and attestations of the formats none, \
+                packed, apple, fido-u2f and android-key. The formats tpm, android-safetynet and compound count as none, and \
+                are refused if there are roots.
 
-                Exit status 0 valid, 65 not. With --batch, standard input holds an object a line; the answers come in the same \
-                order, and the exit status is 0.
+                Exit status 0 if valid, 65 if not. With --batch, standard input has one object per line, the responses come \
+                in the same order, and the exit status is 0.
                 """)
 
-        @Flag(help: "Read questions as JSON lines.") var batch = false
+        @Flag(help: "Read requests as JSON lines.") var batch = false
 
         func run() throws {
             guard batch else {

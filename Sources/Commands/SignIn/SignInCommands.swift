@@ -1,10 +1,10 @@
-// The commands about who someone is: trusted issuers, their tokens, passkeys, and what devices attest.
+// The commands for identities: trusted issuers, their tokens, passkeys and device attestations.
 
 import ArgumentParser
 
 /// In the order of the help.
 package enum SignInCommands {
-    /// Whose tokens are accepted, what passkeys are, what devices attest.
+    /// Issuers, tokens, passkeys and attestations.
     package static var all: [any ParsableCommand.Type] {
         [IssuerCommand.self, TokenCommand.self, PasskeyCommand.self, AttestationCommand.self]
     }

@@ -18,33 +18,33 @@ struct TokenCommand: ParsableCommand {
             discussion: """
                 Reads a token from a file or standard input and prints one JSON object: {"valid": true, "claims": …}, or \
                 {"valid": false, "error": "CHECK: …"}, which names the check that failed and repeats nothing of the token. \
-                Checks, in their order: format, typ, alg, kid, signature, iss, aud, sub, exp, iat, nbf, nonce, claims.
+                Checks, in this order: format, typ, alg, kid, signature, iss, aud, sub, exp, iat, nbf, nonce, claims.
 
-                Without --jwks the token's issuer is looked up (postern issuer list) and its keys are fetched or taken from what \
-                is kept; no installation is needed with it. A nonce must be on both sides or on neither. Nothing is consumed: \
-                the same nonce verifies again.
+                Without --jwks, the issuer of the token is looked up (postern issuer list), and its stored keys are used or \
+                its keys are fetched. With --jwks, no installation is needed. A nonce must be both in the token and in the \
+                request, or in neither. Nothing is consumed: the same nonce verifies again.
 
-                Exit status 0 valid, 65 refused, 75 its keys are unavailable now.
+                Exit status 0 if valid, 65 if refused, 75 if the keys are unavailable now.
 
-                With --batch, standard input holds a JSON object a line: {id, token, jwks, iss, aud, nonce, now, claims}, where \
-                jwks is a JWK Set or null for the keys of the configured issuer, now is in seconds since 1970 or ISO 8601, and \
-                claims is check (the default) or skip, which checks format, alg, kid and signature alone; further members are \
-                algorithms, nonce_form and leeway. The answers {id, valid, claims | error} come in the same order, and the exit \
-                status is 0.
+                With --batch, standard input has one JSON object per line: {id, token, jwks, iss, aud, nonce, now, claims}. \
+                jwks is a JWK Set, or null for the keys of the configured issuer. now is in seconds since 1970 or ISO 8601. \
+                claims is check (the default), or skip, which checks only format, alg, kid and signature. Optional members \
+                are algorithms, nonce_form and leeway. The responses {id, valid, claims | error} come in the same order, and \
+                the exit status is 0.
                 """)
 
-        @Argument(help: "The file with the token; standard input without it.") var file: String?
-        @Option(help: ArgumentHelp("The issuer to expect; needed with --jwks.", valueName: "text")) var iss: String?
-        @Option(help: ArgumentHelp("The audience to expect: the app's client_id.", valueName: "text")) var aud: String?
-        @Option(help: ArgumentHelp("The nonce to expect, as the app sent it.", valueName: "text")) var nonce: String?
-        @Option(help: ArgumentHelp("raw or sha256_hex; by default the issuer's.", valueName: "form"))
+        @Argument(help: "The file with the token. By default standard input.") var file: String?
+        @Option(help: ArgumentHelp("The expected issuer; required with --jwks.", valueName: "text")) var iss: String?
+        @Option(help: ArgumentHelp("The expected audience: the app's client_id.", valueName: "text")) var aud: String?
+        @Option(help: ArgumentHelp("The expected nonce, as the app sent it.", valueName: "text")) var nonce: String?
+        @Option(help: ArgumentHelp("raw or sha256_hex. By default the form of the issuer.", valueName: "form"))
         var nonceForm: TokenNonceForm?
         @Option(help: ArgumentHelp("Take the keys from this JWK Set.", valueName: "file")) var jwks: String?
         @Option(help: ArgumentHelp("RS256 or ES256; may be repeated. By default those of the issuer.", valueName: "name"))
         var algorithm: [TokenAlgorithm] = []
         @Option(name: .customLong("now"), help: ArgumentHelp("The time, in seconds since 1970 or ISO 8601.", valueName: "time"))
         var time: String?
-        @Option(help: ArgumentHelp("check or skip.", valueName: "word")) var claims: ClaimChecks = .check
+        @Option(help: ArgumentHelp("check or skip the claims.", valueName: "word")) var claims: ClaimChecks = .check
         @Flag(help: "Read requests as JSON lines.") var batch = false
         @OptionGroup var options: InstallationOptions
 
@@ -80,7 +80,7 @@ struct TokenCommand: ParsableCommand {
 
         private static func questions(_ installation: Installation?, _ fetcher: HTTPKeySetFetcher) -> TokenQuestions {
             guard let installation else { return TokenQuestions(issuers: nil, keys: nil) }
-            // What goes wrong is in the answers; a log would only repeat it.
+            // Errors are in the responses; a log would only repeat them.
             let logger = Logger(label: "postern") { _ in SwiftLogNoOpLogHandler() }
             let issuers = installation.store.issuers
             return TokenQuestions(
@@ -92,7 +92,7 @@ struct TokenCommand: ParsableCommand {
         private func question() throws -> TokenVerificationRequest {
             // One octet over the limit is enough to be refused for its length.
             var octets = try TokenFiles.read(file ?? "-", limit: 1 << 20)
-            // The line break that an editor or echo adds is not part of a token.
+            // A line break that an editor or echo adds is not part of the token.
             if octets.last == 0x0A { octets.removeLast() }
             if octets.last == 0x0D { octets.removeLast() }
             guard !octets.isEmpty else { throw CommandError.noInput("give a token on standard input or in a file") }

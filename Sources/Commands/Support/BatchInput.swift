@@ -1,4 +1,4 @@
-// The lines of standard input for the --batch modes, of which none fills the memory, and what is answered to them.
+// Standard input for the --batch modes, line by line in bounded memory, and the output of the responses.
 
 import Foundation
 
@@ -6,13 +6,14 @@ import Foundation
 package struct BatchInput {
     private let maximum: Int
     private var block = [UInt8](repeating: 0, count: 1 << 16)
-    /// What was read and is not yet given out.
+    /// What was read and not yet returned.
     private var rest: ArraySlice<UInt8> = []
 
-    /// - Parameter maximum: octets of a line; of a longer one so many and one more are given, and the others are passed over.
+    /// - Parameter maximum: octets of a line. Of a longer line, this number of octets and one more are returned; the rest is
+    ///   skipped.
     package init(maximum: Int) { self.maximum = maximum }
 
-    /// The next line that is not blank, without its end; nil at the end of the input. Throws `CommandError` where it cannot be
+    /// The next line that is not blank, without its line end; nil at the end of the input. Throws `CommandError` if it cannot be
     /// read.
     package mutating func next() throws -> [UInt8]? {
         while let line = try nextOfAll() {
@@ -34,7 +35,7 @@ package struct BatchInput {
         }
     }
 
-    /// Whether there was more.
+    /// Reads the next block. False at the end of the input.
     private mutating func fill() throws -> Bool {
         while true {
             let count = read(STDIN_FILENO, &block, block.count)
@@ -46,9 +47,9 @@ package struct BatchInput {
     }
 }
 
-/// What is written to standard output as octets.
+/// Writes octets to standard output.
 package enum BatchOutput {
-    /// Writes all of it at once. Throws `CommandError` where it cannot be written, as on a full disk.
+    /// Writes all octets at once. Throws `CommandError` if they cannot be written, for example on a full disk.
     package static func write(_ data: Data) throws {
         var rest = Array(data)[...]
         while !rest.isEmpty {

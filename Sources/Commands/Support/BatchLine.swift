@@ -1,9 +1,9 @@
-// What the --batch modes share: a JSON object a line in, one a line out, errors as answers.
+// What the --batch modes share: one JSON object per line as input and as output; errors are responses.
 
 import Foundation
 import MailAuth
 
-/// An `id` as it came: any JSON value.
+/// An `id`, unchanged from the request: any JSON value.
 package indirect enum BatchID: Codable {
     case null, flag(Bool), whole(Int64), natural(UInt64), number(Double), text(String), list([BatchID]), object([String: BatchID])
 
@@ -45,12 +45,12 @@ package indirect enum BatchID: Codable {
 
 /// Lines of the --batch modes.
 package enum BatchLine {
-    /// The answer to a line that cannot be answered.
+    /// The response to a line that cannot be processed.
     package struct Failure: Encodable {
         let id: BatchID?
         let error: String
 
-        /// - Parameter error: what is wrong, in words.
+        /// - Parameter error: describes what is wrong.
         package init(id: BatchID?, error: String) {
             self.id = id
             self.error = error
@@ -61,12 +61,12 @@ package enum BatchLine {
         let id: BatchID?
     }
 
-    /// The id of a line of which the rest may be wrong.
+    /// The id of a line, even if the rest of the line is not valid.
     package static func id(in line: String) -> BatchID? {
         (try? JSONDecoder().decode(OnlyID.self, from: Data(line.utf8)))?.id ?? .null
     }
 
-    /// Prints one object as one line, at once: the other side may be waiting for it.
+    /// Prints one object as one line, without buffering: the caller may be waiting for it.
     package static func print(_ value: some Encodable) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -74,7 +74,7 @@ package enum BatchLine {
         try BatchOutput.write(try encoder.encode(value) + Data("\n".utf8))
     }
 
-    /// What is wrong with a line, in words.
+    /// Describes what is wrong with a line.
     package static func describe(_ error: any Error) -> String {
         switch error {
         case let error as CommandError: error.message
@@ -106,7 +106,7 @@ package struct TimeArgument: Decodable {
         }
     }
 
-    /// The time that a text names, since 1970.
+    /// The time in a text, in seconds since 1970.
     package static func seconds(_ text: String) throws -> Int64 {
         if let number = Int64(text) { return number }
         guard let date = try? Date(text, strategy: .iso8601) else {
@@ -118,7 +118,7 @@ package struct TimeArgument: Decodable {
 
 /// An SMTP client's address as an argument.
 package enum ClientAddress {
-    /// Throws for text that is neither an IPv4 nor an IPv6 address; none, or an empty text, is allowed.
+    /// Throws if the text is neither an IPv4 nor an IPv6 address. Nil and an empty text are allowed.
     package static func check(_ text: String?) throws {
         guard let text, !text.isEmpty, IPAddress(text) == nil else { return }
         throw CommandError.usage("\"\(text)\" is not a valid IP address")

@@ -1,11 +1,11 @@
-// Printing checks: a line each for people and pipes, JSON for programs.
+// Printing checks: one line for each check for people and pipes, JSON for programs.
 
 import Doctor
 import Foundation
 
 /// Checks as the commands print them.
 package enum CheckOutput {
-    /// Prints the checks, what to do under each that is not well.
+    /// Prints the checks, with the remedy below each check that is not ok.
     package static func print(_ checks: [Check], json: Bool) throws {
         if json {
             return try printJSON(checks)

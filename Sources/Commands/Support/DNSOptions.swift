@@ -20,11 +20,11 @@ package struct DNSOptions: ParsableArguments {
 
     package init() {}
 
-    /// Answers of the file alone; nil where none was named.
+    /// The answers of the file; nil if no file was named.
     package func zone() throws -> ZoneFile? { try dns.map(ZoneFile.read) }
 
-    /// One resolver for a few questions, with the servers and timeouts of an installation; failures name the servers that were
-    /// asked.
+    /// A resolver for a few queries, with the servers and timeouts of an installation. Its failures name the servers that were
+    /// queried.
     package func named(_ configuration: Configuration, _ resolved: ResolvedConfiguration) throws -> NamedResolver {
         if let dns, let zone = try zone() { return NamedResolver(zone.resolver, servers: dns) }
         guard dnsServer.isEmpty else { return NamedResolver(try client(), servers: dnsServer.joined(separator: ", ")) }
@@ -32,7 +32,7 @@ package struct DNSOptions: ParsableArguments {
             try Resolvers.client(configuration, path: resolved.path), servers: Resolvers.names(configuration))
     }
 
-    /// The network alone.
+    /// A resolver that uses only the network.
     package func client(_ installation: Installation? = nil) throws -> AresResolver {
         if dnsServer.isEmpty, let installation {
             return try Resolvers.client(installation.configuration, path: installation.resolved.path)
@@ -48,7 +48,7 @@ package struct DNSOptions: ParsableArguments {
 }
 
 extension ZoneFile {
-    /// Octets of a file of answers. Beyond it: refused.
+    /// The maximum number of octets of a file of answers; a larger one is refused.
     private static let maximumOctets = 16 << 20
 
     /// The answers in a file or pipe.

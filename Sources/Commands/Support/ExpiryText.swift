@@ -13,8 +13,7 @@ package enum ExpiryText {
         return overflow || seconds > 100 * 366 * 86_400 ? nil : seconds
     }
 
-    /// The moment that `never` (nil), a duration from now on, a date (its end in UTC) or a time in ISO 8601 stands for, since
-    /// 1970.
+    /// The time in seconds since 1970 of `never` (nil), a duration from now on, a date (its end in UTC), or a time in ISO 8601.
     package static func seconds(_ text: String, now: Int64) throws -> Int64? {
         if text == "never" { return nil }
         if let duration = duration(text) { return now + duration }
@@ -22,7 +21,7 @@ package enum ExpiryText {
         throw CommandError.usage("\(text) is not a valid time: give 90d, 12h, a date as in 2027-01-31, or never")
     }
 
-    /// A date or a time in ISO 8601, in UTC, since 1970.
+    /// A date or a time in ISO 8601, in UTC, as seconds since 1970.
     package static func moment(_ text: String, endOfDay: Bool) -> Int64? {
         let isDate = text.utf8.count == 10
         let full = isDate ? text + (endOfDay ? "T23:59:59Z" : "T00:00:00Z") : text

@@ -22,26 +22,26 @@ package struct CommandError: Error, CustomStringConvertible {
         self.message = message
     }
 
-    /// The command was not used as it should be.
+    /// The command was used incorrectly.
     package static func usage(_ message: String) -> CommandError { CommandError(status: EX_USAGE, message: message) }
-    /// What was given cannot be taken.
+    /// The input is not valid.
     package static func data(_ message: String) -> CommandError { CommandError(status: EX_DATAERR, message: message) }
-    /// Standard input did not hold what was expected.
+    /// The input is missing or cannot be read.
     package static func noInput(_ message: String) -> CommandError { CommandError(status: EX_NOINPUT, message: message) }
 }
 
-/// What commands say of errors, and the exit status of each.
+/// The messages of the commands for errors, and the exit status of each error.
 package enum Failure {
     /// A line on standard error that does not end the command.
     package static func warn(_ message: String) { line("postern: warning: \(message)") }
 
-    /// The same for what is said about one part of the input.
+    /// The same for a message about one part of the input.
     package static func remark(_ message: String) { line("postern: \(message)") }
 
-    /// A line on standard error as it is.
+    /// Writes a line to standard error unchanged.
     package static func line(_ text: String) { FileHandle.standardError.write(Data((text + "\n").utf8)) }
 
-    /// What is wrong, in one line.
+    /// The message for an error, in one line.
     package static func message(_ error: any Error) -> String {
         switch error {
         case let error as CommandError: error.message
@@ -50,13 +50,13 @@ package enum Failure {
         }
     }
 
-    /// What the system says of an error, as in "permission denied".
+    /// The system's text for an error number, as in "permission denied".
     package static func words(_ number: Int32) -> String {
         let text = String(cString: strerror(number))
         return text.prefix(1).lowercased() + text.dropFirst()
     }
 
-    /// Foundation's own description names its domains and codes; what the system said is beneath it.
+    /// Foundation's own description has domains and codes; the system's error is the underlying error.
     private static func words(_ error: CocoaError) -> String {
         if let system = error.underlying as? POSIXError { return words(system.code.rawValue) }
         if let system = error.underlying as NSError?, system.domain == NSPOSIXErrorDomain {
@@ -73,7 +73,7 @@ package enum Failure {
         }
     }
 
-    /// The exit status for errors that are ours; nil for ArgumentParser's.
+    /// The exit status for Postern's own errors; nil for those of ArgumentParser.
     package static func status(_ error: any Error) -> Int32? {
         switch error {
         case let error as CommandError: error.status
@@ -103,7 +103,7 @@ package enum Failure {
         }
     }
 
-    /// What may work later, and what will not.
+    /// The exit status says whether a retry may succeed.
     package static func status(_ error: MailerError) -> Int32 {
         if case .submission(.permanent) = error { EX_UNAVAILABLE } else { EX_TEMPFAIL }
     }

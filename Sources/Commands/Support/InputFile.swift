@@ -1,21 +1,21 @@
-// Files that a command is told to read: a pipe as well as a file, in bounded memory, and what is wrong in plain words.
+// Reads files and pipes that are named on the command line, in bounded memory and with plain error messages.
 
 import Foundation
 import Glibc
 
-/// Reading of whole files. Foundation's own takes no pipe.
+/// Reads whole files. Foundation's own functions do not read pipes.
 package enum InputFile {
     /// Octets of a file, a pipe or a terminal by its path; `-` is standard input. A folder is refused.
-    /// - Parameter maximum: octets; beyond it the file is refused.
+    /// - Parameter maximum: octets; a larger file is refused.
     package static func octets(_ path: String, maximum: Int) throws -> Data {
-        // Not by its name: whoever opened it may have been allowed to, and not we.
+        // Not by its name: the process that opened it may have had permissions that this process does not have.
         let file = path == "-" ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { throw unreadable(path) }
         return try octets(file, path, maximum: maximum)
     }
 
-    /// A regular file inside a folder; nil where there is none. A symbolic link is followed only as far as it stays inside: the
-    /// folder may be from another user, who could point it at what root alone can read.
+    /// A regular file inside a folder; nil if there is none. A symbolic link is followed only if it stays inside the folder: the
+    /// folder may belong to another user, who could link to a file that only root can read.
     /// - Parameter name: the path within the folder, without `..`.
     package static func octets(_ name: String, inside folder: String, maximum: Int) throws -> Data? {
         let path = (folder.hasSuffix("/") ? folder : folder + "/") + name
@@ -26,7 +26,7 @@ package enum InputFile {
         guard target.hasPrefix(root == "/" ? root : root + "/") else {
             throw CommandError.data("\(path): a symbolic link leads out of \(folder)")
         }
-        // What was resolved holds no link any more. Whoever puts one there meanwhile finds it refused.
+        // The resolved path contains no links. A link that is created meanwhile is refused.
         let parts = target.dropFirst(root.count).split(separator: "/").map(String.init)
         var file = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard file >= 0 else { throw unreadable(path) }

@@ -1,4 +1,4 @@
-// What every command takes: which installation, and how to print.
+// The options that commands share: which installation to use, and how to print.
 
 import Database
 import Accounts
@@ -22,13 +22,13 @@ package struct InstallationOptions: ParsableArguments {
 
     package init() {}
 
-    /// Opens configuration, keys and store. Whoever calls it closes them.
+    /// Opens configuration, keys and store. The caller closes them.
     package func open() throws -> Installation {
         try Installation.open(
             flag: config, environment: ProcessInfo.processInfo.environment, set: set, now: PosternClock.now())
     }
 
-    /// The installation that --config names; otherwise the one at the usual places, where there is one that can be opened.
+    /// The installation that --config names; otherwise the one at the usual places, if it exists and can be opened.
     package func installationIfAny() throws -> Installation? {
         let environment = ProcessInfo.processInfo.environment
         let path = ResolvedConfiguration.locate(flag: config, environment: environment)
@@ -42,17 +42,17 @@ package struct InstallationOptions: ParsableArguments {
         }
     }
 
-    /// Opens configuration, keys and store, and hands them to `body`.
+    /// Opens configuration, keys and store, and passes them to `body`.
     package func withInstallation<T>(_ body: (Installation) throws -> T) throws -> T {
         let installation = try open()
         defer { try? installation.close() }
         return try body(installation)
     }
 
-    /// The same for commands that need the store alone.
+    /// The same for commands that need only the store.
     package func withStore<T>(_ body: (Store) throws -> T) throws -> T { try withInstallation { try body($0.store) } }
 
-    /// Configuration alone, without keys and store.
+    /// Only the configuration, without keys and store.
     package func configuration() throws -> (Configuration, ResolvedConfiguration) {
         try Installation.configuration(flag: config, environment: ProcessInfo.processInfo.environment, set: set)
     }
@@ -60,7 +60,7 @@ package struct InstallationOptions: ParsableArguments {
 
 /// How a reading command prints.
 package struct OutputOptions: ParsableArguments {
-    /// Rather than text.
+    /// Instead of text.
     @Flag(help: "Print JSON.")
     package var json = false
 
@@ -87,15 +87,15 @@ package struct RevealOptions: ParsableArguments {
     }
 }
 
-/// Consent to what a removal takes along.
+/// Confirms a command, and that a removal also removes what depends on the object.
 package struct ConfirmationOptions: ParsableArguments {
     /// As given with --yes.
-    @Flag(help: "Remove it together with everything that depends on it.")
+    @Flag(help: "Confirm. A removal also removes everything that depends on the object.")
     package var yes = false
 
     package init() {}
 
-    /// Throws unless nothing depends on it or --yes was given. Counts are as `BoundedCount` gives them.
+    /// Throws if something depends on the object and --yes was not given. The counts are those of `BoundedCount`.
     package func check(_ what: String, takes dependents: [(Int, String)]) throws {
         let parts = dependents.filter { $0.0 > 0 }.map { count, name in
             "\(BoundedCount.text(count)) \(name)\(count == 1 ? "" : name.hasSuffix("s") ? "es" : "s")"
@@ -112,18 +112,18 @@ package enum PosternClock {
     @Sendable package static func now() -> Int64 { Int64(Date().timeIntervalSince1970) }
 }
 
-/// Who makes the change and when: the user id, and behind sudo the one who called it.
+/// Who makes the change, and when: the user id, and with sudo also the id of its caller.
 package func thisChange() -> Change {
     let caller = ProcessInfo.processInfo.environment["SUDO_UID"].flatMap { Int($0) }.map { " sudo:\($0)" } ?? ""
     return Change(actor: "uid:\(getuid())" + caller, now: PosternClock.now())
 }
 
-/// Takes away what is left of what was removed, and leaves others their turn in between. It is removed already: whatever goes
-/// wrong, the service goes on, and the command has done what it says. That others are writing is nothing to warn of.
+/// Deletes the remaining rows of removed objects, with pauses for other writers. The removal itself is complete: if this fails,
+/// the service continues, and the command has still succeeded. A store that is busy is not reported.
 package func takeAway(from store: Store) {
     func warn(_ what: String, _ error: StoreFailure) {
         if error.code == .temporary(.busy) { return }
-        Failure.warn("rows of \(what) are still there, and postern serve goes on with them: \(error)")
+        Failure.warn("not all rows of \(what) are deleted yet, and postern serve deletes the rest: \(error)")
     }
     do {
         for failure in try store.removals.run(now: PosternClock.now(), pause: leaveTurn) {
@@ -132,7 +132,7 @@ package func takeAway(from store: Store) {
     } catch { warn("what was removed", error) }
 }
 
-/// Leaves other writers their turn, after a step that took so long: SQLite hands it to anyone who asks at the moment.
+/// Pauses for other writers after a step of this duration: SQLite gives the lock to any writer that asks at that moment.
 package func leaveTurn(after took: Duration) { Thread.sleep(forTimeInterval: (took / 4) / .seconds(1)) }
 
 /// An inbox address from an argument; `-` reads it from standard input, so that it does not show in the list of processes.

@@ -12,7 +12,7 @@ package func emphasised(_ text: String) -> String {
     return "\u{1B}[1m\(text)\u{1B}[0m"
 }
 
-/// The text with spaces up to a width in characters.
+/// The text, padded with spaces to a width in characters.
 private func padded(_ text: String, _ width: Int) -> String {
     text + String(repeating: " ", count: max(0, width - text.count))
 }
@@ -28,14 +28,14 @@ package struct Table {
         self.rows = rows
     }
 
-    /// On a terminal aligned under a header; into a pipe one row a line, columns separated by tabs, without header.
+    /// On a terminal: aligned columns with a header. In a pipe: one row per line, columns separated by tabs, no header.
     package func print() {
         var above: [Int] = []
         for line in lines(below: &above) { Swift.print(line) }
     }
 
-    /// The same as lines that continue a table.
-    /// - Parameter above: how wide its columns are so far, and afterwards; empty at its beginning.
+    /// The same as lines, which may continue a table.
+    /// - Parameter above: the widths of the columns before and after these rows; empty at the beginning of a table.
     func lines(below above: inout [Int]) -> [String] {
         guard isTerminal else { return rows.map { $0.joined(separator: "\t") } }
         guard !rows.isEmpty else { return [] }
@@ -53,14 +53,14 @@ package struct Table {
     }
 }
 
-/// One thing with its properties: `name: value`, aligned on a terminal, with a tab in a pipe.
+/// The properties of one object: `name: value`, aligned on a terminal, separated by a tab in a pipe.
 package struct Properties {
     let lines: [(String, String)]
 
     /// - Parameter lines: names and values.
     package init(lines: [(String, String)]) { self.lines = lines }
 
-    /// Prints a line for each.
+    /// Prints one line for each property.
     package func print() {
         let width = (lines.map(\.0.count).max() ?? 0) + 2
         for (name, value) in lines {
@@ -77,7 +77,7 @@ extension OutputOptions {
         Table(header: header, rows: rows.map(columns)).print()
     }
 
-    /// The same for values that have other members in JSON than columns.
+    /// The same for values whose JSON members differ from the columns.
     package func print<Value, View: Encodable>(
         _ values: [Value], _ header: [String], json view: (Value) -> View, columns: (Value) -> [String]
     ) throws {
@@ -85,7 +85,7 @@ extension OutputOptions {
         Table(header: header, rows: values.map(columns)).print()
     }
 
-    /// Prints one thing with its properties, or as JSON.
+    /// Prints one object as its properties, or as JSON.
     package func print(_ value: some Encodable, properties: () -> [(String, String)]) throws {
         if json { return try printJSON(value) }
         Properties(lines: properties()).print()
@@ -94,7 +94,7 @@ extension OutputOptions {
 
 /// A JSON object by its members, in snake_case; those without a value are left out.
 package struct Members: Encodable, ExpressibleByDictionaryLiteral {
-    /// The value, or null rather than nothing: there was a question, and the answer is none.
+    /// The value, or null: the member is present even without a value.
     package static func orNull(_ value: (any Encodable)?) -> any Encodable { value ?? BatchID.null }
 
     private let members: [(name: String, value: (any Encodable)?)]
@@ -121,7 +121,7 @@ package struct Members: Encodable, ExpressibleByDictionaryLiteral {
     }
 }
 
-/// A view with what only one command shows beside it.
+/// A view with additional members that only one command shows.
 package struct ExtendedView: Encodable {
     private let view: any Encodable
     private let members: Members

@@ -1,15 +1,15 @@
-// Listings that grow with the users: read and printed page by page, so that neither memory nor a statement grows with them.
+// Listings that grow with the number of users: read and printed page by page, so that memory and statements stay bounded.
 
 import Foundation
 
 extension OutputOptions {
-    /// Rows that one statement reads of a listing.
+    /// The number of rows of a listing that one statement reads.
     package static let page = 1_000
 
-    /// Prints a listing as the other `print` do, each page as soon as it is read.
+    /// Prints a listing like the other `print` functions, each page as soon as it is read.
     ///
-    /// Throws `CommandError` where standard output cannot be written.
-    /// - Parameter read: rows behind a place, nil for the beginning, and the place behind them; nil at the end.
+    /// Throws `CommandError` if standard output cannot be written.
+    /// - Parameter read: returns the rows after a place (nil for the beginning), and the place after them (nil at the end).
     package func print<Row, Place, View: Encodable>(
         _ header: [String], pages read: (Place?) throws -> (rows: [Row], next: Place?), json view: (Row) -> View,
         columns: (Row) -> [String]

@@ -1,4 +1,4 @@
-// Reads a policy's folder for the commands: the one place of theirs that touches files.
+// Reads and writes a policy's folder: the only place where the commands access its files.
 
 import ArgumentParser
 import Database
@@ -21,7 +21,7 @@ package struct PolicyFolder {
 
     package init(path: String) { self.path = path }
 
-    /// Largest file that is read; the loader's own limits are below it, lists may be longer.
+    /// The largest file that is read. The loader's own limits are lower; lists may be longer than those.
     static let maximumBytes = 16 << 20
 
     /// The path of a file of the folder.
@@ -30,21 +30,21 @@ package struct PolicyFolder {
     /// The path with a slash at its end.
     private var prefix: String { path.hasSuffix("/") ? path : path + "/" }
 
-    /// The policy, or the command ends with what is wrong.
+    /// The policy; if it is not valid, the command ends with the error.
     package func policy() throws -> Policy { try candidate().policy }
 
-    /// The tests; nil where the folder has none.
+    /// The tests; nil if the folder has none.
     package func tests(_ policy: Policy) throws -> PolicyTestSuite? {
         let name = file(PolicyDocument.testsFile)
         guard let text = try own(PolicyDocument.testsFile) else { return nil }
         return try reporting { () throws(PolicyRefusal) in try PolicyTestSuite.load(text, file: name, policy: policy) }
     }
 
-    /// The policy and its files, or the command ends with what is wrong.
+    /// The policy and its files; if they are not valid, the command ends with the error.
     package func candidate() throws -> PolicyCandidate { try reported { try load() } }
 
-    /// The policy and its files. Throws `PolicyRefusal`, or `CommandError` where a file cannot be read.
-    /// - Parameter generatedInputs: on how many the guarantees must hold.
+    /// The policy and its files. Throws `PolicyRefusal`, or `CommandError` if a file cannot be read.
+    /// - Parameter generatedInputs: the number of inputs on which the guarantees must hold.
     package func load(generatedInputs: Int? = nil) throws -> PolicyCandidate {
         let name = file(PolicyDocument.policyFile)
         guard let text = try own(PolicyDocument.policyFile) else { throw CommandError.noInput("\(name): no such file") }
@@ -75,7 +75,7 @@ package struct PolicyFolder {
         let texts = Mutex<[String: String]>([:])
     }
 
-    /// The text of a file of the folder; nil where there is none. What a symbolic link leads to outside is not read.
+    /// The text of a file of the folder; nil if there is none. Symbolic links that lead out of the folder are not followed.
     private func own(_ name: String) throws -> String? {
         let data = try InputFile.octets(name, inside: path.isEmpty ? "." : path, maximum: Self.maximumBytes)
         return try data.map { try Self.text($0, file(name)) }
@@ -121,7 +121,7 @@ package func reporting<Value>(_ body: () throws(PolicyRefusal) -> Value) throws 
     }
 }
 
-/// The same for what may fail otherwise too: other errors pass.
+/// The same for code that may also throw other errors, which are passed on.
 package func reported<Value>(_ body: () throws -> Value) throws -> Value {
     do {
         return try body()

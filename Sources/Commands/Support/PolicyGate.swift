@@ -1,15 +1,15 @@
-// What a policy of a folder must pass before its name stands for it.
+// The tests that a policy of a folder must pass before it replaces the policy of its name.
 
 import Decisions
 import RiskPolicy
 
 package enum PolicyGate {
-    /// Inputs on which the guarantees must hold: a second or so, and far more than a slip survives.
+    /// The number of inputs on which the guarantees must hold: it takes about a second, and finds almost every mistake.
     package static let generatedInputs = 50_000
-    /// Logged decisions on which they must hold, the newest.
+    /// The number of logged decisions on which they must hold, the newest ones.
     static let loggedInputs = 10_000
 
-    /// The policy as the store would keep it, once its tests passed and its guarantees held on the log. Throws `PolicyRefusal`.
+    /// The policy as the store would keep it, after its tests passed and its guarantees held on the log. Throws `PolicyRefusal`.
     /// - Parameter candidate: loaded with `generatedInputs`.
     package static func stored(
         _ candidate: PolicyCandidate, of files: PolicyFolder, _ log: DecisionRepository

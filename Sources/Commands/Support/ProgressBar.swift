@@ -1,8 +1,8 @@
-// A bar on standard error while something takes long; nothing where that is not a terminal.
+// A progress bar on standard error for long operations; nothing if standard error is not a terminal.
 
 import Foundation
 
-/// Drawn at most ten times a second, and taken away at the end.
+/// Drawn at most ten times a second, and removed at the end.
 package final class ProgressBar {
     private static let interval: Duration = .milliseconds(100)
     private static let width = 30
@@ -13,14 +13,14 @@ package final class ProgressBar {
     private let start: ContinuousClock.Instant
     private var drawn: ContinuousClock.Instant?
 
-    /// - Parameter total: what the whole amounts to; nil where that is not known.
+    /// - Parameter total: the whole amount; nil if it is not known.
     package init(total: Int?) {
         self.total = total
         start = clock.now
     }
 
     /// - Parameters:
-    ///   - done: so much of the total.
+    ///   - done: the part of the total that is done.
     ///   - count: as in 12000 rows; also gives the rate.
     package func update(done: Int, count: Int, of what: String) {
         guard isShown else { return }
@@ -31,7 +31,7 @@ package final class ProgressBar {
             "\r" + Self.text(done: done, total: total, count: count, of: what, seconds: (now - start) / .seconds(1)) + "\u{1B}[K")
     }
 
-    /// Takes the bar away, so that a line can be written.
+    /// Removes the bar, so that a line can be written.
     package func clear() {
         guard isShown, drawn != nil else { return }
         drawn = nil

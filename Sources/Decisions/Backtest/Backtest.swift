@@ -1,4 +1,4 @@
-// A candidate put to the questions of the past: what it would have decided, beside what was decided.
+// Runs a candidate policy on past decisions: what it would have decided, compared with what was decided.
 
 import RiskPolicy
 
@@ -11,15 +11,15 @@ package struct Backtest: Sendable {
         package var askedAfter = 0
     }
 
-    /// What came of the people whose decision flips.
+    /// Outcomes of the decisions that the candidate flips.
     package struct Flips: Sendable, Equatable {
-        /// Allowed then, asked by the candidate.
+        /// Allowed then; the candidate asks for a check.
         package var newlyAsked = OutcomeCounts()
-        /// Asked then, allowed by the candidate.
+        /// A check was asked for then; the candidate allows.
         package var noLongerAsked = OutcomeCounts()
     }
 
-    /// A decision in which the candidate's own guarantee would have to override its rules.
+    /// A decision in which a guarantee of the candidate would have to override the candidate's rules.
     package struct BrokenGuarantee: Sendable, Equatable {
         /// `rd_…`.
         package let decision: String
@@ -27,13 +27,13 @@ package struct Backtest: Sendable {
         package let condition: String
     }
 
-    /// An upgrade that failed for another reason than the policy's: asked whatever a policy says.
+    /// An upgrade that failed for a reason outside the policy: a check is asked for whatever the policy says.
     package static let failedUpgrade = "(failed upgrade)"
-    /// Broken guarantees that are named; more are counted.
+    /// At most this many broken guarantees are named; the rest are only counted.
     private static let namedFaults = 5
 
     package let candidate: Policy
-    /// Seconds of a slice.
+    /// Length of a slice in seconds.
     package let sliceSeconds: Int64
     private let now: Int64
     /// By event, the slots that the candidate reads.
@@ -43,32 +43,32 @@ package struct Backtest: Sendable {
 
     package private(set) var comparison = PolicyComparison()
     package private(set) var flips = Flips()
-    /// By rule: of the flips that it makes or made.
+    /// By rule: the flips that the rule causes or caused.
     package private(set) var ruleFlips: [String: Flips] = [:]
     /// By the start of the slice, seconds since 1970.
     package private(set) var slices: [Int64: Slice] = [:]
-    /// Everything that was decided, asked or not.
+    /// Of all decisions, whether a check was asked for or not.
     package private(set) var outcomes = OutcomeCounts()
-    /// Of those allowed then; their labels alone count.
+    /// Of decisions that allowed; only their labels count.
     package private(set) var allowed = OutcomeCounts()
-    /// Labelled decisions, as they were decided and as the candidate decides.
+    /// Labelled decisions, scored as they were decided and as the candidate decides.
     package private(set) var rocBefore = ROC()
     package private(set) var rocAfter = ROC()
-    /// Decisions that lack a signal which a condition of the candidate reads, because their policy did not declare it or the log
-    /// keeps only its hash; and how many lack each.
+    /// Decisions that lack a signal which the candidate's conditions read (their policy did not declare it, or the log keeps
+    /// only its hash), and how many decisions lack each signal.
     package private(set) var lackingRows = 0
     package private(set) var lacking: [String: Int] = [:]
-    /// Decisions of the log that cannot be read.
+    /// Logged decisions that cannot be read.
     package private(set) var unreadable = 0
     package private(set) var brokenGuarantees: [BrokenGuarantee] = []
     package private(set) var brokenGuaranteeCount = 0
-    /// First and last, seconds since 1970.
+    /// Times of the first and the last decision, seconds since 1970.
     package private(set) var first: Int64?
     package private(set) var last: Int64?
 
     /// - Parameters:
-    ///   - sliceSeconds: by how much time curves are drawn.
-    ///   - now: what is not reported an hour after its question counts as abandoned.
+    ///   - sliceSeconds: length of a slice of the curves.
+    ///   - now: a check without a report one hour after its question counts as abandoned.
     package init(_ candidate: Policy, sliceSeconds: Int64 = 86_400, now: Int64) {
         self.candidate = candidate
         self.sliceSeconds = max(1, sliceSeconds)
@@ -77,7 +77,7 @@ package struct Backtest: Sendable {
         ranks = ROC.ranks(candidate)
     }
 
-    /// - Parameter declared: signals of the policy that decided then; nil where it is not kept any more.
+    /// - Parameter declared: signals that the policy of that time declared; nil where that policy is no longer kept.
     package mutating func add(_ decision: LoggedDecision, declared: Set<String>?) {
         let record = decision.record
         guard let logged = LoggedSignals(record, for: candidate) else {
@@ -128,7 +128,7 @@ package struct Backtest: Sendable {
         let read = readers[logged.input.event] ?? []
         for (slot, signal) in candidate.signals.enumerated() where read.contains(slot) && signal.name != "event" {
             let isHashed = logged.hashed.contains(signal.name)
-            // A signal that was declared and is absent was missing then: that is not a lack.
+            // A declared signal that is absent was missing at that time: the decision does not lack it.
             let isUnknown = !logged.present.contains(signal.name) && declared.map { !$0.contains(signal.name) } ?? false
             guard isHashed || isUnknown else { continue }
             lacking[signal.name, default: 0] += 1

@@ -11,8 +11,8 @@ package struct BacktestPage {
     private let madeAt: Int64
 
     /// - Parameters:
-    ///   - label: the candidate, as in `risk-default 2026.3 (mine)`.
-    ///   - leftOut: decisions that did not count, for the notes.
+    ///   - label: the candidate, for example `risk-default 2026.3 (mine)`.
+    ///   - leftOut: number of decisions that did not count, for the notes.
     package init(_ backtest: Backtest, label: String, leftOut: Int, madeAt: Int64) {
         self.backtest = backtest
         self.label = label
@@ -125,7 +125,7 @@ package struct BacktestPage {
             """
     }
 
-    /// What labels say of the policy of then and of the candidate; nothing where they do not say both kinds.
+    /// What labels say of the earlier policy and of the candidate; empty unless there are labels of both kinds.
     private var roc: String {
         guard let before = backtest.rocBefore.area, let after = backtest.rocAfter.area else { return "" }
         let plot = ROCPlot.svg([("before", backtest.rocBefore), ("after", backtest.rocAfter)])

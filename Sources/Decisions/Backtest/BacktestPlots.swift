@@ -1,9 +1,9 @@
-// The plots of a backtest as SVG. Colours and fonts come from the page's style, so that both grounds work.
+// The plots of a backtest as SVG. Colours and fonts come from the page's style, so that they work in light and dark.
 
 import Foundation
 import RiskPolicy
 
-/// Draws.
+/// Draws the plots.
 enum BacktestPlots {
     static let width = 800.0
 
@@ -18,7 +18,7 @@ enum BacktestPlots {
         "<text x=\"\(number(x))\" y=\"\(number(y))\" text-anchor=\"\(anchor)\"\(isStrong ? " class=\"strong\"" : "")>\(ReportPage.escaped(text))</text>"
     }
 
-    /// A round number at or above the value, and the step between lines up to it: shares of 1.
+    /// A round number at or above the largest value, and the step between grid lines. Values are shares of 1.
     private static func scale(_ largest: Double) -> (top: Double, step: Double) {
         for step in [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2] where largest <= step * 5 {
             let top = max(step, (largest / step).rounded(.up) * step)
@@ -29,7 +29,7 @@ enum BacktestPlots {
 
     // MARK: Over time
 
-    /// Two curves: the share of questions that were asked, then and by the candidate.
+    /// Two curves: the share of questions for which a check was asked, then and by the candidate.
     static func curve(_ backtest: Backtest) -> String {
         let slices = backtest.slices.sorted { $0.key < $1.key }
         guard let first = slices.first, let last = slices.last else { return "" }
@@ -112,11 +112,11 @@ enum BacktestPlots {
         return svg(y, "Step-up rate by event, then and by the candidate", parts)
     }
 
-    /// Bars to both sides: to the left whom a rule no longer asks, to the right whom it newly asks.
+    /// Bars to both sides: on the left the people a rule no longer asks, on the right those it newly asks.
     static func rules(_ rules: [(id: String, newly: Int, gone: Int)]) -> String {
         let (left, right) = (220.0, width)
         let (mostGone, mostNewly) = (rules.map { $0.gone }.max() ?? 0, rules.map { $0.newly }.max() ?? 0)
-        // One scale for both sides, or lengths could not be compared; room for a number at each end that has one.
+        // One scale for both sides, so that lengths can be compared; room for a number at each end that has one.
         let (leftMargin, rightMargin) = (mostGone > 0 ? 60.0 : 0, mostNewly > 0 ? 60.0 : 0)
         let unit = (right - left - leftMargin - rightMargin) / Double(max(1, mostGone + mostNewly))
         let middle = left + leftMargin + Double(mostGone) * unit
@@ -142,7 +142,7 @@ enum BacktestPlots {
         return svg(y, "Flips per rule", parts)
     }
 
-    /// One bar in parts.
+    /// One bar, divided into parts.
     static func outcomes(_ counts: OutcomeCounts) -> String {
         let total = Double(max(1, counts.asked))
         var parts: [String] = []

@@ -1,28 +1,28 @@
-// Walks through the log for a backtest: whose decisions count, and what each policy of the past declared.
+// Reads the log for a backtest: selects the decisions that count, and finds what each past policy declared.
 
 import Database
 import Accounts
 import RiskPolicy
 
-/// A candidate before the log.
+/// Runs a candidate on the log.
 package struct BacktestRun {
-    /// Decisions that were read, whether they counted or not.
+    /// Number of decisions read, whether they counted or not.
     package private(set) var read = 0
-    /// Decisions of teams and apps that the candidate would not decide for.
+    /// Number of decisions of teams and apps that the candidate would not decide for.
     package private(set) var leftOut = 0
     package private(set) var backtest: Backtest
 
     private let store: Store
     private let filter: DecisionFilter
-    /// The name that the candidate would serve under; nil: everyone counts.
+    /// The name under which the candidate would serve; nil: all decisions count.
     private let name: String?
     private let teams: [Int64: String]
     private let apps: [String: String]
     private let standard: String?
     private var declared: [String: [PolicyEvent: Set<String>]?] = [:]
 
-    /// The decisions that count are those of teams and apps that the candidate would serve: those bound to its name, and where it
-    /// is or would become the default, the rest. With a team in the filter all of that team's count.
+    /// Decisions count if the candidate would serve their team or app: those bound to its name and, where it is or would become
+    /// the default, the rest. With a team in the filter, all decisions of that team count.
     package init(_ candidate: Policy, store: Store, filter: DecisionFilter, sliceSeconds: Int64, now: Int64) throws {
         self.store = store
         self.filter = filter
@@ -43,7 +43,7 @@ package struct BacktestRun {
         (self.teams, self.apps) = (teams, apps)
     }
 
-    /// Reads everything, the oldest first; `progress` gets how many rows were read, and the last of them.
+    /// Reads all decisions, the oldest first; `progress` gets the number of rows read so far and the last row.
     package mutating func run(progress: (_ read: Int, _ last: LoggedDecision) -> Void = { _, _ in }) throws {
         try store.decisions.walk(filter) { decisions in
             for decision in decisions { try add(decision) }
@@ -63,7 +63,7 @@ package struct BacktestRun {
         backtest.add(decision, declared: PolicyEvent(rawValue: record.event).flatMap { known?[$0] })
     }
 
-    /// What a policy of the past declared, and had counted, by event; nil where it is not kept or does not load any more.
+    /// Signals that a past policy declared (counters only if used), by event; nil where the policy is gone or no longer loads.
     private func signals(of hash: String) throws -> [PolicyEvent: Set<String>]? {
         do {
             let policy = try LoadedPolicy(try store.policies.policy(hash: hash)).policy

@@ -1,9 +1,9 @@
-// A backtest in words and figures: what the text, the page and the warnings share.
+// Text and figures of a backtest, shared by the text report, the page and the warnings.
 
 import Foundation
 import RiskPolicy
 
-/// Figures as people read them.
+/// Formats figures for people.
 package enum Figures {
     /// `12,345`.
     package static func count(_ number: Int) -> String {
@@ -16,7 +16,7 @@ package enum Figures {
         return (number < 0 ? "-" : "") + String(digits)
     }
 
-    /// `12.3 %`; `–` where there is nothing to have a share of.
+    /// `12.3 %`; `–` where the whole is 0.
     package static func percent(_ part: Int, of whole: Int) -> String {
         whole == 0 ? "–" : percent(Double(part) / Double(whole))
     }
@@ -51,7 +51,7 @@ extension Backtest {
         }
     }
 
-    /// What keeps the figures from being the truth, a sentence each, the gravest first.
+    /// Why the figures may mislead: one sentence each, the most serious first.
     package var cautions: [String] {
         var lines: [String] = []
         let total = comparison.total

@@ -1,30 +1,30 @@
-// What came of decisions, counted.
+// Counts the outcomes of decisions.
 
 import RiskPolicy
 
-/// Of some decisions: what teams reported of their checks, and how they labelled the people.
+/// For a set of decisions: what teams reported of the checks, and how teams labelled the people.
 package struct OutcomeCounts: Sendable, Equatable {
     /// Decisions that asked for a check.
     package var asked = 0
-    /// Of those: a check was passed.
+    /// Of those: at least one check was passed.
     package var passed = 0
-    /// None was passed, and one was reported as failed.
+    /// No check was passed, and at least one was reported as failed.
     package var failed = 0
-    /// None was begun, or begun and nothing reported within an hour.
+    /// No check was begun, or one was begun and nothing was reported within an hour.
     package var abandoned = 0
     /// Not decided yet: asked less than an hour ago.
     package var open = 0
-    /// Labels, of asked and allowed alike.
+    /// Labels of all decisions, asked and allowed.
     package var legitimate = 0
     package var fraudulent = 0
 
     package init() {}
 
-    /// Asked, and settled one way or another.
+    /// Decisions that asked and have a final outcome.
     package var settled: Int { passed + failed + abandoned }
     package var labelled: Int { legitimate + fraudulent }
 
-    /// Shares of what is settled, 0 … 1; nil where nothing is.
+    /// Shares of `settled`, 0 … 1; nil where `settled` is 0.
     package var passRate: Double? { rate(passed) }
     package var failureRate: Double? { rate(failed) }
     package var abandonmentRate: Double? { rate(abandoned) }

@@ -1,39 +1,39 @@
-// What the rules in force do to people: how often each asks, and what comes of it.
+// Effects of the rules in force on people: how often each rule asks, and the outcomes.
 
 import RiskPolicy
 
 /// Counts over logged decisions, by rule and by event.
 package struct PolicyStatistics: Sendable {
-    /// Of one rule.
+    /// For one rule.
     package struct Rule: Sendable, Equatable {
-        /// Of the decisions in which it asked; for a skip, of those in which it matched.
+        /// Of the decisions in which it asked; for a skip rule, of those in which it matched.
         package var outcomes = OutcomeCounts()
-        /// Decisions in which it asked, or as a skip matched.
+        /// Decisions in which it asked or, for a skip rule, matched.
         package var matched = 0
         /// Decisions in which it matched and its request was waived.
         package var waived = 0
-        /// Decisions in which it would have counted, being in shadow.
+        /// Decisions in which it would have counted, had it not been in shadow.
         package var shadow = 0
         /// Decisions in which its condition ended missing, or in an error.
         package var missing = 0
         package var errors = 0
     }
 
-    /// Of one event.
+    /// For one event.
     package struct Event: Sendable, Equatable {
         package var questions = 0
         package var outcomes = OutcomeCounts()
-        /// Share of questions that were asked for more; nil without questions.
+        /// Share of questions for which a check was asked; nil without questions.
         package var stepUpRate: Double? { questions == 0 ? nil : Double(outcomes.asked) / Double(questions) }
     }
 
-    /// By id.
+    /// By rule id.
     package private(set) var rules: [String: Rule] = [:]
     /// By event.
     package private(set) var events: [String: Event] = [:]
     package private(set) var degraded = 0
     package private(set) var overridden = 0
-    /// Version by version of each policy: how many decisions.
+    /// Number of decisions by policy name and version.
     package private(set) var policies: [String: Int] = [:]
     private let now: Int64
 

@@ -1,8 +1,8 @@
-// How well a policy tells fraud from the rest: the share of each that is asked, from the strictest threshold to none.
+// How well a policy separates fraud from the rest: the share of each that is asked, from the strictest threshold to none.
 
 import RiskPolicy
 
-/// Cases by how strongly a policy asks for a check.
+/// Labelled cases by how strongly a policy asks for a check.
 package struct ROC: Sendable, Equatable {
     private struct Count: Sendable, Equatable {
         var fraud = 0
@@ -14,10 +14,10 @@ package struct ROC: Sendable, Equatable {
 
     package init() {}
 
-    /// How strongly a decision asks: the strongest check that is asked for, and among equals the number of rules. 0: not at all.
+    /// How strongly a decision asks: first by the strongest check asked for, then by the number of rules. 0: not at all.
     package static func score(rank: Int, rules: Int) -> Int { rank * 128 + min(127, rules) }
 
-    /// By the kind of check: 1 for the weakest.
+    /// By the kind of check: its rank, 1 for the weakest.
     package static func ranks(_ policy: Policy) -> [String: Int] {
         Dictionary(uniqueKeysWithValues: policy.challenges.enumerated().map { ($1.kind, $0 + 1) })
     }
@@ -31,7 +31,7 @@ package struct ROC: Sendable, Equatable {
         if isFraud { cases[score, default: Count()].fraud += 1 } else { cases[score, default: Count()].rest += 1 }
     }
 
-    /// Shares of 1 that score as high as each threshold, from none to all.
+    /// Shares of 1 that score at least as high as each threshold, from none to all.
     package var points: [(rest: Double, fraud: Double)] {
         let all = cases.values.reduce(Count()) { Count(fraud: $0.fraud + $1.fraud, rest: $0.rest + $1.rest) }
         guard all.fraud > 0, all.rest > 0 else { return [] }

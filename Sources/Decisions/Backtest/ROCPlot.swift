@@ -1,14 +1,14 @@
-// The curve of a policy as SVG: how much fraud is asked for how much friction.
+// The curve of a policy as SVG: how much fraud it asks, against how many other people it asks.
 
-/// Draws.
+/// Draws the plot.
 package enum ROCPlot {
-    /// Under the plot.
+    /// The text under the plot.
     package static let explanation = """
         Each point is a threshold: those who are asked for the strongest check and by most rules come first, then the weaker ones; the last \
         point before the corner is everyone who is asked at all. Up: the share of fraud; to the right: the share of the others.
         """
 
-    /// - Parameter curves: each with its class of the page's style, `before` or `after`.
+    /// - Parameter curves: each with its class in the page's style, `before` or `after`.
     package static func svg(_ curves: [(kind: String, roc: ROC)]) -> String {
         let (left, top, side) = (64.0, 30.0, 340.0)
         func x(_ share: Double) -> Double { left + share * side }

@@ -1,11 +1,11 @@
-// The frame of a report as one HTML page: no script, no request to anywhere, light and dark.
+// The frame of a report as one HTML page: no script, no external requests, light and dark.
 
 /// Writes pages of figures and plots.
 package enum ReportPage {
     /// - Parameters:
-    ///   - title: as text.
-    ///   - sub: as text, under the title.
-    ///   - content: as HTML.
+    ///   - title: plain text.
+    ///   - sub: plain text, under the title.
+    ///   - content: HTML.
     package static func html(title: String, sub: String, content: String) -> String {
         """
         <!doctype html>
@@ -41,18 +41,18 @@ package enum ReportPage {
             + "</p>"
     }
 
-    /// On a phone wide things keep a width at which they can be read, and scroll; by keys too.
+    /// On a phone, wide content keeps a readable width and scrolls, also by keyboard.
     package static func scrolling(_ name: String, _ content: String) -> String {
         "<div class=\"scroll\" role=\"region\" aria-label=\"\(escaped(name))\" tabindex=\"0\">\n\(content)\n</div>"
     }
 
-    /// Text as HTML.
+    /// Escapes text for HTML.
     package static func escaped(_ text: String) -> String {
         text.replacingOccurrences(of: "&", with: "&amp;").replacingOccurrences(of: "<", with: "&lt;")
             .replacingOccurrences(of: ">", with: "&gt;").replacingOccurrences(of: "\"", with: "&quot;")
     }
 
-    /// Colours that are distinguished without telling red from green, on both grounds.
+    /// Colours that can be distinguished without separating red from green, on light and dark backgrounds.
     private static let style = """
         :root { --ground: #fbfbfa; --card: #ffffff; --text: #1c2024; --soft: #5c656e; --line: #e2e5e8; --before: #9aa5b1; --after: #2563c9;
           --newly: #d9730d; --gone: #0e8074; --failed: #b4495e; --open: #c4cad0; --note: #fff6e5; --noteline: #e8c87a; }

@@ -1,9 +1,9 @@
-// What teams report: the outcomes of challenges, and labels.
+// Reports by teams: the outcomes of challenges, and labels.
 
 import Accounts
 import Database
 
-/// Why an outcome is not taken.
+/// Why an outcome is refused.
 package enum OutcomeRefusal: Error, Sendable, Hashable {
     /// The team has no such decision.
     case notFound
@@ -11,18 +11,18 @@ package enum OutcomeRefusal: Error, Sendable, Hashable {
     case notOffered
     /// `passed` or `failed` before `challenge_initiated`.
     case outOfOrder
-    /// `failed` after `passed`: whoever passed has passed.
+    /// `failed` after `passed`: a pass is final.
     case contradicts
     /// More than 24 hours after the decision.
     case tooLate
 }
 
 extension CheckRecord {
-    /// How long outcomes are taken, in seconds.
+    /// How long after the decision outcomes are accepted, in seconds.
     package static let reportingTime: Int64 = 86_400
 
-    /// What a report makes of what is known: nil where it says nothing new. Pure.
-    /// - Parameter known: what was reported of the challenge before.
+    /// The record after a report; nil where the report adds nothing new. Pure.
+    /// - Parameter known: what was reported of this challenge before.
     package static func after(
         _ outcome: CheckOutcome, challenge: String, known: CheckRecord?, of decision: DecisionRecord, now: Int64
     ) throws(OutcomeRefusal) -> CheckRecord? {
@@ -32,7 +32,7 @@ extension CheckRecord {
             case .initiated: return nil
             case .passed where known.passedAt != nil: return nil
             case .failed where known.failedAt != nil: return nil
-            // Mistyped, and right at the second try.
+            // For example a mistyped code, then the right one.
             case .passed: break
             case .failed: guard known.passedAt == nil else { throw .contradicts }
             }
@@ -53,8 +53,8 @@ extension CheckRecord {
 package struct CheckRepository: Sendable {
     let database: any Database
 
-    /// Records the outcome of a challenge of one of the team's decisions. A repetition changes nothing.
-    /// A pass ends the pending state of a grant that was asked at sign-up.
+    /// Records the outcome of a challenge of one of the team's decisions. Repeating a report changes nothing.
+    /// A pass ends the pending state of a grant for which a check was asked at sign-up.
     package func report(
         decision id: String, team: Int64, outcome: CheckOutcome, challenge: String, now: Int64
     ) throws(StoreFailure) -> Result<LoggedDecision, OutcomeRefusal> {
@@ -95,11 +95,11 @@ package struct CheckRepository: Sendable {
         }
     }
 
-    /// Labels that the operator gives at once.
+    /// Most labels that the operator can set in one call.
     package static let labelsAtOnce = 100_000
 
-    /// Labels decisions of any teams for the operator, all or none; the last label of a decision counts.
-    /// - Returns: the place of the first that is not there; nil where all are, and were labelled.
+    /// Sets labels on decisions of any teams for the operator, all or none; the last label of a decision counts.
+    /// - Returns: the index of the first decision that does not exist; nil where all exist and were labelled.
     package func label(
         _ labels: [(id: String, label: DecisionLabel)], _ change: Change
     ) throws(StoreFailure) -> Int? {
@@ -120,12 +120,12 @@ package struct CheckRepository: Sendable {
         }
     }
 
-    /// Whether an app's own account was bound by an upgrade, be it to a grant that is gone.
+    /// Whether an app's own account was bound by an upgrade, even if to a grant that no longer exists.
     package func isUpgraded(team: Int64, appAccount mark: [UInt8]) throws(StoreFailure) -> Bool {
         try database.read { connection throws(StoreFailure) in try connection.isUpgraded(team: team, appAccount: mark) }
     }
 
-    /// Deletes checks begun before a time, at most `limit`; gives the number.
+    /// Deletes checks begun before a time, at most `limit`; returns how many.
     package func deleteExpired(before cutoff: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(

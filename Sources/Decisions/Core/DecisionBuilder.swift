@@ -1,14 +1,14 @@
-// Facts and policy to a decision that can be logged, answered and settled. Pure: id and time are handed in.
+// Builds a decision that can be logged, answered and stored from facts and a policy. Pure: id and time are parameters.
 
 import Accounts
 import RiskPolicy
 
-/// What a decision is composed of beside the facts.
+/// What a decision is composed of in addition to the facts.
 package struct CompositionRequest: Sendable {
     package var id: String
     package var app: DecisionApp
     package var claimed: PolicyEvent
-    /// Whether sub or token name the account: an upgrade of a nameless one cannot be revoked or deleted.
+    /// Whether `sub` or token names the account. Only then can an upgrade find the account revoked or deleted.
     package var isNamed: Bool
     package var appAccountMark: [UInt8]?
     /// Whether the app's own account was bound before.
@@ -66,7 +66,7 @@ package enum DecisionBuilder {
             isDegraded: result.isDegraded, evaluatedAt: now, expiresAt: now + request.validity)
     }
 
-    /// A decision in words, and what a failed upgrade makes of it.
+    /// A decision as names of kinds and reasons, and the changes that a failed upgrade makes to it.
     struct Outcome {
         var decision: PolicyDecision
         var challenges: [String]
@@ -80,7 +80,7 @@ package enum DecisionBuilder {
             wireReasons = policy.wireReasons(result)
         }
 
-        /// An upgrade that is not possible is never allowed; what is asked is the strongest there is for the event.
+        /// An impossible upgrade is never allowed: instead of allow, it asks for the strongest check offered for the event.
         mutating func fail(_ policy: Policy, _ event: PolicyEvent) {
             if decision == .allow {
                 decision = .requireVerification
@@ -93,13 +93,13 @@ package enum DecisionBuilder {
         }
     }
 
-    /// What must be written for a decision; nil where the log is all.
+    /// What must be written for a decision; nil where only the log is written.
     package static func decisionWrite(
         _ record: DecisionRecord, _ facts: SignalSource.Facts, subject: GrantSubject?, app: DecisionApp, nonce: ConsumedNonce?
     ) -> DecisionWrite? {
         guard facts.view.mustSettle, subject != nil else { return nil }
         let isSignUp = facts.view.event == .signUp
-        // For an app that went to another team the nonce is consumed, and no one's grant is touched or made.
+        // If the app went to another team, the nonce is consumed, but no grant is changed or created.
         let subject = app.isGone ? nil : subject
         var decisionWrite = DecisionWrite(
             team: app.teamNumber, group: app.groupNumber, app: app.number, subject: subject,

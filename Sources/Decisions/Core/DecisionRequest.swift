@@ -1,25 +1,25 @@
-// A question as a backend asks it, before anything is looked up.
+// A question as a backend asks it, before any lookup.
 
 import CEL
 import RiskPolicy
 
 /// "Does this person need an extra check before I go on?"
 package struct DecisionRequest: Sendable {
-    /// The event as the backend calls it; Postern settles what it is.
+    /// The event as the backend names it; Postern determines the actual event.
     package var event: PolicyEvent
     /// The app's `client_id`.
     package var clientID: String
     /// A JWT of a configured issuer.
     package var identityToken: String?
-    /// As the app made it, before any hash.
+    /// As the app created it, before any hash.
     package var nonce: String?
     /// The account, if it is known.
     package var sub: String?
     /// The app's own account, for an upgrade that begins without a `sub`.
     package var appAccount: String?
-    /// The device that it is asked from, as `/v1/attestations` names it.
+    /// The device that the user is on, by its id from `/v1/attestations`.
     package var device: String?
-    /// What the backend adds, by the name under `context.`.
+    /// Values that the backend adds, by the name under `context.`.
     package var context: [(name: String, value: CELValue)]
 
     package init(
@@ -39,7 +39,7 @@ package struct DecisionRequest: Sendable {
     /// Longest `sub` and `app_account`, in octets (OpenID Connect Core section 2).
     package static let maximumNameLength = 255
 
-    /// Whether it names someone, and no one twice.
+    /// Checks that the question names a subject, and not twice.
     func check() throws(DecisionError) {
         guard identityToken != nil || sub != nil || appAccount != nil else {
             throw .invalid("/identity_token", "name the subject: identity_token, sub, or app_account for an upgrade")
@@ -63,7 +63,7 @@ package struct DecisionRequest: Sendable {
 }
 
 extension DecisionRequest: CustomStringConvertible, CustomReflectable {
-    /// Never the token, the nonce or whom it is about.
+    /// Never contains the token, the nonce or the subject.
     package var description: String { "<question \(event.rawValue) for \(clientID)>" }
     package var customMirror: Mirror { Mirror(self, children: [:]) }
 }
@@ -80,17 +80,17 @@ package struct Requester: Sendable, Hashable {
     }
 }
 
-/// Why a question or a report gets no answer. Texts are for the asker: they hold nothing of other teams, of tokens or of people.
+/// Why a question or a report gets no answer. Texts are for the team that asks: nothing of other teams, tokens or people.
 package enum DecisionError: Error, Sendable, Hashable {
-    /// It cannot be taken unchanged (422). `pointer`: which member, as a JSON pointer.
+    /// The request must be changed first (422). `pointer`: the member, as a JSON pointer.
     case invalid(String, String)
     /// The request conflicts with the current state (409).
     case conflict(String)
     /// The team has no such decision (404).
     case notFound
-    /// Not now (503); ask again after so many seconds.
+    /// Not available now (503); retry after so many seconds.
     case unavailable(String, retryAfter: Int64)
-    /// More questions at once than are answered (429); ask again after a second.
+    /// Too many questions at the same time (429); retry after a second.
     case busy
 }
 

@@ -1,10 +1,10 @@
-// The answer as a team sees it: from a logged decision, always the same way, so that every telling of it is equal.
+// The answer as a team sees it. It is always built from the logged decision, so that a repeated answer is the same.
 
 import JSON
 import MailCrypto
 import Support
 
-/// Writes answers. No rule id, nothing of what was waived or missing, one code for whatever spans teams.
+/// Writes answers. They contain no rule ids, nothing waived or missing, and one common code for reasons that span teams.
 package enum DecisionResponse {
     /// The answer as one line of JSON, members in a fixed order.
     package static func json(_ record: DecisionRecord) -> String {
@@ -13,7 +13,7 @@ package enum DecisionResponse {
         return writer.end()
     }
 
-    /// The answer with what was reported since: for `GET /v1/decisions/{id}`.
+    /// The answer with the reports made since: for `GET /v1/decisions/{id}`.
     package static func json(_ decision: LoggedDecision, now: Int64) -> String {
         var writer = JSONObjectWriter()
         write(decision.record, &writer)

@@ -1,4 +1,4 @@
-// What is settled before the policy is asked: which event it is, in which state the grant is, what must be written. Pure.
+// What is determined before the policy decides: the event, the state of the grant, and what must be written. Pure.
 
 import RiskPolicy
 
@@ -6,16 +6,16 @@ import RiskPolicy
 package struct TokenFacts: Sendable, Hashable {
     /// Seconds since 1970.
     package var issuedAt: Int64
-    /// 0, 1, 2; nil where it says nothing, or anything else.
+    /// 0, 1, 2; nil where the token has none or another value.
     package var realUserStatus: Int?
     /// Whether it holds an address.
     package var hasEmail: Bool
     /// Whether an issuer other than this installation made it.
     package var isExternal: Bool
-    /// How the user signed in for it (`amr`, RFC 8176); nil where it does not say.
+    /// How the user signed in for this token (`amr`, RFC 8176); nil where the token does not say.
     package var methods: [String]?
-    /// When the user signed in for it (`auth_time`), seconds since 1970; nil where it does not say. A token that was refreshed is
-    /// younger than its sign-in.
+    /// When the user signed in for this token (`auth_time`), seconds since 1970; nil where the token does not say. A refreshed
+    /// token is younger than its sign-in.
     package var authenticatedAt: Int64?
 
     package init(
@@ -31,46 +31,46 @@ package struct TokenFacts: Sendable, Hashable {
     }
 }
 
-/// A grant as this question meets it.
+/// A grant as seen by one question.
 package struct GrantView: Sendable, Hashable {
-    /// As settled.
+    /// As determined by Postern.
     package var event: PolicyEvent
-    /// `new`, `pending`, `active`, `consent_revoked`; nil where nothing is known of a grant.
+    /// `new`, `pending`, `active`, `consent_revoked`; nil where no grant is known.
     package var state: String?
     /// `authorized`, `revoked`, `transferred`, `not_found`, or `unknownCredential`.
     package var credentialState: String
-    /// The first one that a verified token ever gave, this token's where there was none.
+    /// The first one that a verified token ever gave, or this token's where there was none.
     package var realUserStatus: Int?
     package var priorStatus: Int?
-    /// Rejoins of the last 30 days, this one included.
+    /// Rejoins of the last 30 days, including this one.
     package var rejoins30d: Int64?
     /// Whether the user comes back after a revocation with this token.
     package var isReturn: Bool
-    /// Whether the question must be settled durably before it is answered: it changes what later ones are decided on.
+    /// Whether the result must be stored durably before the answer is sent, because later decisions depend on it.
     package var mustSettle: Bool
 
-    /// Stands in the log where the store was away; the team learns nothing.
+    /// Logged where the store was away; the team does not see it.
     package static let unknownCredential = "unknown"
 
-    /// How long after its authorization a grant no one asked about is still at its sign-up. A team that begins to ask about
-    /// accounts of long ago does not sign them up again. Seconds.
+    /// For how long after its authorization a grant without earlier questions counts as a sign-up, in seconds. A team that
+    /// begins to ask about old accounts does not sign them up again.
     package static let signUpWindow: Int64 = 86_400
 
-    /// Settles a question with history.
+    /// Determines the event and the state from the history.
     /// - Parameters:
-    ///   - claimed: as the backend called it.
-    ///   - history: nil for an account that is not known.
-    ///   - token: nil where there was none, or none is valid any more.
+    ///   - claimed: the event as the backend named it.
+    ///   - history: nil for an unknown account.
+    ///   - token: nil where there was none or it is no longer valid.
     ///   - isGone: whether the app was transferred away from the team that asks.
     package init(claimed: PolicyEvent, history: GrantHistory?, token: TokenFacts?, isGone: Bool = false, now: Int64) {
         guard !isGone else {
-            // The app went to another team: no one signs up for it here, or has a consent left.
+            // The app went to another team: here there are no sign-ups and no consents any more.
             event = claimed == .signUp ? .signIn : claimed
             state = "consent_revoked"
             credentialState = history.map { $0.isTransferred || $0.grant != nil } == true ? "transferred" : "not_found"
             realUserStatus = token?.realUserStatus
             isReturn = false
-            // The nonce is consumed all the same.
+            // The nonce is still consumed.
             mustSettle = token != nil
             return
         }
@@ -89,7 +89,7 @@ package struct GrantView: Sendable, Hashable {
         if isReturn || (isNew && grant?.isAuthorized ?? true) {
             event = .signUp
         } else if !isKnown, claimed == .signIn {
-            // Never seen: whatever it is, it is not a sign-in. The events that ask for more stay what they are.
+            // Never seen before, so not a sign-in. Events that ask for more are unchanged.
             event = .signUp
         } else {
             event = claimed == .signUp && isKnown ? .signIn : claimed
@@ -109,7 +109,7 @@ package struct GrantView: Sendable, Hashable {
         mustSettle = token != nil || (isKnown && grant?.firstAskedAt == nil)
     }
 
-    /// Settles a question while the store is away: nothing is known but the token, and what memory holds of it.
+    /// Determines the event and the state while the store is away: from the token and what this process remembers of it.
     package init(claimed: PolicyEvent, token: TokenFacts?, rememberedStatus: Int?) {
         event = claimed
         credentialState = Self.unknownCredential
@@ -118,7 +118,7 @@ package struct GrantView: Sendable, Hashable {
         mustSettle = true
     }
 
-    /// What an upgrade comes to, given the decision.
+    /// The result of an upgrade, given the decision.
     /// - Parameter isBound: whether the app's own account was bound before.
     package func upgradeResult(_ decision: PolicyDecision, isNamed: Bool, isBound: Bool) -> String? {
         guard event == .upgrade else { return nil }
@@ -129,11 +129,11 @@ package struct GrantView: Sendable, Hashable {
     }
 }
 
-/// What an upgrade comes to.
+/// Results of an upgrade.
 package enum UpgradeResult {
     package static let success = "success"
     package static let twoFactorRequired = "two_factor_required"
     package static let failure = "failure"
-    /// The reason code beside a failure.
+    /// The reason code of a failure.
     package static let failureReason = "UPGRADE_NOT_POSSIBLE"
 }

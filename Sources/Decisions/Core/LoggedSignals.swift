@@ -1,19 +1,19 @@
-// The signals of a logged decision, made the input of a policy again: of the same one in a replay, of another one in a backtest.
+// Converts the signals of a logged decision to policy input: for the same policy in a replay, for another in a backtest.
 
 import CEL
 import JSON
 import RiskPolicy
 
-/// Reads what the log kept of a question.
+/// Reads the logged signals of a question.
 package struct LoggedSignals {
-    /// The input for the policy; what the log does not hold is missing in it.
+    /// The input for the policy; signals that the log does not hold are missing in it.
     package let input: PolicyInput
-    /// Signals that the log holds only as a keyed hash, as it does all of an operator's own.
+    /// Signals that the log holds only as a keyed hash, for example all of an operator's own.
     package let hashed: [String]
     /// Signals that the log holds.
     package let present: Set<String>
 
-    /// Nil where the row cannot be read, or is of an unknown event.
+    /// Nil where the row cannot be read or has an unknown event.
     package init?(_ record: DecisionRecord, for policy: Policy) {
         guard let event = PolicyEvent(rawValue: record.event), let now = CELTimestamp(seconds: record.evaluatedAt),
             let object = try? StrictJSON.parseObject(Array(record.signals.utf8), limit: 1 << 20)
@@ -30,7 +30,7 @@ package struct LoggedSignals {
                 hashed.append(member.name)
                 continue
             }
-            // Of another type than it is declared with now: missing.
+            // The logged type differs from the one declared now: missing.
             if let value = Self.value(member.value, policy.signals[slot].type) {
                 try? policy.set(slot: slot, to: value, in: &input)
             }

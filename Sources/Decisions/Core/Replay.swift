@@ -1,10 +1,10 @@
-// A logged decision made again, from its signals and the policy of that time. Pure.
+// Repeats a logged decision from its signals and the policy of that time. Pure.
 
 import RiskPolicy
 
-/// What a replay came to.
+/// The result of a replay.
 package struct Replay: Sendable {
-    /// One thing that came out differently.
+    /// One value that came out differently.
     package struct Difference: Sendable, Hashable {
         /// As in `postern decision show`.
         package let name: String
@@ -13,21 +13,21 @@ package struct Replay: Sendable {
     }
 
     package let differences: [Difference]
-    /// Rules that read context, which the log keeps as hashes only, or live lists: taken as logged.
+    /// Rules that read live lists, or context that the log keeps only as hashes: their logged results are taken.
     package let takenAsLogged: [String]
-    /// Whether decision, challenges and reasons were made again; false where they hang on context that no one has any more.
+    /// Whether decision, challenges and reasons were replayed; false where they depend on context that is no longer available.
     package let isWhole: Bool
 
     package var isIdentical: Bool { differences.isEmpty }
 
-    /// Makes the decision again. Throws `ReplayError` where the log's signals cannot be read.
+    /// Repeats the decision. Throws `ReplayError` where the logged signals cannot be read.
     package init(_ record: DecisionRecord, policy: Policy) throws {
         guard let logged = LoggedSignals(record, for: policy) else {
             throw ReplayError(reason: "the signals in the log cannot be read")
         }
         let result = policy.decide(logged.input)
         let hidden = logged.present.contains { $0.hasPrefix("context.") }
-        // What live lists held is not in the log.
+        // The log does not hold the content of live lists.
         let readsContext: (String) -> Bool = { hidden && $0.contains("context.") || $0.contains("lists.") }
         let taken = Set(policy.rules.filter { readsContext($0.condition.text) }.map(\.id))
         let others =
@@ -40,7 +40,7 @@ package struct Replay: Sendable {
         }
         func ids(_ set: RuleSet) -> [String] { set.map { policy.rules[$0].id } }
         func compareRules(_ name: String, _ logged: [String], _ replayed: [String]) {
-            // What is waived or asked hangs on other rules too.
+            // Whether a rule is waived or asks depends on other rules too.
             guard isWhole || name == "missing" || name == "errors" else { return }
             compare(name, logged.filter { !taken.contains($0) }, replayed.filter { !taken.contains($0) })
         }

@@ -1,4 +1,4 @@
-// From what is known to the signals that a policy declares, and to the line of the log that keeps them.
+// Converts known facts to the signals that a policy declares, and to the JSON text that the log keeps.
 
 import Accounts
 import CEL
@@ -7,9 +7,9 @@ import MailCrypto
 import RiskPolicy
 import Support
 
-/// Signals of one policy, each with its slot: made once for a policy, used for every question.
+/// Signals of one policy, each with its slot: created once for each policy, used for every question.
 package struct SignalSource: Sendable {
-    /// What a signal is made from.
+    /// The source of a signal.
     private enum Kind: String, CaseIterable {
         case tokenAge = "token.age_s"
         case signInMethods = "session.amr"
@@ -45,7 +45,7 @@ package struct SignalSource: Sendable {
         case appBaseline = "app.signups_1h_baseline"
     }
 
-    /// Everything a question's signals are made from.
+    /// All facts that a question's signals are made from.
     package struct Facts: Sendable {
         package var view: GrantView
         package var history: GrantHistory?
@@ -53,14 +53,14 @@ package struct SignalSource: Sendable {
         package var rates: AppRates?
         /// Nil where the question names no device.
         package var device: DeviceFacts?
-        /// Checked against the policy before.
+        /// Already checked against the policy.
         package var context: [(slot: Int, name: String, value: CELValue)]
         package var isHistoryAvailable: Bool
-        /// What the policy's counters hold, by their place; a counter for which the question has no key is not there.
+        /// Values of the policy's counters by their index; a counter for which the question has no key is absent.
         package var velocity: [Int: Int64] = [:]
-        /// Live lists for the team that asks; nil where they are not known.
+        /// Live lists for the team that asks; nil where they are unknown.
         package var lists: (any LiveLists)?
-        /// When the question is answered, in whole seconds: a replay has no finer time.
+        /// When the question is answered, in whole seconds: a replay has no finer resolution.
         package var time: CELTimestamp
 
         package init(
@@ -81,13 +81,13 @@ package struct SignalSource: Sendable {
 
     private let policy: Policy
     private let slots: [(kind: Kind, slot: Int)]
-    /// By the place of the counter.
+    /// By the index of the counter.
     private let velocitySlots: [(name: String, slot: Int)]
-    /// Whether it reads where the inbox is.
+    /// Whether it reads the class of the inbox's domain.
     package let readsDomainClass: Bool
     /// Whether it reads the rates of the app.
     package let readsRates: Bool
-    /// By event, the places of counters that it counts in or that are read at it: of others nothing has to be known.
+    /// By event, the indexes of the counters that count this event or are read at it; no others are needed.
     package let counters: [PolicyEvent: Set<Int>]
 
     package init(_ policy: Policy) {
@@ -110,11 +110,11 @@ package struct SignalSource: Sendable {
             })
     }
 
-    /// Every signal that Postern supplies: for a test that none of the format is forgotten.
+    /// All signals that Postern supplies: for a test that none in the format is forgotten.
     package static var supplied: [String] { Kind.allCases.map(\.rawValue) }
 
-    /// Checks what the backend added. Throws `DecisionError.invalid` for what the policy does not declare, another type, or a
-    /// value out of its bounds.
+    /// Checks the context that the backend added. Throws `DecisionError.invalid` for a name that the policy does not declare,
+    /// for another type, and for a value out of bounds.
     package func context(
         _ values: [(name: String, value: CELValue)]
     ) throws(DecisionError) -> [(slot: Int, name: String, value: CELValue)] {
@@ -137,7 +137,7 @@ package struct SignalSource: Sendable {
         return checked
     }
 
-    /// JSON has one kind of number, and no times.
+    /// JSON has one number type and no time type.
     private static func asDeclared(_ value: CELValue, _ type: CELType) -> CELValue {
         switch (value, type) {
         case (.int(let int), .uint): UInt64(exactly: int).map(CELValue.uint) ?? value
@@ -151,7 +151,7 @@ package struct SignalSource: Sendable {
         String(name.prefix(64)).replacing("~", with: "~0").replacing("/", with: "~1")
     }
 
-    /// The input of the policy, and the signals as the log keeps them: a JSON object, context as keyed hashes.
+    /// The policy's input, and the signals as the log keeps them: a JSON object, context as keyed hashes.
     package func input(_ facts: Facts, marks: DecisionMarks) -> (input: PolicyInput, signals: String) {
         let event = facts.view.event
         var input = policy.makeInput(event: event, now: facts.time)
@@ -165,7 +165,7 @@ package struct SignalSource: Sendable {
         for (kind, slot) in slots {
             let value = Self.value(kind, facts)
             if case .missing = value { continue }
-            // What is out of an operator's bounds is missing.
+            // A value out of the operator's bounds is missing.
             guard (try? policy.set(slot: slot, to: value, in: &input)) != nil else { continue }
             line.signal(kind.rawValue, value)
         }
@@ -201,7 +201,7 @@ package struct SignalSource: Sendable {
         }
     }
 
-    /// A new account with a verified token has a history, and it is empty; one that only a name was given for has none.
+    /// A new account with a verified token has an empty history; an account known only by name has none.
     private static func history(_ kind: Kind, _ facts: Facts) -> CELValue {
         let (history, grant, now) = (facts.history, facts.history?.grant, facts.time.seconds)
         let isNewWithToken = history == nil && facts.token != nil
@@ -227,7 +227,7 @@ package struct SignalSource: Sendable {
         case .toggles: return count(history?.forwardingToggles7d)
         case .inboxSignUps:
             guard let inbox = history?.inbox else { return .missing }
-            // Its own sign-up counts from the question on that it is settled by.
+            // A sign-up that this question stores is counted from this question on.
             let isOwnToCome = facts.view.event == .signUp && facts.token != nil && !inbox.isOwnSignUpCounted
             return .int(inbox.signUps24h + (isOwnToCome ? 1 : 0))
         case .inboxDeletions: return int(history?.inbox?.deletions30d)
@@ -249,7 +249,7 @@ package struct SignalSource: Sendable {
 }
 
 extension JSONObjectWriter {
-    /// A signal as the log keeps it.
+    /// Writes a signal as the log keeps it.
     mutating func signal(_ name: String, _ value: CELValue) {
         self.name(name)
         switch value {

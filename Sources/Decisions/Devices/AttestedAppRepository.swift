@@ -1,4 +1,4 @@
-// Which app ids devices may attest, for each app, and the certificates that vouch for them.
+// For each app, the app ids that devices may attest, and the root certificates.
 
 import Accounts
 import AppAttest
@@ -9,10 +9,10 @@ import MailCrypto
 package struct AttestedAppRepository: Sendable {
     let database: any Database
 
-    /// Accepts attestations of an app id, with this root from now on. Devices that attested it before, with another root or
-    /// before it was taken back, have to attest again.
+    /// Accepts attestations of an app id, with this root, from now on. Devices that attested it with another root, or before it
+    /// was removed, must attest again.
     /// - Parameter root: DER.
-    /// - Throws: `invalid` for what is not `TEAMID.bundle.id` or not a certificate, `notFound`, `limit`.
+    /// - Throws: `invalid` for text that is not `TEAMID.bundle.id` and for data that is not a certificate, `notFound`, `limit`.
     package func add(
         team id: String, clientID: String, appID: String, environment: AppAttestExpectation.Environment, root: [UInt8],
         _ change: Change
@@ -41,7 +41,7 @@ package struct AttestedAppRepository: Sendable {
         }
     }
 
-    /// Takes an app id back: devices that attested it are attested no more.
+    /// Removes an app id: devices that attested it no longer count as attested.
     package func remove(
         team id: String, clientID: String, appID: String, environment: AppAttestExpectation.Environment, _ change: Change
     ) throws(StoreFailure) {
@@ -56,7 +56,7 @@ package struct AttestedAppRepository: Sendable {
         }
     }
 
-    /// Those of an app, in alphabetical order.
+    /// App ids of an app, in alphabetical order.
     package func appIDs(team id: String, clientID: String) throws(StoreFailure) -> [AttestedApp] {
         try database.read { connection throws(StoreFailure) in
             try connection.attestedApps(app: connection.attestingApp(team: connection.team(id).number, clientID: clientID))
@@ -65,7 +65,7 @@ package struct AttestedAppRepository: Sendable {
 }
 
 extension DatabaseConnection {
-    /// The store's number of a team's app; `notFound` for another team's too.
+    /// The store's number of a team's app; `notFound` also for another team's app.
     func attestingApp(team: Int64, clientID: String) throws(StoreFailure) -> Int64 {
         let number: Int64? = try value(
             """

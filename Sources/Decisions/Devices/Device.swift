@@ -3,7 +3,7 @@
 import AppAttest
 import Support
 
-/// A device whose key Apple vouched for. It is known to one app alone.
+/// A device whose key Apple attested. Only one app knows it.
 package struct AttestedDevice: Sendable, Hashable {
     /// `dv_` and 26 characters: a keyed hash of the key's id.
     package let id: String
@@ -18,7 +18,7 @@ package struct AttestedDevice: Sendable, Hashable {
     /// The id of a device with this mark.
     static func id(mark: [UInt8]) -> String { "dv_" + String(decoding: Base32.encode(mark), as: UTF8.self) }
 
-    /// The mark that an id stands for; nil where it is not one.
+    /// The mark of an id; nil where the id is not valid.
     static func mark(id: String) -> [UInt8]? { id.hasPrefix("dv_") ? Base32.decode(id.utf8.dropFirst(3)) : nil }
 }
 
@@ -27,28 +27,28 @@ package struct DeviceFacts: Sendable, Hashable {
     /// Whether it attested this app, and the app's id is still accepted.
     package var isAttested: Bool
     package var assertions: Int64
-    /// Accounts of this app that were named with it lately, that of the question included; nil where it is not attested.
+    /// Accounts of this app recently named with this device, that of the question included; nil where it is not attested.
     package var accounts: Int64?
 
-    /// Of a device that is not known.
+    /// For an unknown device.
     package static let unknown = DeviceFacts(isAttested: false, assertions: 0, accounts: nil)
 }
 
-/// Bounds of devices.
+/// Limits for devices.
 package enum DeviceLimits {
-    /// Seconds that a challenge is good: an app attests at once.
+    /// Seconds for which a challenge is valid: an app attests immediately.
     package static let challenge: Int64 = 10 * 60
-    /// Seconds for which an account counts as one of the device after it was named with it.
+    /// Seconds for which an account counts as one of the device after a question named both.
     package static let account: Int64 = 90 * 86_400
-    /// Accounts of one device that are kept: a policy looks for a few, and no device has rows without end.
+    /// Accounts kept for each device: a policy looks for a few, and the rows of a device are limited.
     package static let accounts: Int64 = 1_000
-    /// Seconds after which a device that was not heard of is forgotten, and has to attest again.
+    /// Seconds after which a device that was not seen is deleted and must attest again.
     package static let device: Int64 = 400 * 86_400
-    /// Seconds for which a time is not written again.
+    /// Seconds during which a stored time is not updated again.
     static let resolution: Int64 = 86_400
-    /// App ids of one app.
+    /// App ids of each app.
     package static let appIDs = 20
-    /// Longest id of a device in a question, in octets.
+    /// Maximum length of a device id in a question, in octets.
     package static let idLength = 64
 }
 
@@ -57,7 +57,7 @@ package struct AttestedApp: Sendable, Hashable {
     /// `TEAMID.bundle.id`.
     package let appID: String
     package let environment: AppAttestExpectation.Environment
-    /// DER of the certificate that attestations have to lead to.
+    /// DER of the root certificate that attestations must chain to.
     package let root: [UInt8]
     /// Seconds since 1970.
     package let createdAt: Int64

@@ -1,4 +1,4 @@
-// Devices: their attestations and assertions, and the accounts that are named with them.
+// Devices: their attestations and assertions, and the accounts used with them.
 
 import Accounts
 import AppAttest
@@ -7,7 +7,7 @@ import JSON
 import MailCrypto
 import Support
 
-/// Verifies what devices attest, and keeps the devices.
+/// Verifies attestations and assertions, and keeps the devices.
 package struct DeviceRepository: Sendable {
     let database: any Database
     let secrets: SecretHash
@@ -16,10 +16,10 @@ package struct DeviceRepository: Sendable {
 
     // MARK: Challenges
 
-    /// Octets of randomness, and of the time until which it is good, in front of the code that proves both.
+    /// Octets of randomness and of the expiry time, followed by the code that authenticates both.
     private static let (randomLength, timeLength) = (16, 8)
 
-    /// A challenge for a device of a team's app, and until when it is good. Nothing is kept of it until it is used.
+    /// A challenge for a device of a team's app, and its expiry. Nothing is stored until it is used.
     package func challenge(team: Int64, clientID: String, now: Int64) throws(StoreFailure) -> (text: String, expiresAt: Int64) {
         let app = try database.read { connection throws(StoreFailure) in
             try connection.attestingApp(team: team, clientID: clientID)
@@ -34,7 +34,7 @@ package struct DeviceRepository: Sendable {
         secrets.hash(.attestationChallenge, Hex.encode(head), context: "\(app)")
     }
 
-    /// Until when a challenge is good; refuses one that is not of this app, or no longer good.
+    /// The expiry of a challenge; refuses one of another app and one that expired.
     private func expiry(_ text: String, app: Int64, now: Int64) throws(StoreFailure) -> Int64 {
         let length = Self.randomLength + Self.timeLength
         if let octets = Base64URL.decode(text.utf8), octets.count > length {
@@ -45,7 +45,7 @@ package struct DeviceRepository: Sendable {
         throw .refused(.invalid, "the challenge is not one of this app, or too old: ask for a new one")
     }
 
-    /// Notes that a challenge was used; refuses the second time.
+    /// Records that a challenge was used; refuses a second use.
     private func use(_ connection: any DatabaseConnection, _ challenge: String, expiry: Int64) throws(StoreFailure) {
         let isFirst =
             try connection.run(
@@ -58,9 +58,8 @@ package struct DeviceRepository: Sendable {
 
     // MARK: Attestations and assertions
 
-    /// Verifies an attestation, over the text of the challenge, and keeps the device. That of a device that is known changes
-    /// nothing.
-    /// - Throws: `invalid` with the check that failed, `unmet` for a challenge that was used, and where no app id is registered.
+    /// Verifies an attestation over the text of the challenge, and stores the device. For a known device nothing changes.
+    /// - Throws: `invalid` with the check that failed, `unmet` for a challenge that was used and where no app id is registered.
     package func attest(
         team: Int64, clientID: String, challenge: String, keyID: [UInt8], attestation: [UInt8], now: Int64
     ) throws(StoreFailure) -> AttestedDevice {
@@ -93,7 +92,7 @@ package struct DeviceRepository: Sendable {
         }
     }
 
-    /// By the first app id that the attestation is for; else why it is for none.
+    /// The key and the first app id that the attestation is valid for; throws where it is valid for none.
     private func verified(
         _ attestation: [UInt8], _ accepted: [AttestedApp], keyID: [UInt8], challenge: String, now: Int64
     ) throws(StoreFailure) -> (AttestedKey, AttestedApp) {
@@ -108,17 +107,17 @@ package struct DeviceRepository: Sendable {
                 let key = try AppAttestation.verify(attestation, expectation, keyID: keyID, roots: [root], now: now)
                 return (key, app)
             } catch {
-                // Of several app ids, the check that depends on none tells most.
+                // Prefer to report a failed check that does not depend on the app id.
                 if refusal == nil || [.appID, .environment].contains(refusal?.check) { refusal = error }
             }
         }
         throw .refused(.invalid, "the attestation is refused: \(refusal?.description ?? "")")
     }
 
-    /// Verifies an assertion, over client data that hold a challenge, and keeps its counter.
-    /// - Parameter clientData: a JSON object with a member `challenge`; what else is in it is the app's.
+    /// Verifies an assertion over client data that contain a challenge, and stores its counter.
+    /// - Parameter clientData: a JSON object with a member `challenge`; the app chooses the rest.
     /// - Throws: `invalid` with the check that failed; `notFound` for a key that was not attested; `unmet` for a challenge that
-    ///   was used and a counter that did not rise.
+    ///   was used and for a counter that did not increase.
     package func assert(
         team: Int64, clientID: String, keyID: [UInt8], assertion: [UInt8], clientData: [UInt8], now: Int64
     ) throws(StoreFailure) -> AttestedDevice {
@@ -141,7 +140,7 @@ package struct DeviceRepository: Sendable {
         }
         return try database.write(.durable) { connection throws(StoreFailure) in
             try use(connection, challenge, expiry: expiry)
-            // Of two assertions at once, the counter of the later one has to be the higher one.
+            // Of two concurrent assertions, the later one must have the higher counter.
             let changed = try connection.run(
                 """
                 UPDATE devices SET counter = \(Int64(counter)), assertions = assertions + 1, seen_at = \(now)
@@ -156,10 +155,10 @@ package struct DeviceRepository: Sendable {
 
     // MARK: Questions
 
-    /// What is known of the device that a question names, whose account counts as one of it from now on.
+    /// What is known of the device that a question names. From now on the account counts as one of the device.
     /// - Parameters:
     ///   - app: the store's number.
-    ///   - account: any name that the app's team has for the account, always the same.
+    ///   - account: any name that the app's team uses for the account, always the same one.
     package func facts(device id: String, app: Int64, account: String, now: Int64) throws(StoreFailure) -> DeviceFacts {
         guard let mark = AttestedDevice.mark(id: id) else { return .unknown }
         let account = marks.deviceAccount(app: app, account: account)
@@ -190,7 +189,7 @@ package struct DeviceRepository: Sendable {
         return DeviceFacts(isAttested: true, assertions: found.known.device.assertions, accounts: found.accounts)
     }
 
-    /// Deletes accounts and devices that were not heard of for long, at most 1,000 of each; the larger of both numbers.
+    /// Deletes accounts and devices that were not seen for long, at most 1,000 of each; returns the larger of both numbers.
     package func deleteExpired(now: Int64) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try [("device_accounts", DeviceLimits.account), ("devices", DeviceLimits.device)].map {
@@ -214,7 +213,7 @@ private struct KnownDevice {
 }
 
 extension DatabaseConnection {
-    /// A device of an app, whose app id is accepted still, by the root that it was attested with.
+    /// A device of an app whose app id is still accepted, with the root that the device was attested with.
     fileprivate func device(app: Int64, mark: [UInt8]) throws(StoreFailure) -> KnownDevice? {
         let row = try row(
             """

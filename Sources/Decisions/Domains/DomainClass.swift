@@ -1,20 +1,20 @@
-// What kind of place an inbox is at, by its domain: the signal `inbox.domain_class`. The domain itself goes nowhere.
+// Classifies the domain of an inbox: the signal `inbox.domain_class`. The domain itself is not passed on.
 
 import CEL
 import PolicyRules
 
-/// The kinds, as policies read them.
+/// The classes, as policies read them.
 package enum DomainClass: String, Sendable, CaseIterable {
-    /// A provider that anyone can have an inbox at.
+    /// A provider where anyone can have an inbox.
     case provider
-    /// A service that forwards mail to a person: what this installation is to teams.
+    /// A service that forwards mail to a person, as this installation does for teams.
     case relay
-    /// Mail for a moment: anyone gets as many as they like, and no one keeps them.
+    /// Temporary mail: anyone gets as many inboxes as they like and keeps none.
     case disposable
     /// Any other domain: of a company, a school, a person.
     case own
 
-    /// The lists of the installation that take the place of those of the program, where they exist with the kind `domain`.
+    /// The installation's lists that replace the built-in ones, where they exist with the kind `domain`.
     package static let lists: [DomainClass: String] = [.relay: "relay_domains", .disposable: "disposable_domains"]
 
     private static let builtIn: [DomainClass: LiveListEntries] = [
@@ -23,7 +23,7 @@ package enum DomainClass: String, Sendable, CaseIterable {
     ]
 
     /// The class of a domain. Relays come first: lists of disposable domains often hold them by mistake.
-    /// - Parameter replaced: the entries of the installation's own list for a class; nil where it has none.
+    /// - Parameter replaced: the entries of the installation's own list for a class; nil where there is none.
     package static func of(_ domain: String, replaced: (DomainClass) -> LiveListEntries? = { _ in nil }) -> DomainClass {
         [.relay, .disposable, .provider].first { kind in
             (replaced(kind) ?? builtIn[kind])?.contains(domain) ?? false

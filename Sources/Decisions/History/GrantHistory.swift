@@ -1,19 +1,19 @@
-// A grant with everything that is known of it, as one question needs it.
+// A grant with all facts that a question needs about it.
 
 import Accounts
 import Database
 
-/// By which name a grant is looked for.
+/// The name by which a grant is looked up.
 package enum GrantSubject: Sendable, Hashable {
     /// The `sub` that Postern gave the account.
     case own(sub: String)
     /// The subject of an external issuer's verified token.
     case external(issuer: String, subject: String)
-    /// What a backend sent without a token: either of the two.
+    /// A name that a backend sent without a token: either of the two.
     case named(String)
 }
 
-/// Whether the check asked for at sign-up is outstanding.
+/// Whether the check asked for at sign-up is still outstanding.
 package enum SignUpCheck: String, SQLCodable, Sendable, Hashable {
     case none, pending, passed
 }
@@ -31,7 +31,7 @@ package struct LastPasses: Sendable, Hashable {
     }
 }
 
-/// A rule that is to leave an account alone.
+/// A rule that must not ask an account for now.
 package struct SnoozedRule: Sendable, Hashable {
     /// The policy's name.
     package let policy: String
@@ -44,7 +44,7 @@ package struct SnoozedRule: Sendable, Hashable {
     }
 }
 
-/// What one read gives of a grant, its account and its inbox. Times are seconds since 1970.
+/// What one read returns about a grant, its account and its inbox. Times are seconds since 1970.
 package struct GrantHistory: Sendable, Hashable {
     /// The grant itself; nil where the account never consented to this group of apps.
     package struct GrantFacts: Sendable, Hashable {
@@ -56,30 +56,30 @@ package struct GrantHistory: Sendable, Hashable {
         package var realUserStatus: Int?
         package var priorStatus: Int?
         package var signUpCheck: SignUpCheck
-        /// Nil: never asked about since it was authorized last.
+        /// Nil: no question about it since its last authorization.
         package var firstAskedAt: Int64?
-        /// Signed in to the app, or let through by a question.
+        /// Last sign-in to the app, or last question that did not ask for a check.
         package var lastSeenAt: Int64?
-        /// When the visit began that it was seen in last; nil where that is not known.
+        /// Start of the visit in which it was last seen; nil where unknown.
         package var visitAt: Int64?
-        /// When it was seen last before that visit; nil where that is not known.
+        /// When it was last seen before that visit; nil where unknown.
         package var earlierSeenAt: Int64?
         package var transferredAt: Int64?
 
-        /// When it was seen last before this visit, which is one for a day, however many questions it brings.
+        /// When it was last seen before this visit. A visit lasts a day, however many questions it has.
         package func seenBefore(_ now: Int64) -> Int64 {
             let last = lastSeenAt ?? lastAuthorizedAt
             return now - (visitAt ?? last) >= Grant.day ? last : earlierSeenAt ?? last
         }
     }
 
-    /// What spans teams; nil where the account has no inbox of ours.
+    /// Counts that span teams; nil where the account has no inbox at this installation.
     package struct InboxFacts: Sendable, Hashable {
         /// Sign-ups of the last 24 hours, this account's own included where it was counted.
         package var signUps24h: Int64
         /// Whether this account's own is among them.
         package var isOwnSignUpCounted: Bool
-        /// Nil where deletions are not known.
+        /// Nil where deletions are unknown.
         package var deletions30d: Int64?
         package var bounces7d: Int64
 
@@ -96,9 +96,9 @@ package struct GrantHistory: Sendable, Hashable {
     /// Whether it belongs to an external issuer and is not linked to a user.
     package var isExternal: Bool
     package var grant: GrantFacts?
-    /// Whether the grant went along with its app to another team.
+    /// Whether the grant moved with its app to another team.
     package var isTransferred = false
-    /// Whether mail can reach the person; nil where it is not known.
+    /// Whether mail can reach the person; nil where unknown.
     package var hasEmail: Bool?
     package var isForwardingOn: Bool?
     package var isManaged: Bool?
@@ -106,17 +106,17 @@ package struct GrantHistory: Sendable, Hashable {
     package var userReplies30d: Int64
     package var forwardingToggles7d: Int64
     package var rejoins30d: Int64
-    /// What identity providers said of the account, and the last of it within the same time.
+    /// Number of events from identity providers about the account, and the last event within the same time.
     package var riskEvents30d: Int64 = 0
     package var lastRiskEvent: String?
     package var inbox: InboxFacts?
-    /// A keyed hash of the inbox, to count by.
+    /// A keyed hash of the inbox, used for counting.
     package var inboxMark: [UInt8]?
-    /// Where the inbox is; nil where no one asked, or there is none of ours.
+    /// Class of the inbox's domain; nil where not requested or where there is no inbox.
     package var domainClass: DomainClass?
     package var failedChecks24h: Int64
     package var passedChecks90d: Int64
     package var lastPasses: LastPasses
-    /// Rules that are to leave the grant alone for now.
+    /// Rules that must not ask about the grant for now.
     package var snoozes: [SnoozedRule] = []
 }

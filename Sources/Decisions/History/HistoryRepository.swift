@@ -1,4 +1,4 @@
-// Reads a grant's whole history: one statement on one snapshot, however much there is to know.
+// Reads the whole history of a grant: one statement on one snapshot.
 
 import Database
 import Accounts
@@ -6,21 +6,21 @@ import RiskPolicy
 
 /// What must be read for a question.
 package struct HistoryRequest: Sendable {
-    /// The store's number of the team asking; another team's accounts are not found.
+    /// The store's number of the team that asks; accounts of other teams are not found.
     package var team: Int64
     /// The store's number of the group of apps.
     package var group: Int64
-    /// Nil: no one known is asked about.
+    /// Nil: the question names no known subject.
     package var subject: GrantSubject?
-    /// The app whose rates are wanted too.
+    /// The app whose rates are read too.
     package var ratesOfApp: Int64?
     /// `DecisionMarks.appAccount` of an app's own account.
     package var appAccountMark: [UInt8]?
-    /// What the policy counts of the question; nil where it counts nothing.
+    /// What the policy counts for the question; nil where it counts nothing.
     package var velocity: VelocityQuestion?
-    /// Says where an inbox is, by its domain; nil where the policy does not ask.
+    /// Returns the class of an inbox's domain; nil where the policy does not read it.
     package var domainClass: (@Sendable (String) -> DomainClass)?
-    /// Which event the question is, with what was found.
+    /// Determines the question's event from the history that was found.
     package var event: @Sendable (GrantHistory?) -> PolicyEvent
     /// Seconds since 1970.
     package var now: Int64
@@ -42,15 +42,15 @@ package struct HistoryRequest: Sendable {
     }
 }
 
-/// What was read for a question, on one snapshot.
+/// The result of the read for a question, from one snapshot.
 package struct QuestionHistory: Sendable {
     /// Nil where there is no such account.
     package fileprivate(set) var history: GrantHistory?
-    /// Nil where they were not asked for.
+    /// Nil where rates were not requested.
     package let rates: AppRates?
     /// Whether the app's own account was bound by an upgrade before.
     package let isAppAccountBound: Bool
-    /// What the question is to the policy's counters, and what the store holds of each.
+    /// The question's tallies for the policy's counters, and the stored value of each.
     package var tallies: [VelocityTally] = []
     package var stored: [StoredVelocity] = []
 }
@@ -64,7 +64,7 @@ package struct HistoryRepository: Sendable {
 
     /// Everything about the grant of a subject to a group of apps; nil where there is no such account.
     /// - Parameters:
-    ///   - team: the store's number of the team asking; another team's accounts are not found.
+    ///   - team: the store's number of the team that asks; accounts of other teams are not found.
     ///   - now: seconds since 1970.
     package func history(team: Int64, group: Int64, subject: GrantSubject, now: Int64) throws(StoreFailure) -> GrantHistory? {
         try database.read { connection throws(StoreFailure) in
@@ -72,7 +72,7 @@ package struct HistoryRepository: Sendable {
         }
     }
 
-    /// Everything that a question is decided on, together with others that come at the same time.
+    /// Reads everything that the decision needs, together with other questions that come at the same time.
     package func read(_ request: HistoryRequest, in group: GroupRead) async throws(StoreFailure) -> QuestionHistory {
         try await group.run { connection throws(StoreFailure) in
             let row = try request.subject.flatMap { subject throws(StoreFailure) in
@@ -102,7 +102,7 @@ package struct HistoryRepository: Sendable {
         }
     }
 
-    // The longest statement, and each decision asks it: its texts are made once, with numbered places.
+    // The longest statement, run for every decision: its texts are built once, with numbered placeholders.
 
     static let ownAccount = "(SELECT o.id FROM accounts o WHERE o.sub = ?3 AND o.team_id = ?1)"
     static let namedExternal = """
@@ -180,7 +180,7 @@ package struct HistoryRepository: Sendable {
 }
 
 extension DatabaseConnection {
-    /// The history within a transaction: settling reads again what a decision was made on.
+    /// The history within a transaction: a decision write reads again what the decision was based on.
     func grantHistory(team: Int64, group: Int64, subject: GrantSubject, now: Int64) throws(StoreFailure) -> GrantHistory? {
         try row(HistoryRepository.sql(team: team, group: group, subject: subject, now: now)).map { row throws(StoreFailure) in
             try grantHistory(row, now: now)
@@ -189,7 +189,7 @@ extension DatabaseConnection {
 
     fileprivate func grantHistory(_ row: SQLRow, now: Int64) throws(StoreFailure) -> GrantHistory {
         var history = try GrantHistory(row: row)
-        // Hardly any grant has one.
+        // Hardly any grant has a snooze.
         if let grant = history.grant?.number, try row["has_snoozes"] {
             history.snoozes = try rows(
                 "SELECT policy_name, rule FROM rule_snoozes WHERE grant_id = \(grant) AND expires_at > \(now)"

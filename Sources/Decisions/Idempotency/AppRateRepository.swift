@@ -1,12 +1,12 @@
-// Sign-ups of an app: the last hour against what is usual.
+// Sign-ups of an app: the last hour compared with the usual rate.
 
 import Database
 
-/// What an app's sign-ups are like.
+/// The rate of sign-ups of an app.
 package struct AppRates: Sendable, Hashable {
-    /// Sign-ups of the last hour, to five minutes.
+    /// Sign-ups of the last hour, in steps of five minutes.
     package let signUps1h: Int64
-    /// Sign-ups an hour on average over the seven days before; nil for an app that has not been seen for a day yet.
+    /// Average sign-ups per hour over the seven days before; nil for an app first seen less than a day ago.
     package let baseline: Double?
 
     package init(signUps1h: Int64, baseline: Double?) {
@@ -14,14 +14,14 @@ package struct AppRates: Sendable, Hashable {
         self.baseline = baseline
     }
 
-    /// Seconds of a slice.
+    /// Length of a slice in seconds.
     static let sliceLength: Int64 = 300
     static func slice(_ time: Int64) -> Int64 { time / sliceLength }
     private static let hour: Int64 = 12
     private static let day: Int64 = 288
     static let week: Int64 = 7 * day
 
-    /// From the sum of the last hour, that of the week before it, and the first slice of that week with a sign-up.
+    /// From the sum of the last hour, the sum of the week before it, and the first slice of that week with a sign-up.
     init(lastHour: Int64, before: Int64, first: Int64?, now: Int64) {
         signUps1h = lastHour
         let end = Self.slice(now) - Self.hour
@@ -48,7 +48,7 @@ package struct AppRateRepository: Sendable {
         try database.read { connection throws(StoreFailure) in try connection.appRates(app: app, now: now) }
     }
 
-    /// Deletes what no rate reads any more: slices before the week, and marks of sign-ups older than two days.
+    /// Deletes what no rate reads any more: slices before that week, and marks of sign-ups older than two days.
     package func deleteExpired(now: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             let slices = try connection.run(

@@ -2,15 +2,15 @@
 
 import Database
 
-/// What an idempotency key was met with.
+/// The state of an idempotency key when a request claims it.
 package enum IdempotencyClaim: Sendable, Hashable {
     /// It is new: do the work, then `finish`, or `abandon` where it failed.
     case new
-    /// The same request was answered: send this again.
+    /// The same request was answered: send this answer again.
     case answered(status: Int, body: String)
-    /// The same request is being worked on.
+    /// The same request is still in progress.
     case inFlight
-    /// The key was used for another body.
+    /// The key was used with another body.
     case otherBody
 }
 
@@ -20,7 +20,7 @@ package struct IdempotencyRepository: Sendable {
 
     /// How long a key is remembered, in seconds.
     package static let retention: Int64 = 86_400
-    /// A request that has been in flight for longer died with its process: the key is free again. Seconds.
+    /// A request in flight for longer than this died with its process, and its key is free again. Seconds.
     package static let flightTime: Int64 = 60
 
     /// Claims a key.
@@ -53,8 +53,8 @@ package struct IdempotencyRepository: Sendable {
         }
     }
 
-    /// Keeps the answer for the key; nothing where another request claimed it after this one.
-    /// - Parameter begunAt: `now` of the claim, which names it: the next one of a key is later by `flightTime` at least.
+    /// Stores the answer for the key; does nothing where another request claimed the key later.
+    /// - Parameter begunAt: `now` of the claim, which identifies it: the key's next claim is at least `flightTime` later.
     package func finish(
         team: Int64, endpoint: String, key: [UInt8], begunAt: Int64, status: Int, body: String
     ) throws(StoreFailure) {
@@ -68,7 +68,7 @@ package struct IdempotencyRepository: Sendable {
         }
     }
 
-    /// Frees a key whose request had no answer worth keeping: the asker may try again with it. As `finish`.
+    /// Frees a key whose request has no answer to keep, so that the client can retry with it. Parameters as for `finish`.
     package func abandon(team: Int64, endpoint: String, key: [UInt8], begunAt: Int64) throws(StoreFailure) {
         try database.write(.relaxed, timeout: GroupCommit.timeout) { connection throws(StoreFailure) in
             try connection.run(
@@ -80,10 +80,10 @@ package struct IdempotencyRepository: Sendable {
         }
     }
 
-    /// Deletes keys begun longer than the retention ago, at most `limit`; gives the number.
+    /// Deletes keys older than `retention`, at most `limit`; returns how many.
     package func deleteExpired(now: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
-            // No number first: SQLite compares all columns as it does the first one, and finds no octets or text as numbers.
+            // No number first: SQLite compares all columns like the first one, and then does not find blobs or text.
             try connection.run(
                 """
                 DELETE FROM idempotency_keys WHERE (key_mark, team_id, endpoint) IN

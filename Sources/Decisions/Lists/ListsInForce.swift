@@ -1,4 +1,4 @@
-// The live lists on this host: read once, followed in the store, looked up in memory.
+// The live lists on this host: read once, updated from the store, looked up in memory.
 
 import Accounts
 import CEL
@@ -6,9 +6,9 @@ import Database
 import Logging
 import Synchronization
 
-/// Says what lists hold now. Asking costs one short lock; a decision keeps what it got.
+/// Provides the current content of lists. A lookup takes one short lock; a decision keeps the snapshot it got.
 package final class ListsInForce: Sendable {
-    /// What is handed out. Immutable.
+    /// The lists that are handed out. Immutable.
     private final class Snapshot: Sendable {
         let lists: [Key: LiveListEntries]
 
@@ -24,12 +24,12 @@ package final class ListsInForce: Sendable {
     private struct Held {
         var list: LiveList
         var entries: LiveListEntries
-        /// When entries end that do: few, or all of a list of a million.
+        /// Expiry of the entries that expire: few, or all of a list of a million.
         var expiring: [String: Int64] = [:]
         var nextExpiry: Int64?
     }
 
-    /// What only `refresh` touches.
+    /// Used only by `refresh`.
     private struct Progress {
         var revision: Int64 = -1
         var readAt: Int64 = 0
@@ -43,7 +43,7 @@ package final class ListsInForce: Sendable {
     private let snapshot = Mutex<Snapshot?>(nil)
     private let progress = Mutex(Progress())
 
-    /// Reads the lists of the store. What cannot be read now is read by a later `refresh`.
+    /// Reads the lists of the store. A later `refresh` reads what cannot be read now.
     package init(_ repository: LiveListRepository, now: Int64, logger: Logger) {
         self.repository = repository
         self.logger = logger
@@ -52,12 +52,12 @@ package final class ListsInForce: Sendable {
 
     // MARK: Asking
 
-    /// The lists for a team's question; nil as long as they were never read: what depends on them is then missing.
+    /// The lists for a team's question; nil until they are first read: what depends on them is then missing.
     package func lists(team: Int64) -> (any LiveLists)? {
         snapshot.withLock { $0 }.map { TeamLists(snapshot: $0, team: team, marks: repository.marks) }
     }
 
-    /// The lists of the installation that a policy names and that are not there, or are of another kind.
+    /// Installation lists that a policy names but that do not exist or have another kind.
     package func missing(_ names: [LiveListName]) -> [LiveListName] {
         guard let current = snapshot.withLock({ $0 }) else { return [] }
         return names.filter { !$0.isTeams && current.lists[Key(team: nil, name: $0.name)]?.kind != $0.kind }
@@ -87,7 +87,7 @@ package final class ListsInForce: Sendable {
 
     // MARK: Following
 
-    /// Looks whether lists changed or entries ended, and follows. What cannot be read leaves lists as they are; the log says so.
+    /// Follows changed lists and expired entries. Lists that cannot be read stay unchanged; this is logged.
     package func refresh(now: Int64) {
         progress.withLock { progress in
             do {
@@ -99,13 +99,13 @@ package final class ListsInForce: Sendable {
                     logger.error("lists cannot be read, they stay as they are", metadata: ["detail": "\(error)"])
                 }
                 progress.isStoreReachable = false
-                // What ends, ends without the store.
+                // Entries expire without the store too.
                 if endExpired(&progress, now: now) { publish(progress) }
             }
         }
     }
 
-    /// Whether anything is to be published.
+    /// Returns whether there is anything to publish.
     private func follow(_ progress: inout Progress, now: Int64) throws(StoreFailure) -> Bool {
         let revision = try repository.revision()
         guard revision != progress.revision else {
@@ -121,7 +121,7 @@ package final class ListsInForce: Sendable {
             } else if let loaded = try load(list) {
                 held[list.number] = loaded
             } else {
-                // It was replaced while it was read: the next look finds the new one.
+                // The list was replaced during the read: the next refresh finds the new one.
                 held[list.number] = progress.held[list.number]
                 isWhole = false
             }
@@ -158,7 +158,7 @@ package final class ListsInForce: Sendable {
         return held
     }
 
-    /// Leaves entries out that ended; whether there were any.
+    /// Removes expired entries; returns whether there were any.
     private func endExpired(_ progress: inout Progress, now: Int64) -> Bool {
         var isChanged = false
         for (number, held) in progress.held {

@@ -1,26 +1,26 @@
-// Live lists as people see them, and their limits.
+// Live lists as users see them, and their limits.
 
 import CEL
 import Database
 
-/// Limits of live lists. Beyond each a change is refused, with the limit in the message.
+/// Limits of live lists. A change beyond a limit is refused, with the limit in the message.
 package enum LiveListLimits {
-    /// Lists of a team: what a person keeps in view.
+    /// Lists of a team: as many as a person can keep track of.
     package static let listsOfTeam: Int64 = 50
     /// Lists of the installation.
     package static let listsOfInstallation: Int64 = 200
-    /// Entries of a list of a team: every host keeps them in memory.
+    /// Entries of a team's list: every host keeps them in memory.
     package static let entriesOfTeam: Int64 = 100_000
-    /// Entries of a list of the installation: some 16 MB of IPv4 ranges, or 80 MB of texts, on every host.
+    /// Entries of an installation's list: some 16 MB of IPv4 ranges, or 80 MB of texts, on every host.
     package static let entriesOfInstallation: Int64 = 1_000_000
     /// Octets of an entry: the longest domain has 253.
     package static let valueOctets = 256
     /// Octets of a reason.
     package static let reasonOctets = 200
-    /// Entries that one change adds or removes: what the store does in a tenth of a second.
+    /// Entries that one change adds or removes: as many as the store handles in a tenth of a second.
     package static let entriesOfChange = 1_000
-    /// Seconds for which a removed entry stays, so that hosts see that it is gone. One that was away for longer reads the whole
-    /// list.
+    /// Seconds for which a removed entry is kept, so that hosts see the removal. A host that was away for longer reads the
+    /// whole list.
     package static let removedFor: Int64 = 3_600
 }
 
@@ -31,10 +31,10 @@ package struct LiveList: Sendable, Hashable {
     package let number: Int64
     /// The team's number; nil for a list of the installation.
     package let team: Int64?
-    /// As behind `lists.` in policies.
+    /// The name after `lists.` in policies.
     package let name: String
     package let kind: LiveListKind
-    /// Those that are in force or expired a short while ago.
+    /// Entries in force or recently expired.
     package let entries: Int64
     /// Seconds since 1970.
     package let createdAt: Int64
@@ -65,11 +65,11 @@ package struct LiveList: Sendable, Hashable {
     var maximumEntries: Int64 { team == nil ? LiveListLimits.entriesOfInstallation : LiveListLimits.entriesOfTeam }
 }
 
-/// An entry that is added.
+/// An entry to add.
 package struct LiveListEntry: Sendable, Hashable {
-    /// As written; for a personal list the value itself, which is not kept.
+    /// As written; for a personal list the value itself, which is not stored.
     package let value: String
-    /// For people; empty for none.
+    /// Shown to people; empty for none.
     package let reason: String
     /// Seconds since 1970; nil for never.
     package let expiresAt: Int64?

@@ -1,4 +1,4 @@
-// Replacing a list as a whole, in small transactions: entries of a new generation, which no one reads until all are there.
+// Replaces a whole list in small transactions: entries of a new generation, which no one reads until all are there.
 
 import Accounts
 import Database
@@ -8,12 +8,12 @@ package struct LiveListImport: Sendable {
     let list: LiveList
     let team: String?
     let generation: Int64
-    /// Entries that were written; a value that is there twice counts once.
+    /// Number of entries written; a repeated value counts once.
     package fileprivate(set) var count: Int64 = 0
 }
 
 extension LiveListRepository {
-    /// Begins to replace a list. What an earlier import left is of no use from now on.
+    /// Begins to replace a list. Entries of an earlier unfinished import become unused.
     package func beginImport(team: String?, name: String) throws(StoreFailure) -> LiveListImport {
         try database.write(.durable) { connection throws(StoreFailure) in
             let list = try connection.knownList(team, name)
@@ -22,7 +22,7 @@ extension LiveListRepository {
         }
     }
 
-    /// Writes some more entries, `LiveListLimits.entriesOfChange` at most. Throws as `add` does, and `unmet` where another import
+    /// Writes more entries, at most `LiveListLimits.entriesOfChange`. Throws as `add` does, and `unmet` where another import
     /// began meanwhile.
     package func write(_ entries: [LiveListEntry], _ running: inout LiveListImport, _ change: Change) throws(StoreFailure) {
         let rows = try rows(entries, running.list)
@@ -41,7 +41,7 @@ extension LiveListRepository {
         running.count += added
     }
 
-    /// Puts the new entries in the place of the old ones, at once.
+    /// Replaces the old entries by the new ones, in one step.
     package func finish(_ running: LiveListImport, _ change: Change) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             let revision = try connection.nextListRevision()
@@ -56,8 +56,8 @@ extension LiveListRepository {
         }
     }
 
-    /// Replaces all entries by these. Nothing is written before every one of them was looked at; what an attempt that fails has
-    /// written goes with `step`.
+    /// Replaces all entries by these. All entries are checked before any is written; `step` deletes what a failed attempt has
+    /// written.
     /// - Throws: as `add` and `write` do.
     package func replace(team: String?, name: String, _ entries: [LiveListEntry], _ change: Change) throws(StoreFailure) {
         let known = try list(team: team, name: name)
@@ -79,7 +79,7 @@ extension LiveListRepository {
         }
     }
 
-    /// Gives up an import: its rows are of no use from now on.
+    /// Gives up an import: its rows become unused.
     package func abandon(_ running: LiveListImport) throws(StoreFailure) {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             _ = try connection.run(
@@ -88,10 +88,10 @@ extension LiveListRepository {
         }
     }
 
-    // MARK: What is no longer needed
+    // MARK: Cleaning up
 
-    /// Takes away some rows that no one reads any more: of lists that were removed, of other generations, expired and removed
-    /// entries. Whether there were any. In small transactions: call it until it says no.
+    /// Deletes some rows that no one reads any more: of removed lists, of other generations, of expired and removed entries.
+    /// Returns whether there were any. Transactions are small: call it until it returns false.
     package func step(now: Int64, rows: Int64 = 1_000) throws(StoreFailure) -> Bool {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             let lists = try connection.rows("SELECT id, generation, staging, removed_at FROM live_lists")
@@ -123,7 +123,7 @@ extension LiveListRepository {
         }
     }
 
-    /// Hosts leave expired entries out by themselves, so that their end needs no revision.
+    /// Hosts ignore expired entries by themselves, so their deletion needs no new revision.
     private func deleteEnded(_ connection: any DatabaseConnection, now: Int64, rows: Int64) throws(StoreFailure) -> Bool {
         let before = now - LiveListLimits.removedFor
         let expired = try connection.rows(

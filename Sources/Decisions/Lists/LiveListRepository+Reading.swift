@@ -1,4 +1,4 @@
-// What a host reads of live lists: whether anything is new, and what.
+// What a host reads of live lists: whether anything changed, and the changes.
 
 import CEL
 import Database
@@ -11,20 +11,20 @@ struct ReadListEntry: Sendable {
 }
 
 extension LiveListRepository {
-    /// Rises with every change of any list; 0 before the first.
+    /// Increases with every change of any list; 0 before the first.
     func revision() throws(StoreFailure) -> Int64 {
         try database.row("SELECT revision FROM live_list_revision").map { row throws(StoreFailure) in try row["revision"] } ?? 0
     }
 
-    /// Every list there is.
+    /// All lists.
     func heads() throws(StoreFailure) -> [LiveList] {
         try database.rows("\(LiveList.select) ORDER BY id").map(LiveList.init(row:))
     }
 
-    /// Entries of one statement: some megabytes.
+    /// Entries for each statement: some megabytes.
     private static let page = 5_000
 
-    /// All entries of a list that are not removed, some at a time. False where it was replaced or removed meanwhile.
+    /// Reads all entries of a list except removed ones, page by page. False where the list was replaced or removed meanwhile.
     func load(_ list: LiveList, _ take: ([ReadListEntry]) -> Void) throws(StoreFailure) -> Bool {
         var after = ""
         while true {
@@ -39,7 +39,7 @@ extension LiveListRepository {
             guard rows.count == Self.page, let last = rows.last else { break }
             after = last.value
         }
-        // Old generations go when a new one is in force.
+        // Old generations are deleted when a new one is in force.
         let present = try database.rows("\(LiveList.select) AND id = \(list.number)").map(LiveList.init(row:))
         return present.first?.generation == list.generation
     }

@@ -1,4 +1,4 @@
-// Lists that policies read while they change: made, changed and shown. What hosts read of them is in LiveListRepository+Reading.
+// Lists that policies read: creating, changing and showing them. Reads by hosts are in LiveListRepository+Reading.
 
 import Accounts
 import CEL
@@ -6,14 +6,14 @@ import Database
 import MailCrypto
 import Support
 
-/// Keeps live lists. A team is given by its identifier, nil for the installation.
+/// Stores live lists. A team is given by its identifier, nil for the installation.
 package struct LiveListRepository: Sendable {
     let database: any Database
     let marks: DecisionMarks
 
     // MARK: Lists
 
-    /// Makes an empty list. Throws `invalid`, `exists`, `limit`, `notFound`.
+    /// Creates an empty list. Throws `invalid`, `exists`, `limit`, `notFound`.
     package func create(team id: String?, name: String, kind: LiveListKind, _ change: Change) throws(StoreFailure) {
         let isName =
             (1...64).contains(name.utf8.count) && name.utf8.first.map { !(0x30...0x39).contains($0) } == true
@@ -40,7 +40,7 @@ package struct LiveListRepository: Sendable {
         }
     }
 
-    /// Those of a team or of the installation, in alphabetical order.
+    /// Lists of a team or of the installation, in alphabetical order.
     package func lists(team id: String?) throws(StoreFailure) -> [LiveList] {
         try database.read { connection throws(StoreFailure) in
             let team = try connection.listOwner(id)
@@ -53,7 +53,7 @@ package struct LiveListRepository: Sendable {
         try database.read { connection throws(StoreFailure) in try connection.knownList(id, name) }
     }
 
-    /// Removes a list: it is empty at once for every policy that names it. Its entries go with `step`.
+    /// Removes a list: it is immediately empty for every policy that names it. `step` deletes its entries.
     package func removeList(team id: String?, name: String, _ change: Change) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             let revision = try connection.nextListRevision()
@@ -66,8 +66,8 @@ package struct LiveListRepository: Sendable {
 
     // MARK: Entries
 
-    /// Adds entries; of one that is there already, reason and expiry are replaced. How many are new.
-    /// - Parameter entries: `LiveListLimits.entriesOfChange` at most.
+    /// Adds entries; for an existing one, reason and expiry are replaced. Returns how many are new.
+    /// - Parameter entries: at most `LiveListLimits.entriesOfChange`.
     /// - Throws: `invalid` for an entry that the list's kind cannot hold, `limit`, `notFound`.
     @discardableResult
     package func add(team id: String?, name: String, _ entries: [LiveListEntry], _ change: Change) throws(StoreFailure) -> Int64 {
@@ -92,8 +92,8 @@ package struct LiveListRepository: Sendable {
         }
     }
 
-    /// Removes entries; how many were there.
-    /// - Parameter values: as written when they were added, or their normal form.
+    /// Removes entries; returns how many existed.
+    /// - Parameter values: as written when they were added, or in their normal form.
     @discardableResult
     package func remove(team id: String?, name: String, _ values: [String], _ change: Change) throws(StoreFailure) -> Int64 {
         try Self.checkCount(values.count)
@@ -115,7 +115,7 @@ package struct LiveListRepository: Sendable {
     }
 
     /// Some entries that are in force, in the order of their values.
-    /// - Parameter after: the value behind which to begin.
+    /// - Parameter after: entries begin after this value.
     package func entries(
         team id: String?, name: String, after: String = "", limit: Int, now: Int64
     ) throws(StoreFailure) -> [KeptListEntry] {
@@ -145,7 +145,7 @@ package struct LiveListRepository: Sendable {
         }
     }
 
-    /// Entries as they are kept, each value once, the last one where there are several. Messages never name a personal value.
+    /// Entries as stored; of equal values, the last one counts. Messages never contain a personal value.
     func rows(_ entries: [LiveListEntry], _ list: LiveList) throws(StoreFailure) -> [LiveListEntry] {
         var rows: [String: LiveListEntry] = [:]
         for entry in entries {
@@ -168,7 +168,7 @@ package struct LiveListRepository: Sendable {
         return rows.values.sorted { $0.value < $1.value }
     }
 
-    /// The mark of a personal value in its normal form, as it is kept.
+    /// The mark of a personal value in its normal form, as it is stored.
     static func mark(_ marks: DecisionMarks, _ team: Int64?, _ normal: String) -> String {
         String(decoding: Base32.encode(marks.listed(team: team ?? 0, value: normal)), as: UTF8.self)
     }

@@ -1,11 +1,11 @@
-// The rows behind LiveListRepository, inside a transaction.
+// The rows of LiveListRepository, inside a transaction.
 
 import Accounts
 import Database
 
 extension DatabaseConnection {
-    /// The next revision. First in a transaction that changes a list: others wait, so that revisions are in the order of the
-    /// commits.
+    /// The next revision. Call it first in a transaction that changes a list: other transactions then wait, so that revisions
+    /// are in the order of the commits.
     func nextListRevision() throws(StoreFailure) -> Int64 {
         try inserted(
             """
@@ -42,7 +42,7 @@ extension DatabaseConnection {
         }
     }
 
-    /// Writes entries in their kept form.
+    /// Writes entries in their stored form.
     func write(
         _ rows: [LiveListEntry], _ list: LiveList, generation: Int64, revision: Int64, _ change: Change
     ) throws(StoreFailure) {

@@ -1,47 +1,47 @@
-// Decisions on their way into the log: answered once they are here, written within a second.
+// Decisions waiting to be logged: answered once they are here, written within a second.
 
 import Concurrency
 import Database
 import Synchronization
 
-/// Holds what is to be written; `flush` writes it in transactions of `batch` decisions. Whoever owns it flushes at least every
-/// second, runs `writeBatches`, and flushes again at shutdown: what was added since the last flush is lost when the process is
-/// killed. While the store is away it is kept, up to `capacity`; beyond it decisions are dropped and counted.
+/// Holds what is to be written; `flush` writes it in transactions of `batch` decisions. The owner flushes at least every
+/// second, runs `writeBatches`, and flushes again at shutdown: decisions added since the last flush are lost if the process is
+/// killed. While the store is away they are kept, up to `capacity`; further decisions are dropped and counted.
 package final class DecisionLogBuffer: Sendable {
     private struct State {
         var records: [DecisionRecord] = []
         /// Questions answered while the store was away.
         var decisionWrites: [DecisionWrite] = []
-        /// Grant by number to the time it was seen.
+        /// By number of the grant, when it was seen.
         var seen: [Int64: Int64] = [:]
-        /// What `flush` is writing just now: still to be found.
+        /// What `flush` is writing now: it can still be found.
         var inFlight: [DecisionRecord] = []
-        /// How many of these are written.
+        /// How many of `inFlight` are written.
         var written = 0
         var dropped = 0
-        /// Who waits for room, in order, and whether someone was asked to make some.
+        /// Callers waiting for room, in order, and whether a flush for them has started.
         var waiting: [CheckedContinuation<Void, Never>] = []
         var isRoomBeingMade = false
 
-        /// What needs room.
+        /// Entries that take up room.
         var count: Int { records.count + decisionWrites.count }
         var all: Int { count + inFlight.count - written }
     }
 
     /// About a kilobyte each.
     package static let standardCapacity = 50_000
-    /// Decisions in one transaction: some milliseconds, for which others who write wait, and questions where processors are busy.
+    /// Decisions in one transaction: some milliseconds during which other writers wait and, on busy processors, questions too.
     private static let batch = 128
 
     private let log: DecisionRepository
     private let decisionWrites: DecisionWriteRepository
-    /// What policies count, which is written together with the log.
+    /// Counts of policies, written together with the log.
     package let velocity: VelocityBuffer
     private let capacity: Int
     private let state = Mutex(State())
-    /// One flush at a time, so that order is kept.
+    /// One flush at a time, to keep the order.
     private let flushing = Mutex(())
-    /// Once for each batch that has gathered.
+    /// Signals once for each full batch.
     private let (batches, gathered) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
     package init(_ log: DecisionRepository, _ decisionWrites: DecisionWriteRepository, capacity: Int = standardCapacity) {
@@ -51,7 +51,7 @@ package final class DecisionLogBuffer: Sendable {
         velocity = VelocityBuffer(VelocityRepository(database: log.database))
     }
 
-    /// Queues a decision that changes nothing, and notes when its grant was seen where that is worth writing.
+    /// Queues a decision that changes nothing, and records when its grant was seen if that must be written.
     package func add(_ record: DecisionRecord, seen: (grant: Int64, at: Int64)? = nil) {
         let isBatch = state.withLock { state in
             guard state.count < capacity else {
@@ -65,7 +65,7 @@ package final class DecisionLogBuffer: Sendable {
         if isBatch { gathered.yield() }
     }
 
-    /// Queues a decision with what it settles: for questions that were answered while the store was away.
+    /// Queues a decision with its changes: for questions that were answered while the store was away.
     package func add(_ decisionWrite: DecisionWrite) {
         state.withLock { state in
             guard state.count < capacity else {
@@ -76,10 +76,10 @@ package final class DecisionLogBuffer: Sendable {
         }
     }
 
-    /// How many decisions were lost for lack of room since the start.
+    /// Number of decisions dropped for lack of room since the start.
     package var dropped: Int { state.withLock { $0.dropped } }
 
-    /// How many wait.
+    /// Number of decisions waiting.
     package var count: Int { state.withLock { $0.all } }
 
     /// A decision that is not written yet.
@@ -92,9 +92,9 @@ package final class DecisionLogBuffer: Sendable {
 
     // MARK: Room
 
-    /// Waits, where half of the room is taken, until as many decisions were written as wait for it before this one, so that a
-    /// store that writes more slowly than questions come sets their pace. Half: a disk that takes some seconds to sync is noticed
-    /// by no one. Where the store fails no one waits for it.
+    /// Where more than half of the capacity is used, waits until a decision was written for each earlier waiter and this one,
+    /// so that a slow store limits the rate of questions. Half, so that no one notices a disk that takes some seconds to sync.
+    /// If the store fails, all waits end.
     package func waitForRoom(_ executor: any BlockingExecutor) async {
         guard count > capacity / 2 else { return }
         await withCheckedContinuation { continuation in
@@ -115,7 +115,7 @@ package final class DecisionLogBuffer: Sendable {
         }
     }
 
-    /// As many go on as were written.
+    /// Resumes as many waiters as decisions were written.
     private func letGoOn(_ count: Int) {
         let some = state.withLock { state in
             defer { state.waiting.removeFirst(min(count, state.waiting.count)) }
@@ -126,8 +126,8 @@ package final class DecisionLogBuffer: Sendable {
 
     // MARK: Writing
 
-    /// Writes as soon as a batch has gathered, until the task is cancelled: evenly, and not for a long time now and then, on a
-    /// thread that steps back behind questions. What cannot be written waits for the owner's next flush, which says so.
+    /// Writes each batch as soon as it has gathered, until the task is cancelled: evenly, on a background thread that gives way
+    /// to questions. What cannot be written waits for the owner's next flush, which reports the error.
     package func writeBatches() async {
         let (wakeUp, isOver) = (SystemSemaphore(), Monitor(false))
         SystemThread.detach(isBackground: true) { [self] in
@@ -142,7 +142,7 @@ package final class DecisionLogBuffer: Sendable {
         wakeUp.signal()
     }
 
-    /// Writes what has gathered. Where the store is away it is kept for the next time, and the error is thrown.
+    /// Writes what has gathered. If the store is away, it is kept for the next flush, and the error is thrown.
     package func flush() throws(StoreFailure) {
         try flushing.withLock { _ throws(StoreFailure) in
             try velocity.flush()
@@ -170,7 +170,7 @@ package final class DecisionLogBuffer: Sendable {
             }
             try decisionWrites.noteSeen(seen)
             while let decisionWrite = left.first {
-                // A nonce that was consumed meanwhile elsewhere: the decision was given all the same, and is logged.
+                // The nonce was consumed elsewhere meanwhile: the decision was already sent, so it is logged.
                 if case .nonceConsumed = try decisionWrites.apply(decisionWrite), let record = decisionWrite.record {
                     try log.insert([record], durability: .durable)
                 }
@@ -180,7 +180,7 @@ package final class DecisionLogBuffer: Sendable {
             }
             state.withLock { ($0.inFlight, $0.written) = ([], 0) }
         } catch {
-            // Of the batch that failed, records that were written are passed over the next time.
+            // Records of the failed batch that were written already are skipped the next time.
             state.withLock { state in
                 (state.inFlight, state.written) = ([], 0)
                 state.records = Array(rest) + state.records

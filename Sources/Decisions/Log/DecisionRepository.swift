@@ -9,13 +9,13 @@ package struct DecisionRepository: Sendable {
     /// Rows read at one time.
     private static let batch: Int64 = 500
 
-    /// Writes decisions in one transaction; those that are written already are passed over, and those of teams that are gone.
+    /// Writes decisions in one transaction; skips those already written and those of deleted teams.
     package func insert(_ records: some Collection<DecisionRecord>, durability: Durability = .relaxed) throws(StoreFailure) {
         guard !records.isEmpty else { return }
         do {
             try database.write(durability) { connection throws(StoreFailure) in try connection.insert(records) }
         } catch  where error.code == .permanent(.constraint) {
-            // A grant went away after it was looked for: one by one, each looks for its own.
+            // A grant was deleted after its lookup: insert one by one, each with its own lookup.
             try database.write(durability) { connection throws(StoreFailure) in
                 for record in records { try connection.insert(record) }
             }
@@ -27,7 +27,7 @@ package struct DecisionRepository: Sendable {
         try database.read { connection throws(StoreFailure) in try connection.decision(id, team: team) }
     }
 
-    /// Decisions by the filter, the newest first, at most `limit`.
+    /// Decisions that match the filter, the newest first, at most `limit`.
     package func newest(_ filter: DecisionFilter, limit: Int) throws(StoreFailure) -> [LoggedDecision] {
         var found: [LoggedDecision] = []
         var place: Place?
@@ -39,7 +39,7 @@ package struct DecisionRepository: Sendable {
         return Array(found.prefix(limit))
     }
 
-    /// Walks through the decisions by the filter, the oldest first; `body` gets some of them at a time.
+    /// Reads the decisions that match the filter, the oldest first; `body` gets some of them at a time.
     package func walk(_ filter: DecisionFilter, _ body: ([LoggedDecision]) throws -> Void) throws {
         var place: Place?
         repeat {
@@ -49,7 +49,7 @@ package struct DecisionRepository: Sendable {
         } while place != nil
     }
 
-    /// How many decisions are in the filter's time and team, whatever its rule and reason. Reads an index of all of them.
+    /// Number of decisions in the filter's time and team; its rule and reason are ignored. Reads an index of all of them.
     package func count(_ filter: DecisionFilter) throws(StoreFailure) -> Int {
         try database.read { connection throws(StoreFailure) in
             try connection.value("SELECT COUNT(*) FROM decisions d WHERE \(Self.condition(filter, connection))") ?? 0
@@ -62,15 +62,15 @@ package struct DecisionRepository: Sendable {
             ?? time
     }
 
-    /// Where a page ended. Pages are in the order of time, in which an index has the rows: in the order of their numbers a day
-    /// of a log of years would mean to read all of it, or to sort it for each page.
+    /// Where a page ended. Pages are in the order of time, like the rows in an index. With pages in the order of row numbers,
+    /// one day of a log of years would require reading or sorting the whole log for each page.
     private struct Place {
         let time: Int64
         let number: Int64
     }
 
-    /// Rule and reason are looked for here: they are in lists of words.
-    /// - Returns: what the filter admits of the page, and where it ended; nil at the end of the log.
+    /// Rule and reason are matched here, because their columns are lists of words.
+    /// - Returns: the decisions of the page that match the filter, and where the page ended; nil at the end of the log.
     private func page(
         _ filter: DecisionFilter, isAscending: Bool, beyond place: Place?
     ) throws(StoreFailure) -> (admitted: [LoggedDecision], last: Place?) {
@@ -99,8 +99,8 @@ package struct DecisionRepository: Sendable {
     }
 
     /// Deletes decisions evaluated before a time, statuses given before it and snoozes that ended before it, at most `limit` of
-    /// each; gives the number. Checks and labels of theirs stay with their own retention.
-    /// - Parameter limit: a row is long, and its account's page of an index is another one each time: some ten milliseconds.
+    /// each; returns how many. Checks and labels of these decisions have their own retention.
+    /// - Parameter limit: rows are long, and each one changes another index page, that of its account: some ten milliseconds.
     package func deleteExpired(before cutoff: Int64, limit: Int = 250) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
@@ -117,7 +117,7 @@ package struct DecisionRepository: Sendable {
         }
     }
 
-    /// CROSS JOIN: SQLite begins with the log, and not with the few teams, and so keeps to the order of an index.
+    /// CROSS JOIN makes SQLite begin with the log instead of the few teams, and so keep the order of an index.
     fileprivate static let select: SQL = """
         SELECT d.id, d.decision_id, d.team_id, d.client_id, d.grant_id, d.app_account, d.claimed_event, d.event, d.decision,
             d.challenges, d.reasons, d.wire_reasons, d.asked, d.skips, d.waived, d.missing, d.errors, d.shadow, d.snoozed, d.for_review, d.overridden_by,
@@ -128,7 +128,7 @@ package struct DecisionRepository: Sendable {
 }
 
 extension DatabaseConnection {
-    /// Deletes snoozes that ended, at most `limit`; how many. They are of no use to anyone.
+    /// Deletes snoozes that ended, at most `limit`; returns how many. They have no further use.
     func deleteSnoozes(endedBy time: Int64, limit: Int) throws(StoreFailure) -> Int {
         try run(
             """
@@ -169,7 +169,7 @@ private enum DecisionRow {
         real_user_status, credential_state, upgrade_result, degraded, evaluated_at, expires_at
         """
 
-    /// What is behind the grant in `columns`.
+    /// Values of the columns after the grant in `columns`.
     static func values(_ record: DecisionRecord) -> [any SQLBindable] {
         // Most lists are empty or of one word.
         func words(_ list: [String]) -> String { list.count > 1 ? list.joined(separator: " ") : list.first ?? "" }
@@ -185,7 +185,7 @@ private enum DecisionRow {
 }
 
 extension DatabaseConnection {
-    /// Writes a decision; nothing where it is written already or its team is gone. A grant that is gone becomes none.
+    /// Writes a decision; does nothing where it is already written or its team is deleted. A deleted grant is written as none.
     func insert(_ record: DecisionRecord) throws(StoreFailure) {
         try run(
             """
@@ -197,7 +197,7 @@ extension DatabaseConnection {
             """)
     }
 
-    /// The same of many in a few statements.
+    /// The same for many decisions in a few statements.
     func insert(_ records: some Collection<DecisionRecord>) throws(StoreFailure) {
         let teams: Set<Int64> = Set(
             try values(for: Array(Set(records.map(\.teamNumber)))) {
@@ -213,7 +213,7 @@ extension DatabaseConnection {
         try insert(rows, into: "decisions (\(DecisionRow.columns))", "ON CONFLICT (decision_id) DO NOTHING")
     }
 
-    /// A decision by its id, with what came of it.
+    /// A decision by its id, with its outcomes.
     func decision(_ id: String, team: Int64?) throws(StoreFailure) -> LoggedDecision? {
         guard let row = try row("\(DecisionRepository.select) AND d.decision_id = \(id)") else { return nil }
         let decision = try LoggedDecision(row: row)
@@ -223,7 +223,7 @@ extension DatabaseConnection {
 
     /// The same decision with its checks.
     func withChecks(_ decision: LoggedDecision) throws(StoreFailure) -> LoggedDecision {
-        // Without a challenge there is nothing to look for: most decisions.
+        // Most decisions have no challenge, so there is nothing to look up.
         guard !decision.record.challenges.isEmpty else { return decision }
         return LoggedDecision(
             number: decision.number, record: decision.record, teamID: decision.teamID, label: decision.label,

@@ -1,6 +1,6 @@
-// What a question changes, as a value: made by the service, applied by the store in one transaction.
+// The changes of a question, as a value: created by the service, applied by the store in one transaction.
 
-/// A nonce as it is remembered, with the answer it was given.
+/// A consumed nonce with the answer that was given for it.
 package struct ConsumedNonce: Sendable, Hashable {
     /// `DecisionMarks.nonce`.
     package let mark: [UInt8]
@@ -9,9 +9,9 @@ package struct ConsumedNonce: Sendable, Hashable {
     package let claimedEvent: String
     package let event: String
     package let decisionID: String
-    /// The answer as it was sent; empty where it is still being worked out.
+    /// The answer as it was sent; empty while it is not ready yet.
     package let answer: String
-    /// Seconds since 1970: the token's own expiry and the leeway allowed.
+    /// Seconds since 1970: the token's own expiry plus the allowed leeway.
     package let expiresAt: Int64
 
     package init(
@@ -27,7 +27,7 @@ package struct ConsumedNonce: Sendable, Hashable {
     }
 }
 
-/// What the decision was made on: the decision write is refused where this has changed meanwhile.
+/// What the decision was based on: the decision write is refused where it has changed meanwhile.
 package struct GrantStamp: Sendable, Hashable {
     package let grantNumber: Int64?
     package let isAuthorized: Bool
@@ -44,26 +44,26 @@ package struct GrantStamp: Sendable, Hashable {
     }
 }
 
-/// Everything that is written for one question.
+/// All changes to be written for one question.
 package struct DecisionWrite: Sendable {
     package var team: Int64
     package var group: Int64
     /// The store's number of the app, for its rate of sign-ups.
     package var app: Int64
-    /// Nil: no one known is asked about (an upgrade by `app_account`), or no one's grant is to change.
+    /// Nil: the question names no known subject (an upgrade by `app_account`), or no grant may change.
     package var subject: GrantSubject?
-    /// Nil: apply whatever changed meanwhile (questions answered while the store was away).
+    /// Nil: apply regardless of changes meanwhile (questions answered while the store was away).
     package var expected: GrantStamp?
     package var nonce: ConsumedNonce?
-    /// Whether a verified token vouches for the subject: only then is an external account made.
+    /// Whether a verified token proves the subject: only then is an external account created.
     package var isVerified: Bool
-    /// The user came back with a token younger than the revocation.
+    /// The user came back with a token issued after the revocation.
     package var isReturn = false
-    /// The token's status; kept only where the grant has none.
+    /// The token's status; stored only where the grant has none.
     package var realUserStatus: Int?
-    /// Asked for a check at sign-up: pending until a pass.
+    /// A check was asked for at sign-up: pending until a pass.
     package var makesPending = false
-    /// Settled as a sign-up: counted for the app, and with a verified token for the inbox.
+    /// The event is a sign-up: counted for the app and, with a verified token, for the inbox.
     package var isSignUp = false
     /// Seconds since 1970.
     package var now: Int64
@@ -88,22 +88,22 @@ package struct DecisionWrite: Sendable {
     }
 }
 
-/// What became of a decision write.
+/// The result of a decision write.
 package enum DecisionWriteResult: Sendable, Hashable {
     case written(grant: Int64?)
     /// The nonce was used before; nothing was written.
     case nonceConsumed(ConsumedNonce)
-    /// The grant is not as expected any more; nothing was written. Read it again and decide again.
+    /// The grant changed meanwhile; nothing was written. Read it again and decide again.
     case changed
     /// The app's account is bound to another grant, or by another decision; nothing was written.
     case boundAlready
 }
 
-/// Which of an app's own accounts an upgrade binds.
+/// The app's own account that an upgrade binds.
 package struct AppAccountBinding: Sendable, Hashable {
     /// `DecisionMarks.appAccount`.
     package let mark: [UInt8]
-    /// The decision that is completed.
+    /// The decision that is completed by the binding.
     package let decisionID: String
 
     package init(mark: [UInt8], decisionID: String) {

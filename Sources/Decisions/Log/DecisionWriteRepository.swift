@@ -1,11 +1,11 @@
-// Settles what a question changes: nonce, first status, pending check, sign-up counts and the log, all or nothing.
+// Writes what a question changes: nonce, first status, pending check, sign-up counts and the log, all or nothing.
 
 import Database
 import Accounts
 import MailCrypto
 import Support
 
-/// Applies decisionWrites and manages nonces.
+/// Applies decision writes and manages nonces.
 package struct DecisionWriteRepository: Sendable {
     let database: any Database
 
@@ -19,18 +19,18 @@ package struct DecisionWriteRepository: Sendable {
         try await group.run { connection throws(StoreFailure) in try connection.apply(decisionWrite) }
     }
 
-    /// What a nonce was used for; nil for a new one.
+    /// The earlier use of a nonce; nil for a new one.
     package func consumedNonce(_ mark: [UInt8]) throws(StoreFailure) -> ConsumedNonce? {
         try database.read { connection throws(StoreFailure) in try connection.consumedNonce(mark) }
     }
 
-    /// Notes when grants were last asked about; a time before the one that is known changes nothing.
+    /// Records when grants were last asked about; a time before the stored one changes nothing.
     package func noteSeen(_ grants: [Int64: Int64]) throws(StoreFailure) {
         guard !grants.isEmpty else { return }
         try database.write(.relaxed) { connection throws(StoreFailure) in try connection.noteSeen(grants) }
     }
 
-    /// Deletes nonces that expired, at most `limit`; gives the number.
+    /// Deletes expired nonces, at most `limit`; returns how many.
     package func deleteExpiredNonces(now: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
@@ -75,7 +75,7 @@ extension DatabaseConnection {
             if try isLive(group: decisionWrite.group) { try rejoin(grant: known, now: decisionWrite.now) } else { grant = nil }
         }
         if let grant {
-            // Whoever has a check before them was not let through yet: a pass counts, or the next question.
+            // A user who is asked for a check was not let through yet: only a pass or the next question counts as seen.
             let seen: SQL = decisionWrite.record?.isAsked == true ? "" : "\(Self.seen(at: decisionWrite.now)),"
             try run(
                 """
@@ -113,12 +113,12 @@ extension DatabaseConnection {
             """)
     }
 
-    /// An app removed meanwhile takes its group along.
+    /// A group is removed together with its app.
     private func isLive(group: Int64) throws(StoreFailure) -> Bool {
         try row("SELECT id FROM app_groups WHERE id = \(group) AND removed_from IS NULL") != nil
     }
 
-    /// The grant of an external issuer's subject, with an account where there is none. No user, no relay address.
+    /// The grant of an external issuer's subject; creates the account where there is none. No user, no relay address.
     private func addExternalGrant(
         _ decisionWrite: DecisionWrite, issuer: String, subject: String, account: Int64?
     ) throws(StoreFailure) -> Int64? {
@@ -148,7 +148,7 @@ extension DatabaseConnection {
             """)
     }
 
-    /// Whether an app's account is taken: by another grant, by another decision, or by a grant that was deleted.
+    /// Whether an app's account is already bound: to another grant, by another decision, or to a deleted grant.
     private func isBound(_ binding: AppAccountBinding, team: Int64, grant: Int64?) throws(StoreFailure) -> Bool {
         let row = try row(
             "SELECT grant_id, decision_id FROM upgraded_accounts WHERE team_id = \(team) AND app_account = \(binding.mark)")
@@ -157,7 +157,7 @@ extension DatabaseConnection {
         return owner == nil || owner != grant || decision != binding.decisionID
     }
 
-    /// Binds, and lets the grant have the decision and what was proved in it.
+    /// Binds the account, and links the decision and what was proved in it to the grant.
     private func bind(_ binding: AppAccountBinding, grant: Int64, _ decisionWrite: DecisionWrite) throws(StoreFailure) {
         try run(
             """

@@ -1,20 +1,20 @@
-// Decisions as they are logged, and what a decision settles about a grant.
+// Decisions as they are logged, and what a decision changes about a grant.
 
 import Database
 
-/// One decision as the log keeps it. Holds no token and no address; the grant's number stands for the `sub`.
+/// One decision as the log keeps it. Holds no token and no address; the grant's number replaces the `sub`.
 package struct DecisionRecord: Sendable, Hashable {
     /// `rd_` and 26 random characters.
     package var id: String
     package var teamNumber: Int64
     package var clientID: String
-    /// The grant asked about; nil where there is none, or none any more.
+    /// The grant asked about; nil where there is none or it was deleted.
     package var grantNumber: Int64?
     /// Keyed hash of the app's own account, for an upgrade that begins without a `sub`.
     package var appAccountMark: [UInt8]?
-    /// The event as the backend called it.
+    /// The event as the backend named it.
     package var claimedEvent: String
-    /// The event as Postern settled it.
+    /// The event as Postern determined it.
     package var event: String
     /// `allow` or `require_verification`.
     package var decision: String
@@ -22,7 +22,7 @@ package struct DecisionRecord: Sendable, Hashable {
     package var challenges: [String]
     /// Reason codes for the operator.
     package var reasons: [String]
-    /// Reason codes as the team was told.
+    /// Reason codes as sent to the team.
     package var wireReasons: [String]
     /// Ids of rules that asked.
     package var asked: [String]
@@ -30,13 +30,13 @@ package struct DecisionRecord: Sendable, Hashable {
     package var skips: [String]
     /// Ids of require rules that matched and were waived.
     package var waived: [String]
-    /// Ids of rules that ended missing.
+    /// Ids of rules whose result is missing.
     package var missing: [String]
     /// Ids of rules that ended in an error, and kinds whose `unavailable_when` did.
     package var errors: [String]
     /// Ids of shadow rules that would have counted.
     package var shadow: [String]
-    /// Ids of rules that would have asked, had they not been snoozed for the account.
+    /// Ids of rules that would have asked but were snoozed for the account.
     package var snoozed: [String]
     /// Whether a rule with `review: true` matched.
     package var isForReview: Bool
@@ -57,7 +57,7 @@ package struct DecisionRecord: Sendable, Hashable {
     package var isDegraded: Bool
     /// Seconds since 1970.
     package var evaluatedAt: Int64
-    /// Seconds since 1970; the answer is void from then on.
+    /// Seconds since 1970; the answer is no longer valid from then on.
     package var expiresAt: Int64
 
     /// Whether a check was asked for.
@@ -105,14 +105,14 @@ package struct DecisionRecord: Sendable, Hashable {
     }
 }
 
-/// What a team says came of a challenge.
+/// The outcome of a challenge, as a team reports it.
 package enum CheckOutcome: String, Sendable, Hashable, CaseIterable {
     case initiated = "challenge_initiated"
     case passed
     case failed
 }
 
-/// What a team says of a person, at any time, revisable.
+/// A team's judgement of a person, at any time, revisable.
 package enum DecisionLabel: String, SQLCodable, Sendable, Hashable, CaseIterable {
     case legitimate, fraudulent
 }
@@ -123,7 +123,7 @@ package struct CheckRecord: Sendable, Hashable {
     /// Seconds since 1970.
     package let initiatedAt: Int64
     package let passedAt: Int64?
-    /// Once passed, failures before it count no more.
+    /// Once passed, earlier failures no longer count.
     package let failedAt: Int64?
 
     package init(challenge: String, initiatedAt: Int64, passedAt: Int64?, failedAt: Int64?) {
@@ -133,10 +133,10 @@ package struct CheckRecord: Sendable, Hashable {
         self.failedAt = failedAt
     }
 
-    /// How long a challenge may take: not passed by then, it counts as failed.
+    /// Maximum duration of a challenge: if it is not passed by then, it counts as failed.
     package static let timeout: Int64 = 3_600
 
-    /// When it counts as failed: as reported, or after `timeout`; nil while it is open or once passed.
+    /// When it counts as failed: as reported, or after `timeout`; nil while it is open or after a pass.
     package func failure(now: Int64) -> Int64? {
         if passedAt != nil { return nil }
         if let failedAt { return failedAt }
@@ -144,9 +144,9 @@ package struct CheckRecord: Sendable, Hashable {
     }
 }
 
-/// A decision with what came of it.
+/// A decision with its outcomes.
 package struct LoggedDecision: Sendable, Hashable {
-    /// The place in the log; 0 while it is not written yet.
+    /// The position in the log; 0 while it is not written yet.
     package let number: Int64
     package let record: DecisionRecord
     /// The team's identifier.
@@ -168,7 +168,7 @@ package struct LoggedDecision: Sendable, Hashable {
     }
 }
 
-/// Which decisions of the log.
+/// Selects decisions of the log.
 package struct DecisionFilter: Sendable {
     /// Evaluated at or after, seconds since 1970.
     package var since: Int64?
@@ -176,9 +176,9 @@ package struct DecisionFilter: Sendable {
     package var until: Int64?
     /// A team's identifier.
     package var team: String?
-    /// Only where this rule matched, was waived, missing, in error or in shadow.
+    /// Only decisions where this rule matched, was waived, missing, in error or in shadow.
     package var rule: String?
-    /// Only with this reason code for the operator.
+    /// Only decisions with this reason code for the operator.
     package var reason: String?
 
     package init(

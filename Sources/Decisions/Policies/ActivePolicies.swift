@@ -1,4 +1,4 @@
-// The policies in force on this host: compiled once, followed in the store, kept where a newer one does not load.
+// The policies in force on this host: compiled once, updated from the store; an earlier one stays if a newer one does not load.
 
 import Accounts
 import CEL
@@ -7,15 +7,15 @@ import Logging
 import RiskPolicy
 import Synchronization
 
-/// Says which policy decides for a team or app. Asking costs one short lock; the caller keeps the policy for that decision.
+/// Selects the policy for a team or app. A lookup takes one short lock; the caller keeps the policy for its decision.
 package final class ActivePolicies: Sendable {
     /// For health checks and metrics.
     package struct Health: Sendable, Equatable {
-        /// What decides: name, version and hash of each policy in force, by name.
+        /// The policies in force: name, version and hash of each, by name.
         package var serving: [Serving] = []
-        /// What is not as it should be, a line each; empty where all is well. Holds nothing private.
+        /// Problems, one line each; empty where all is well. Contains no private data.
         package var problems: [String] = []
-        /// Whether the store answered when it was asked last.
+        /// Whether the last read of the store succeeded.
         package var isStoreReachable = true
 
         package var isHealthy: Bool { problems.isEmpty && isStoreReachable }
@@ -28,7 +28,7 @@ package final class ActivePolicies: Sendable {
         package let isDefault: Bool
     }
 
-    /// What is handed out.
+    /// The policies that are handed out.
     private final class Snapshot: Sendable {
         let standard: LoadedPolicy?
         let teams: [Int64: LoadedPolicy]
@@ -48,12 +48,12 @@ package final class ActivePolicies: Sendable {
         }
     }
 
-    /// What only `refresh` touches.
+    /// Used only by `refresh`.
     private struct Progress {
         var revision: Int64 = -1
-        /// By name: what decides.
+        /// By name: the policy that decides.
         var good: [String: LoadedPolicy] = [:]
-        /// By name: why the policy of this name is not what decides.
+        /// By name: why the policy of this name does not decide.
         var refused: [String: (hash: String, reason: String)] = [:]
         var states: [PolicyHostState] = []
         var reportedAt: Int64 = .min
@@ -67,13 +67,13 @@ package final class ActivePolicies: Sendable {
     private let snapshot: Mutex<Snapshot>
     private let progress: Mutex<Progress>
 
-    /// Seconds after which a host says again what it serves, so that one that is gone can be distinguished from one that works.
+    /// Seconds after which a host repeats its report, so that a host that is gone can be distinguished from a working one.
     package static let reportInterval: Int64 = 60
 
     /// Reads and compiles the policies of the store; where the present one does not load, the latest earlier one that does, and
-    /// where none does, the one that is part of the program. What cannot be read now is read by a later `refresh`.
-    /// - Parameter host: this machine's name, as `postern policy list` shows it; nil for a command, which is gone at once and is
-    ///   no one to wait for.
+    /// where none does, the built-in one. A later `refresh` reads what cannot be read now.
+    /// - Parameter host: this machine's name, as `postern policy list` shows it; nil for a command, which ends soon and does
+    ///   not report.
     package init(_ repository: PolicyRepository, host: String?, now: Int64, logger: Logger) {
         self.repository = repository
         self.host = host
@@ -85,7 +85,7 @@ package final class ActivePolicies: Sendable {
 
     private static let noPolicy = "there is no policy, so nothing is decided: activate one with postern policy activate"
 
-    /// Makes the built-in policy active in a store that holds none; true where it did.
+    /// Activates the built-in policy in a store that holds none; returns whether it did.
     @discardableResult
     package static func installBuiltIn(_ repository: PolicyRepository, _ change: Change) throws -> Bool {
         guard try repository.arrangement().standard == nil else { return false }
@@ -95,9 +95,9 @@ package final class ActivePolicies: Sendable {
     // MARK: Asking
 
     /// The policy that decides for an app of a team: the app's own, else the team's, else the default. Nil only where the
-    /// installation has no policy at all: nothing can be decided then.
+    /// installation has no policy at all: then nothing can be decided.
     /// - Parameters:
-    ///   - team: the team's number; nil for a team that the store does not know.
+    ///   - team: the team's number; nil for a team that is not in the store.
     ///   - app: the client_id.
     package func policy(team: Int64?, app: String?) -> LoadedPolicy? {
         let current = snapshot.withLock { $0 }
@@ -106,10 +106,10 @@ package final class ActivePolicies: Sendable {
         return current.standard
     }
 
-    /// The policy that gives users their status: the store's, else the one in the program.
+    /// The policy that gives users their status: the one in the store, else the built-in one.
     package var statusPolicy: LoadedPolicy? { snapshot.withLock { $0.status } ?? LoadedPolicy.builtInStatus }
 
-    /// The live lists that policies in force name, each once.
+    /// The live lists named by policies in force, each once.
     package var liveLists: [LiveListName] {
         let current = snapshot.withLock { $0 }
         let policies = [current.standard].compactMap { $0 } + current.teams.values + current.apps.values
@@ -120,8 +120,8 @@ package final class ActivePolicies: Sendable {
 
     // MARK: Following
 
-    /// Looks whether the store says otherwise, and follows. What cannot be read or loaded leaves what decides unchanged; health
-    /// and log say so. Never throws: a host decides on whatever happens.
+    /// Reads changes from the store. What cannot be read or loaded leaves the policies in force unchanged; health and log
+    /// report it. Never throws: a host decides in any case.
     package func refresh(now: Int64) {
         progress.withLock { progress in
             do {
@@ -141,7 +141,7 @@ package final class ActivePolicies: Sendable {
     }
 
     private func follow(_ progress: inout Progress, now: Int64) throws {
-        // A new revision, or nothing that was ever read: the rest is known.
+        // Only for a new revision or before the first read: otherwise nothing changed.
         if try repository.revision() != progress.revision {
             let arrangement = try repository.arrangement()
             for named in arrangement.policies { try take(named, &progress) }
@@ -157,7 +157,7 @@ package final class ActivePolicies: Sendable {
                 PolicyHostState(
                     host: host, name: $0.name, wanted: $0.wanted, serving: $0.serving, reason: $0.reason, at: now)
             }
-            // Others are told when it can be written: a store that can only be read is no reason not to decide.
+            // Reported as soon as it can be written: with a read-only store the host still decides.
             do {
                 try repository.report(host: host, states)
                 progress.isReported = true
@@ -168,7 +168,7 @@ package final class ActivePolicies: Sendable {
         }
     }
 
-    /// Makes sure that something decides under a name.
+    /// Ensures that some policy decides under a name.
     private func take(_ named: NamedPolicy, _ progress: inout Progress) throws {
         if progress.good[named.name]?.hash == named.hash {
             if progress.refused.removeValue(forKey: named.name) != nil {
@@ -177,7 +177,7 @@ package final class ActivePolicies: Sendable {
             }
             return
         }
-        // Refused before: said already, and what is stored under a hash does not change.
+        // Already refused and logged; what is stored under a hash does not change.
         if progress.refused[named.name]?.hash == named.hash, progress.good[named.name] != nil { return }
         do {
             let loaded = try load(named.hash)
@@ -212,8 +212,8 @@ package final class ActivePolicies: Sendable {
         return try LoadedPolicy(stored)
     }
 
-    /// At the start of a process nothing is in memory: the latest earlier one that loads; for the default name at last the
-    /// one in the program.
+    /// For the start of a process, when nothing is in memory: the latest earlier policy that loads; for the default name, the
+    /// built-in one last.
     private func lastGood(_ named: NamedPolicy) throws -> LoadedPolicy? {
         for hash in try repository.earlier(named.name) where hash != named.hash {
             if let loaded = try? load(hash) { return loaded }

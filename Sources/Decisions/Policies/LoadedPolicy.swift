@@ -1,4 +1,4 @@
-// A policy out of the store, compiled.
+// A policy from the store, compiled.
 
 import CEL
 import Foundation
@@ -20,10 +20,10 @@ package final class LoadedPolicy: Sendable {
         self.hash = hash
     }
 
-    /// The status policy that is part of the program.
+    /// The built-in status policy.
     package static let builtInStatus = try? LoadedPolicy(.builtInStatus)
 
-    /// Compiles what the store holds. Throws `PolicyLoadError` for a damaged document and for one that this program refuses.
+    /// Compiles a stored policy. Throws `PolicyLoadError` for a damaged document and for one that this program refuses.
     package convenience init(_ stored: StoredPolicy) throws(PolicyLoadError) {
         guard stored.isIntact, let document = PolicyDocument(octets: stored.document) else {
             throw PolicyLoadError(message: "the document in the store is damaged: its hash differs")
@@ -36,7 +36,7 @@ package final class LoadedPolicy: Sendable {
     }
 }
 
-/// A policy that the store holds does not load here.
+/// A policy in the store does not load on this host.
 package struct PolicyLoadError: Error, Sendable, CustomStringConvertible {
     /// One line, or several with excerpts.
     package let message: String
@@ -44,14 +44,14 @@ package struct PolicyLoadError: Error, Sendable, CustomStringConvertible {
 }
 
 extension StoredPolicy {
-    /// The status policy that is part of the program.
+    /// The built-in status policy.
     package static let builtInStatus: StoredPolicy = {
         let document = PolicyDocument(files: DefaultStatusPolicy.files)
         let policy = try? document.policy(options: .onThisMachine)
         return StoredPolicy(name: PolicyKind.statusName, version: policy?.version ?? "", document: document.octets)
     }()
 
-    /// The policy that is part of the program.
+    /// The built-in policy.
     package static let builtIn: StoredPolicy = {
         let document = PolicyDocument(files: DefaultPolicy.files)
         let policy = try? document.policy(options: .onThisMachine)
@@ -69,7 +69,7 @@ extension PolicyLoadOptions {
 }
 
 extension TimeZoneOffsets {
-    /// IANA names, by the time-zone database of this machine.
+    /// Offsets by IANA name, from the time-zone database of this machine.
     package static let system = TimeZoneOffsets { zone, seconds in
         TimeZone(identifier: zone).map { Int64($0.secondsFromGMT(for: Date(timeIntervalSince1970: Double(seconds)))) }
     }

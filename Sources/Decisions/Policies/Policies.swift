@@ -4,13 +4,13 @@ import Database
 import MailCrypto
 import Support
 
-/// A policy as it was when it was taken. The store does not look into the document.
+/// A policy as it was accepted. The store does not read the document.
 package struct StoredPolicy: Sendable, Hashable {
-    /// As under `policy:` in its file.
+    /// The value of `policy:` in its file.
     package let name: String
-    /// As under `version:`.
+    /// The value of `version:`.
     package let version: String
-    /// All files in their canonical spelling.
+    /// All files in canonical form.
     package let document: [UInt8]
     /// `sha256:` and 64 hexadecimal digits: the document's hash.
     package let hash: String
@@ -19,7 +19,7 @@ package struct StoredPolicy: Sendable, Hashable {
         self.init(name: name, version: version, document: document, hash: Self.hash(of: document))
     }
 
-    /// From a row: the hash under which it is kept, which `isIntact` compares.
+    /// From a row, with the stored hash, which `isIntact` compares.
     init(name: String, version: String, document: [UInt8], hash: String) {
         self.name = name
         self.version = version
@@ -27,13 +27,13 @@ package struct StoredPolicy: Sendable, Hashable {
         self.hash = hash
     }
 
-    /// Whether the document is the one that was taken.
+    /// Whether the document is unchanged since it was accepted.
     package var isIntact: Bool { Self.hash(of: document) == hash }
 
     /// `sha256:` and 64 hexadecimal digits.
     package static func hash(of document: [UInt8]) -> String { "sha256:" + Hex.encode(SHA256.hash(document)) }
 
-    /// The hash as people read it: its first twelve digits.
+    /// The hash as shown to people: its first twelve digits.
     package static func short(_ hash: String) -> String { String(hash.drop { $0 != ":" }.dropFirst().prefix(12)) }
 }
 
@@ -45,18 +45,18 @@ package struct PolicySummary: Sendable, Hashable {
     package let addedAt: Int64
 }
 
-/// What a name stands for now.
+/// The policy that a name stands for now.
 package struct NamedPolicy: Sendable, Hashable {
     package let name: String
     package let version: String
     package let hash: String
-    /// Whether it serves everyone who is bound to no other.
+    /// Whether it serves all teams and apps that are bound to no other policy.
     package let isDefault: Bool
-    /// Since when the name stands for this.
+    /// Since when the name stands for this policy.
     package let since: Int64
 }
 
-/// Whom a policy can be bound to.
+/// Team or app that a policy can be bound to.
 package enum PolicyBindingTarget: Sendable, Hashable, CustomStringConvertible {
     /// By identifier.
     case team(String)
@@ -74,15 +74,15 @@ package enum PolicyBindingTarget: Sendable, Hashable, CustomStringConvertible {
 /// A team or app with its own policy.
 package struct PolicyBinding: Sendable, Hashable {
     package let target: PolicyBindingTarget
-    /// The team's number; for an app that of its team.
+    /// The team's number; for an app, its team's number.
     package let teamNumber: Int64
     /// The policy's name.
     package let name: String
 }
 
-/// What decides for whom, as of one moment.
+/// Which policy decides for whom, at one moment.
 package struct PolicyArrangement: Sendable, Hashable {
-    /// Grows with every change.
+    /// Increases with every change.
     package let revision: Int64
     /// By name.
     package let policies: [NamedPolicy]
@@ -105,7 +105,7 @@ package struct PolicyChange: Sendable, Hashable {
     package let hash: String?
     /// What the name stood for before.
     package let hashBefore: String?
-    /// Why a candidate was refused; to whom a policy was bound.
+    /// Why a candidate was refused, or what a policy was bound to.
     package let detail: String
 }
 
@@ -114,24 +114,24 @@ package struct PolicyActivation: Sendable, Hashable {
     package let policy: NamedPolicy
     /// What the name stood for before; nil where it is new.
     package let replaced: String?
-    /// The name that was the default before, where that changed.
+    /// The name that was the default before, if that changed.
     package let replacedDefault: String?
     /// Whether anything changed at all.
     package let isChange: Bool
 }
 
-/// What a host says of a policy.
+/// A host's report about a policy.
 package struct PolicyHostState: Sendable, Hashable {
     package let host: String
     /// The policy's name.
     package let name: String
-    /// What the name stands for.
+    /// The hash that the name stands for.
     package let wanted: String
-    /// What the host decides by; nil for none.
+    /// The hash that the host decides by; nil for none.
     package let serving: String?
-    /// Why it is not the one wanted; nil where it is.
+    /// Why the host does not serve the wanted policy; nil where it does.
     package let reason: String?
-    /// When it last said so.
+    /// Time of the host's last report.
     package let at: Int64
 
     package init(host: String, name: String, wanted: String, serving: String?, reason: String?, at: Int64) {
@@ -143,10 +143,11 @@ package struct PolicyHostState: Sendable, Hashable {
         self.at = at
     }
 
-    /// Seconds after which a host that says nothing any more counts as silent; it says something every minute.
+    /// Seconds without a report after which a host counts as silent; hosts report every minute.
     package static let silence: Int64 = 180
 
-    /// That it refused what was activated, and what it decides by instead; nil where it did not. The reason is several lines.
+    /// Says that the host refused the activated policy, and what it uses instead; else nil. Without `reason`, which has several
+    /// lines.
     package var refusal: String? {
         guard reason != nil else { return nil }
         let decides = serving.map { StoredPolicy.short($0) } ?? "the default"

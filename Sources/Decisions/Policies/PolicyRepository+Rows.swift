@@ -1,19 +1,19 @@
-// The rows behind PolicyRepository, inside a transaction.
+// The rows of PolicyRepository, inside a transaction.
 
 import Database
 import Accounts
 
-/// What a rollback does.
+/// One step of a rollback.
 struct PolicyRollbackStep {
-    /// The change that is undone.
+    /// The change to undo.
     let change: Int64
-    /// What the name stands for until then.
+    /// The policy that the name stands for before the rollback.
     let current: NamedPolicy
-    /// What it stands for afterwards; nil where it then stands for nothing.
+    /// The hash that the name stands for afterwards; nil where it then stands for nothing.
     let hashBefore: String?
     /// The name that becomes the default again; nil where the default stays.
     let restoredDefault: String?
-    /// What then decides where the current one did.
+    /// The hash of the policy that decides afterwards in place of the current one.
     let hash: String
 }
 
@@ -49,7 +49,7 @@ extension DatabaseConnection {
         return try StoredPolicy(name: row["name"], version: row["version"], document: row["document"], hash: hash)
     }
 
-    /// Puts a policy among those that are kept; a damaged one is fixed.
+    /// Stores a policy; a damaged copy is replaced.
     func keep(_ policy: StoredPolicy, _ change: Change) throws(StoreFailure) {
         try run(
             """
@@ -91,7 +91,7 @@ extension DatabaseConnection {
             ORDER BY id DESC LIMIT 1
             """)
         let (before, standard): (String?, String?) = try (row?["hash_before"], row?["default_before"])
-        // Someone else may have become the default since, or the earlier default be gone.
+        // Another policy may have become the default since, or the earlier default may be gone.
         let restored = current.isDefault ? names.first { $0.name == standard } : nil
         guard let row, let hash = restored?.hash ?? before else {
             throw .refused(.unmet, "cannot roll back: this is the first \(current.name)")

@@ -1,18 +1,18 @@
-// Risk policies: what is kept, what decides for whom, how it came to that. Whether a policy is any good is asked before.
+// Risk policies: those stored, which one decides for whom, and the history. Policies are checked before they get here.
 
 import Database
 import Accounts
 
-/// Keeps policies and says which of them decide.
+/// Stores policies and returns which of them decide.
 package struct PolicyRepository: Sendable {
-    /// Whether an activated policy serves everyone who is bound to no other.
+    /// Whether an activated policy serves all teams and apps that are bound to no other policy.
     package enum Reach: Sendable {
-        /// It does, unless a team or app is bound to its name.
+        /// Yes, unless a team or app is bound to its name.
         case automatic
         case everyone
-        /// Only those bound to its name; it stays the default where it is.
+        /// Only for those bound to its name; it stays the default if it is.
         case bound
-        /// No one's checks: it gives users their status.
+        /// For no decisions: it gives users their status.
         case status
     }
 
@@ -20,7 +20,7 @@ package struct PolicyRepository: Sendable {
 
     package init(database: any Database) { self.database = database }
 
-    /// Makes a policy what its name stands for. The first one of all serves everyone, whatever `reach` says.
+    /// Makes a policy the one that its name stands for. The very first policy serves everyone, whatever `reach` is.
     package func activate(
         _ policy: StoredPolicy, reach: Reach = .automatic, _ change: Change
     ) throws(StoreFailure) -> PolicyActivation {
@@ -56,8 +56,7 @@ package struct PolicyRepository: Sendable {
         }
     }
 
-    /// What a rollback of a name (nil: the default) would make it stand for, as `StoredPolicy`. Throws `unmet`
-    /// where there is nothing before.
+    /// The policy that a rollback of a name (nil: the default) would restore. Throws `unmet` where there is no earlier one.
     package func rollbackTarget(_ name: String?) throws(StoreFailure) -> StoredPolicy {
         try database.read { connection throws(StoreFailure) in
             let step = try connection.rollbackStep(name)
@@ -65,7 +64,7 @@ package struct PolicyRepository: Sendable {
         }
     }
 
-    /// Takes the last activation of a name (nil: the default) back. Repeated, it goes further back.
+    /// Undoes the last activation of a name (nil: the default). Each further call goes back one more.
     package func rollback(_ name: String?, _ change: Change) throws(StoreFailure) -> PolicyActivation {
         try database.write(.durable) { connection throws(StoreFailure) in
             let step = try connection.rollbackStep(name)
@@ -97,7 +96,7 @@ package struct PolicyRepository: Sendable {
         }
     }
 
-    /// Remembers that a candidate was refused, so that `policy list` can say so. `reason` is cut to 2,000 characters.
+    /// Records that a candidate was refused, so that `policy list` can show it. `reason` is cut to 2,000 characters.
     package func recordRefusal(name: String, version: String, reason: String, _ change: Change) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             try connection.recordPolicyChange(
@@ -110,7 +109,7 @@ package struct PolicyRepository: Sendable {
 
     // MARK: Bindings
 
-    /// The team or app with this identifier. Throws `notFound`, or `unmet` where a team and an app have it.
+    /// The team or app with this identifier. Throws `notFound`, or `unmet` where both a team and an app have it.
     package func target(_ text: String) throws(StoreFailure) -> PolicyBindingTarget {
         try database.read { connection throws(StoreFailure) in
             let isTeam = try connection.row("SELECT id FROM teams WHERE handle = \(text)") != nil
@@ -125,7 +124,7 @@ package struct PolicyRepository: Sendable {
         }
     }
 
-    /// Lets a team or an app be decided for by the policy of this name; an app's own goes before its team's.
+    /// Binds a team or an app to the policy of this name; an app's own binding has priority over its team's.
     package func bind(_ target: PolicyBindingTarget, to name: String, _ change: Change) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             guard try connection.row("SELECT name FROM policy_names WHERE name = \(name)") != nil else {
@@ -150,7 +149,7 @@ package struct PolicyRepository: Sendable {
         }
     }
 
-    /// Lets a team or an app be decided for like the rest again. Refused (`notFound`) where it is bound to nothing.
+    /// Removes the binding of a team or an app. Throws `notFound` where there is none.
     package func unbind(_ target: PolicyBindingTarget, _ change: Change) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             let removed: String?
@@ -170,12 +169,12 @@ package struct PolicyRepository: Sendable {
 
     // MARK: Reading
 
-    /// Grows with every change. Cheap enough to be asked every second.
+    /// Increases with every change. Cheap enough to be read every second.
     package func revision() throws(StoreFailure) -> Int64 {
         try database.read { connection throws(StoreFailure) in try connection.policyRevision() }
     }
 
-    /// What decides for whom now.
+    /// Which policy decides for whom now.
     package func arrangement() throws(StoreFailure) -> PolicyArrangement {
         try database.read { connection throws(StoreFailure) in
             let teams = try connection.rows(
@@ -201,7 +200,7 @@ package struct PolicyRepository: Sendable {
         try database.read { connection throws(StoreFailure) in try connection.policy(hash: hash) }
     }
 
-    /// Every policy that is kept, by name, the newest first.
+    /// All stored policies, by name, the newest first.
     package func policies() throws(StoreFailure) -> [PolicySummary] {
         try database.rows("SELECT hash, name, version, added_at FROM policies ORDER BY name, added_at DESC, hash").map {
             row throws(StoreFailure) in
@@ -209,8 +208,8 @@ package struct PolicyRepository: Sendable {
         }
     }
 
-    /// The hash that a text means: a name (what it stands for now), or a hash or its beginning, at least six digits of it.
-    /// Throws `notFound`, or `unmet` where several begin so.
+    /// Resolves a text to a hash. The text is a name (the policy it stands for now), a hash, or at least the first six digits
+    /// of one. Throws `notFound`, or `unmet` where several match.
     package func resolve(_ text: String) throws(StoreFailure) -> String {
         if let named = try arrangement().policies.first(where: { $0.name == text }) { return named.hash }
         let digits = text.hasPrefix("sha256:") ? text : "sha256:" + text
@@ -238,7 +237,7 @@ package struct PolicyRepository: Sendable {
         ).map(PolicyChange.init(row:))
     }
 
-    /// What a name stood for before, the latest first, each once: for a host on which the present one does not load.
+    /// Hashes that a name stood for before, the latest first, each once: for a host where the present policy does not load.
     package func earlier(_ name: String, limit: Int = 10) throws(StoreFailure) -> [String] {
         let found: [String] = try database.values(
             """
@@ -253,13 +252,13 @@ package struct PolicyRepository: Sendable {
 
     // MARK: Deleting
 
-    /// Seconds after a host's last word in which it may still have decided by the same policy: one that cannot reach the store.
+    /// Seconds after a host's last report during which it may still decide by the same policy, if it cannot reach the store.
     private static let hostDelay: Int64 = 30 * 86_400
 
-    /// Deletes policies added before a time that nothing needs any more, and what hosts said that have been silent since: no name
-    /// stands for them, no rollback goes back to them, no host decides by them, and the log does not go back to a time at which
-    /// a name did or a host. To look for their hashes there would read all of it.
-    /// - Returns: how many policies.
+    /// Deletes policies added before a time that are no longer needed, and the reports of hosts silent since that time. A
+    /// policy is needed while a name stands for it, a rollback can restore it, a host decides by it, or the log goes back to a
+    /// time when a name or a host used it. A search for its hash in the log would read the whole log.
+    /// - Returns: the number of policies.
     package func deleteUnneeded(addedBefore time: Int64) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run("DELETE FROM policy_hosts WHERE at < \(time)")
@@ -283,7 +282,7 @@ package struct PolicyRepository: Sendable {
 
     // MARK: Hosts
 
-    /// Replaces what a host says of its policies.
+    /// Replaces a host's report about its policies.
     package func report(host: String, _ states: [PolicyHostState]) throws(StoreFailure) {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run("DELETE FROM policy_hosts WHERE host = \(host)")
@@ -300,7 +299,7 @@ package struct PolicyRepository: Sendable {
         }
     }
 
-    /// What the hosts said last, by host and name.
+    /// The last reports of the hosts, by host and name.
     package func hosts() throws(StoreFailure) -> [PolicyHostState] {
         try database.rows("SELECT host, name, wanted, serving, reason, at FROM policy_hosts ORDER BY host, name").map {
             row throws(StoreFailure) in

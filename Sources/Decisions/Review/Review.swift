@@ -1,4 +1,4 @@
-// Decisions that people look at, and what they know of the account: no address, no name, nothing of another team's.
+// Decisions for people to review, and what is known of the account: no address, no name, nothing of another team.
 
 /// Why a decision is listed.
 package enum ReviewCause: String, Sendable, Hashable, CaseIterable {
@@ -10,17 +10,17 @@ package enum ReviewCause: String, Sendable, Hashable, CaseIterable {
     case objection
 }
 
-/// A decision to be looked at.
+/// A decision for review.
 package struct ReviewItem: Sendable, Hashable {
     package let decision: LoggedDecision
-    /// In the order of `ReviewCause`; never empty.
+    /// In the order of `ReviewCause`; not empty.
     package let causes: [ReviewCause]
     /// When the user objected, seconds since 1970.
     package let objectedAt: Int64?
     package let notes: Int
 }
 
-/// Which decisions are listed.
+/// Selects the decisions to list.
 package struct ReviewFilter: Sendable {
     /// Evaluated at or after, seconds since 1970.
     package var since: Int64
@@ -28,7 +28,7 @@ package struct ReviewFilter: Sendable {
     package var team: String?
     /// Nil: any.
     package var cause: ReviewCause?
-    /// Labelled ones too: they were looked at.
+    /// Whether to include labelled ones (already reviewed).
     package var includesLabelled = false
 
     package init(since: Int64, team: String? = nil, cause: ReviewCause? = nil, includesLabelled: Bool = false) {
@@ -36,17 +36,17 @@ package struct ReviewFilter: Sendable {
     }
 }
 
-/// What someone wrote about a decision.
+/// A person's note about a decision.
 package struct ReviewNote: Sendable, Hashable {
     package let decisionID: String
-    /// As in the audit.
+    /// The same name as in the audit.
     package let actor: String
     package let text: String
     /// Seconds since 1970.
     package let at: Int64
 }
 
-/// A rule that leaves an account alone until a time.
+/// A rule that does not ask an account until a time.
 package struct RuleSnooze: Sendable, Hashable {
     package let policy: String
     package let rule: String
@@ -56,12 +56,12 @@ package struct RuleSnooze: Sendable, Hashable {
     package let expiresAt: Int64
 }
 
-/// An account at a group of apps, as far as people may know it.
+/// An account at a group of apps, as far as reviewers may see it.
 package struct ReviewStory: Sendable {
-    /// The decision that was asked for.
+    /// The decision that was requested.
     package let decision: LoggedDecision
     package let objectedAt: Int64?
-    /// Nil where the decision belongs to no account of this installation, or none any more.
+    /// Nil where the decision has no account of this installation, or the account was deleted.
     package let account: ReviewAccount?
     /// The account's decisions, the newest first, this one included; only this one where there is no account.
     package let decisions: [LoggedDecision]
@@ -79,7 +79,7 @@ package struct ReviewAccount: Sendable, Hashable {
     package let revokedAt: Int64?
     package let realUserStatus: Int?
     package let signUpCheck: SignUpCheck
-    /// All questions about it that the log has.
+    /// Questions about it in the log.
     package let questions: Int
     package let asked: Int
     package let passed: Int

@@ -1,4 +1,4 @@
-// The list of decisions that people should look at, the story of an account, notes, and rules that leave an account alone.
+// Decisions for people to review, the story of an account, notes, and snoozed rules.
 
 import Accounts
 import Database
@@ -8,23 +8,23 @@ import Support
 package struct ReviewRepository: Sendable {
     let database: any Database
 
-    /// UTF-8 octets of a note or reason.
+    /// Maximum length of a note or reason in UTF-8 octets.
     package static let textOctets = 1_000
-    /// How long a rule can be snoozed: a year. What is right for longer belongs into the policy.
+    /// How long a rule can be snoozed: a year. For longer, change the policy.
     package static let longestSnooze: Int64 = 366 * 86_400
-    /// Decisions of a story.
+    /// Most decisions in a story.
     package static let storyDecisions = 50
 
-    /// What came of the checks of an account that is gone is gone too.
+    /// The check results of a deleted account are deleted too, so its decisions do not count.
     private static let isIncomplete: SQL = """
         d.decision = 'require_verification' AND (d.grant_id IS NOT NULL OR d.app_account IS NOT NULL)
         AND NOT EXISTS (SELECT 1 FROM checks c WHERE c.decision_id = d.decision_id AND c.passed_at IS NOT NULL)
         """
 
-    /// As the index of those that can be listed says it.
+    /// The condition of the index of decisions that can be listed.
     private static let isIndexed: SQL = "(d.for_review = 1 OR d.decision = 'require_verification')"
 
-    /// Decisions to look at, the newest first.
+    /// Decisions for review, the newest first.
     package func list(_ filter: ReviewFilter, limit: Int, now: Int64) throws(StoreFailure) -> [ReviewItem] {
         try database.read { connection throws(StoreFailure) in
             let incomplete: SQL = "(\(Self.isIncomplete) AND d.evaluated_at <= \(now - CheckRecord.timeout))"
@@ -37,7 +37,7 @@ package struct ReviewRepository: Sendable {
                 }
             var condition: SQL = "d.evaluated_at >= \(filter.since) AND \(cause)"
             if let team = filter.team { condition = "\(condition) AND d.team_id = \(try connection.team(team).number)" }
-            // Few users object. SQLite keeps to the order of a CROSS JOIN.
+            // Few users object. SQLite keeps the order of a CROSS JOIN.
             let from: SQL =
                 filter.cause == .objection
                 ? "decision_objections o CROSS JOIN decisions d CROSS JOIN teams t WHERE d.decision_id = o.decision_id"
@@ -68,7 +68,7 @@ package struct ReviewRepository: Sendable {
         }
     }
 
-    /// The story of the account that a decision is about; nil where there is no such decision.
+    /// The story of the account that a decision is about; nil where the decision does not exist.
     package func story(_ id: String, now: Int64) throws(StoreFailure) -> ReviewStory? {
         try database.read { connection throws(StoreFailure) in
             guard let decision = try connection.decision(id, team: nil) else { return nil }
@@ -87,7 +87,7 @@ package struct ReviewRepository: Sendable {
                 ORDER BY id DESC LIMIT \(Self.storyDecisions)
                 """)
             var decisions: [LoggedDecision] = []
-            // The one that was asked for is among them, however old it is.
+            // Includes the requested decision, however old it is.
             for id in ids.contains(id) ? ids : ids + [id] {
                 if let decision = try connection.decision(id, team: nil) { decisions.append(decision) }
             }
@@ -98,7 +98,7 @@ package struct ReviewRepository: Sendable {
         }
     }
 
-    /// Writes a note about a decision. Throws `notFound`, and `invalid` for a text that is empty, too long or holds an address.
+    /// Adds a note to a decision. Throws `notFound`, and `invalid` for a text that is empty, too long or contains an address.
     package func note(decision id: String, text: String, _ change: Change) throws(StoreFailure) {
         let text = try Self.checked(text, "a note")
         try database.write(.durable) { connection throws(StoreFailure) in
@@ -112,13 +112,13 @@ package struct ReviewRepository: Sendable {
         }
     }
 
-    /// Keeps a rule from asking the account of a decision until a time, or puts an end to that.
+    /// Stops a rule from asking the account of a decision until a time, or ends that.
     /// - Parameters:
-    ///   - rule: of the policy that decided; nil for the one that asked.
+    ///   - rule: a rule of the policy that decided; nil for the rule that asked.
     ///   - expiresAt: seconds since 1970; nil ends it now.
-    /// - Returns: the rule, and its policy.
-    /// - Throws: `notFound` for a decision, account or snooze that is not there; `invalid` for another rule or time, or a text
-    ///   that is empty, too long or holds an address.
+    /// - Returns: the rule and its policy.
+    /// - Throws: `notFound` for a decision, account or snooze that does not exist; `invalid` for another rule or time, or a
+    ///   text that is empty, too long or contains an address.
     package func snooze(
         decision id: String, rule: String?, reason: String, until expiresAt: Int64?, _ change: Change
     ) throws(StoreFailure) -> (rule: String, policy: String) {
@@ -155,7 +155,7 @@ package struct ReviewRepository: Sendable {
         }
     }
 
-    /// The rule that is meant: one that asked, or could not.
+    /// The rule to snooze: one that asked or was snoozed.
     private static func chosen(_ rule: String?, of record: DecisionRecord, isEnding: Bool) throws(StoreFailure) -> String {
         let asking = record.asked + record.snoozed
         if let rule {
@@ -217,7 +217,7 @@ extension DatabaseConnection {
         }
     }
 
-    /// - Parameter team: whose decisions are counted: the app may have been another team's before.
+    /// - Parameter team: the team whose decisions are counted: the app may have belonged to another team before.
     fileprivate func reviewAccount(grant: Int64, team: Int64, now: Int64) throws(StoreFailure) -> ReviewAccount? {
         func decisions(_ condition: SQL) -> SQL {
             "(SELECT COUNT(*) FROM decisions d WHERE d.grant_id = g.id AND d.team_id = \(team) AND \(condition))"

@@ -1,18 +1,18 @@
-// Test subjects of the sandbox: anyone who is called so gets the answer that a backend's developer wants to see.
+// Test subjects of the sandbox: their names select the answer that a backend's developer wants to see.
 
 import RiskPolicy
 
-/// An answer that was laid down.
+/// A fixed answer.
 package enum CannedResponse: Sendable, Hashable {
     case allow
-    /// Asked for these challenges, weakest first, for this reason.
+    /// Asks for these challenges, weakest first, for this reason.
     case ask([String], reason: String)
-    /// As while the store is away.
+    /// The answer given while the store is away.
     case degraded
     /// 503.
     case unavailable
 
-    /// By `sub`, with what a developer sees.
+    /// By `sub`, with a description for developers.
     package static let subjects: [(name: String, answer: CannedResponse, purpose: String)] = [
         ("test-allow", .allow, "allow, whatever the event"),
         ("test-human-check", .ask(["human_check"], reason: "TEST"), "asked for human_check"),
@@ -28,10 +28,10 @@ package enum CannedResponse: Sendable, Hashable {
         ("test-unavailable", .unavailable, "no answer: 503 with Retry-After"),
     ]
 
-    /// The answer for a subject; nil for everyone else, for whom the policy decides.
+    /// The answer for a test subject; nil for all others, for whom the policy decides.
     package static func answer(_ name: String) -> CannedResponse? { subjects.first { $0.name == name }?.answer }
 
-    /// The decision with this answer in place of the policy's.
+    /// The decision with this answer instead of the policy's.
     func applied(to record: DecisionRecord) -> DecisionRecord {
         var record = record
         record.asked = []

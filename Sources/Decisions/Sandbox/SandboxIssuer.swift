@@ -1,17 +1,17 @@
-// An issuer of identity tokens for trying things out: a key in memory, any claims that are asked for.
+// An issuer of identity tokens for tests: a key in memory, and any claims that are requested.
 
 import SignIn
 import InternetMessage
 import JSON
 
-/// What a test token is to say.
+/// The content of a test token.
 package struct SandboxToken: Sendable {
     package var subject: String
     /// The `client_id`.
     package var audience: String
     /// The claim to write; nil for none.
     package var nonceClaim: String?
-    /// 0, 1, 2, or anything else that a test wants to see ignored; nil for none.
+    /// 0, 1, 2, or any other value to test that it is ignored; nil for none.
     package var realUserStatus: Int64?
     package var nonceSupported: Bool?
     package var email: String?
@@ -42,14 +42,14 @@ package struct SandboxToken: Sendable {
     }
 }
 
-/// Mints tokens, and is the directory and key source that verify them. Its key exists in this process only.
+/// Creates tokens, and provides the issuer and the key that verify them. The key exists in this process only.
 package struct SandboxIssuer: Sendable, IssuerDirectory, VerificationKeySource {
     /// `iss`.
     package let issuer: String
     private let key: IdentitySigningKey
     private let keySet: JWKSet
 
-    /// Makes a key. Throws where the library cannot.
+    /// Creates a key. Throws where the library fails.
     package static func make(issuer: String) throws -> SandboxIssuer {
         let (key, _) = try IdentitySigningKey.generate()
         return SandboxIssuer(issuer: issuer, key: key, keySet: JWKSet([key.verificationKey]))

@@ -1,10 +1,10 @@
-// How many questions are with the store at a time: what comes beyond is refused at once, and does not wait behind all others.
+// Limits how many questions use the store at a time: further ones are refused immediately instead of waiting.
 
 import Synchronization
 
-/// Lets questions in.
+/// Admits questions.
 final class Admission: Sendable {
-    /// As many as the store answers in some 25 ms where it answers ten thousand a second. They share what is read and written.
+    /// As many as the store answers in some 25 ms at ten thousand a second. They share reads and writes.
     static let standardLimit = 256
 
     private let limit: Int

@@ -1,10 +1,10 @@
-// Apps in memory: a question costs no read for its app, and is answered while the store is away.
+// Apps in memory: a question needs no read for its app, and can be answered while the store is away.
 
 import Accounts
 import Database
 import Synchronization
 
-/// Apps by `client_id`, each at most `freshness` old while the store answers, and as it was known last while it does not.
+/// Apps by `client_id`: at most `freshness` old while the store answers, and as last known while it does not.
 package final class AppDirectory: Sendable {
     private struct Entry {
         let app: DecisionApp
@@ -21,7 +21,7 @@ package final class AppDirectory: Sendable {
 
     package init(_ repository: AppRepository) { self.repository = repository }
 
-    /// Reads every app, so that none is unknown should the store go away. Blocks.
+    /// Reads all apps, so that none is unknown if the store goes away. Blocks.
     package func preload(now: Int64) throws(StoreFailure) {
         let apps = try repository.decisionApps(limit: Self.capacity)
         entries.withLock { entries in
@@ -29,7 +29,7 @@ package final class AppDirectory: Sendable {
         }
     }
 
-    /// An app that is known and fresh; nil where it must be read.
+    /// An app that is known and fresh; nil where it must be read again.
     package func fresh(_ clientID: String, now: Int64) -> DecisionApp? {
         entries.withLock { entries in
             guard let entry = entries[clientID], now - entry.readAt < Self.freshness else { return nil }
@@ -37,7 +37,7 @@ package final class AppDirectory: Sendable {
         }
     }
 
-    /// An app as it was known last.
+    /// An app as last known.
     package func known(_ clientID: String) -> DecisionApp? { entries.withLock { $0[clientID]?.app } }
 
     /// Reads an app. Blocks.

@@ -1,12 +1,12 @@
-// What is remembered in this process: nonces and first statuses, so that a store that is away lets no one try again.
+// What this process remembers: nonces and first statuses, so that no one can try again while the store is away.
 
 import Synchronization
 
-/// Bounded: beyond the capacity the oldest is forgotten.
+/// Limited: beyond the capacity the oldest entry is dropped.
 struct BoundedMemory<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-    /// Each value with the number of its place in the order.
+    /// Each value with its position in the order.
     private var values: [Key: (value: Value, number: Int)] = [:]
-    /// Oldest first. Of a key that was removed, or removed and set again, an empty entry remains.
+    /// Oldest first. A key that was removed, or removed and set again, leaves an empty entry.
     private var order: [(key: Key, number: Int)] = []
     private var first = 0
     private var lastNumber = 0
@@ -32,7 +32,7 @@ struct BoundedMemory<Key: Hashable & Sendable, Value: Sendable>: Sendable {
             if values[oldest.key]?.number == oldest.number { values[oldest.key] = nil }
             first += 1
         }
-        // The list is made again now and then, not at every step.
+        // The list is rebuilt now and then, not at every step.
         if order.count >= 3 * capacity {
             order = order[first...].filter { values[$0.key]?.number == $0.number }
             first = 0
@@ -49,7 +49,7 @@ package final class DecisionMemory: Sendable {
         var statuses: BoundedMemory<[UInt8], Int>
     }
 
-    /// Nonces held, and first statuses: some 200 octets each.
+    /// Maximum number of nonces and of first statuses: some 200 octets each.
     package static let standardCapacity = 100_000
 
     private let state: Mutex<State>
@@ -58,10 +58,10 @@ package final class DecisionMemory: Sendable {
         state = Mutex(State(nonces: BoundedMemory(capacity: capacity), statuses: BoundedMemory(capacity: capacity)))
     }
 
-    /// What a nonce was used for here.
+    /// The earlier use of a nonce in this process.
     package func nonce(_ mark: [UInt8]) -> ConsumedNonce? { state.withLock { $0.nonces[mark] } }
 
-    /// Consumes a nonce; what it was used for before, nil where it is new.
+    /// Consumes a nonce; returns its earlier use, nil where it is new.
     package func consume(_ nonce: ConsumedNonce) -> ConsumedNonce? {
         state.withLock { state in
             if let before = state.nonces[nonce.mark] { return before }
@@ -70,10 +70,10 @@ package final class DecisionMemory: Sendable {
         }
     }
 
-    /// Remembers a nonce that the store has consumed.
+    /// Records a nonce that the store has consumed.
     package func remember(_ nonce: ConsumedNonce) { state.withLock { $0.nonces.set(nonce.mark, nonce) } }
 
-    /// The first status that a subject's tokens gave while the store was away; `given` becomes it where there is none.
+    /// The first status that a subject's tokens gave while the store was away; where there is none, `given` becomes the first.
     package func firstStatus(_ subject: [UInt8], given: Int?) -> Int? {
         state.withLock { state in
             if let known = state.statuses[subject] { return known }

@@ -1,4 +1,4 @@
-// What decides, and keeps the log of it: made once for a process, used by routes, services and commands.
+// The parts that decide and keep the log: created once for each process, used by routes, services and commands.
 
 import Accounts
 import Database
@@ -6,16 +6,16 @@ import Logging
 import PosternMetrics
 import SignIn
 
-/// The service of decisions with what it is made of.
+/// The service of decisions and its parts.
 package struct DecisionParts: Sendable {
     package let service: DecisionService
     package let idempotency: IdempotencyGuard
     package let log: DecisionLogBuffer
-    /// What writes for many decisions and messages at once.
+    /// Group commit, which writes for many decisions and messages together.
     package let commits: GroupCommit
     private let reads: GroupRead
 
-    /// Of parts that were made elsewhere: the sandbox.
+    /// From existing parts, for the sandbox.
     package init(
         service: DecisionService, idempotency: IdempotencyGuard, log: DecisionLogBuffer, commits: GroupCommit, reads: GroupRead
     ) {
@@ -27,11 +27,11 @@ package struct DecisionParts: Sendable {
     }
 
     /// - Parameters:
-    ///   - lists: live lists, which someone keeps up to date.
-    ///   - own: `iss` of this installation's tokens and what signs them; nil where it issues none.
-    ///   - executor: where calls of the store block.
-    ///   - interpreting: where policies decide that take long; nil for the same.
-    ///   - metrics: where decisions are counted by outcome and rule.
+    ///   - lists: live lists; the caller keeps them up to date.
+    ///   - own: the `iss` of this installation's tokens and their signer; nil where it issues none.
+    ///   - executor: runs calls of the store, which block.
+    ///   - interpreting: runs policies that take long; nil for the same executor.
+    ///   - metrics: counts decisions by outcome and rule.
     package init(
         store: Store, policies: any PolicySource, lists: ListsInForce?, trust: IssuerTrust,
         own: (issuer: String, signer: IdentitySigner)?,
@@ -53,13 +53,13 @@ package struct DecisionParts: Sendable {
         ) { record in
             guard let metrics else { return }
             metrics.decisions(record.decision).add()
-            // Rules are the operator's own: as many as the policy has.
+            // Rule names are set by the operator: there are as many as in the policy.
             for rule in record.asked.isEmpty ? record.skips : record.asked { metrics.decisionRules(rule).add() }
         }
         idempotency = IdempotencyGuard(store: store, executor: executor, breaker: breaker, now: now)
     }
 
-    /// Writes what waits, and lets go of everything: for commands.
+    /// Writes what waits and releases everything: for commands.
     package func end() throws {
         defer { close() }
         try log.flush()

@@ -1,18 +1,18 @@
-// What follows a decision: showing it again, outcomes, labels, and completing an upgrade.
+// Calls after a decision: showing it again, outcomes, labels, and completing an upgrade.
 
 import Accounts
 import Database
 import JSON
 import RiskPolicy
 
-/// What a team reports of a decision.
+/// A team's report about a decision.
 package enum DecisionReport: Sendable, Hashable {
     case outcome(CheckOutcome, challenge: String)
     case label(DecisionLabel)
 }
 
 extension DecisionService {
-    /// A decision of the team again, with what was reported since.
+    /// A decision of the team, with the reports made since.
     package func decision(_ id: String, for team: Requester) async throws -> String {
         DecisionResponse.json(try await logged(id, team), now: now())
     }
@@ -38,7 +38,7 @@ extension DecisionService {
         }
     }
 
-    /// Binds the app's own account of an upgrade to the subject of a token, once.
+    /// Binds the app's own account of an upgrade to the subject of a token, once only.
     package func complete(_ id: String, identityToken: String, nonce: String?, for team: Requester) async throws -> String {
         let decision = try await logged(id, team)
         let time = now()
@@ -104,7 +104,7 @@ extension DecisionService {
         }
     }
 
-    /// An allow counts until it expires; a check that was passed counts as long as outcomes are taken.
+    /// An allow is valid until it expires; a passed check is valid as long as outcomes are accepted.
     private static func checkPermitted(_ decision: LoggedDecision, now: Int64) throws(DecisionError) {
         if decision.record.decision == PolicyDecision.allow.rawValue {
             guard now < decision.record.expiresAt else { throw .conflict("the decision has expired: ask again") }
@@ -118,7 +118,7 @@ extension DecisionService {
         }
     }
 
-    /// The decision from the log, or from what waits for it.
+    /// The decision from the log, or from the buffer that waits for it.
     private func logged(_ id: String, _ team: Requester) async throws -> LoggedDecision {
         let pending = log.pending(id)
         if let pending, pending.teamNumber != team.number { throw DecisionError.notFound }
@@ -137,7 +137,7 @@ extension DecisionService {
 
     private static let away = DecisionError.unavailable("the store is unavailable", retryAfter: 5)
 
-    /// Runs a call of the store; its trouble becomes 503.
+    /// Runs a call of the store; a failure becomes 503.
     private func withStore<Value: Sendable>(_ body: @escaping @Sendable (Store) throws -> Value) async throws -> Value {
         guard breaker.isClosed else { throw Self.away }
         do {

@@ -1,23 +1,23 @@
-// What only some policies ask for: counts, and where an inbox is.
+// Signals that only some policies read: counts, and the class of the inbox's domain.
 
 import RiskPolicy
 
-/// A question as it was counted.
+/// A question and its counts.
 struct CountedVelocity: Sendable {
     let tallies: [VelocityTally]
     let event: PolicyEvent
-    /// By the counter's place.
+    /// By the counter's index.
     let counts: [Int: Int64]
 }
 
 extension DecisionService {
-    /// Says where an inbox is, for a policy that asks.
+    /// Returns the class of an inbox's domain, for a policy that reads it.
     func domainClass(_ asking: DecisionContext) -> (@Sendable (String) -> DomainClass)? {
         guard asking.source.readsDomainClass || asking.policy.policy.counters.contains(where: \.readsDomain) else { return nil }
         return { [lists] domain in lists?.domainClass(domain) ?? DomainClass.of(domain) }
     }
 
-    /// What the policy counts of a question; nil where it counts nothing.
+    /// What the policy counts for a question; nil where it counts nothing.
     func velocity(_ asking: DecisionContext) -> VelocityQuestion? {
         let counters = asking.policy.policy.counters
         guard !counters.isEmpty else { return nil }
@@ -29,8 +29,8 @@ extension DecisionService {
         return question
     }
 
-    /// Counts a question, once.
-    /// - Parameter turn: that of the buffer before the store was read.
+    /// Counts a question once.
+    /// - Parameter turn: the buffer's turn before the store was read.
     func count(_ read: QuestionHistory, _ event: PolicyEvent, turn: Int) async throws -> CountedVelocity? {
         guard !read.tallies.isEmpty else { return nil }
         var (stored, turn): (_, Int?) = (read.stored, turn)
@@ -40,13 +40,13 @@ extension DecisionService {
                 return CountedVelocity(
                     tallies: read.tallies, event: event, counts: Dictionary(uniqueKeysWithValues: byCounter))
             }
-            // Written meanwhile: what was read may lack it. Where that happens again and again, one batch of it may be missing.
+            // A flush ended meanwhile, so the read may lack its counts. After repeated attempts, one batch may be missing.
             turn = attempt < Self.velocityAttempts ? log.velocity.turn : nil
             stored = try await executor.run { [store] in try store.velocity.stored(read.tallies) }
         }
         return nil
     }
 
-    /// How often counters are read again because some were written meanwhile.
+    /// How often counters are read again because a flush ended meanwhile.
     private static let velocityAttempts = 3
 }

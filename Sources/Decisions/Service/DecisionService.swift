@@ -1,4 +1,4 @@
-// Questions to answers: looks up, decides by the pure core, and applies what was settled.
+// Answers questions: reads the facts, decides by the pure core, and applies the changes.
 
 import Database
 import Accounts
@@ -10,27 +10,27 @@ import RiskPolicy
 import Support
 import Synchronization
 
-/// An answer, ready to be sent.
+/// An answer that is ready to be sent.
 package struct DecisionReply: Sendable {
     /// One line of JSON.
     package let body: String
-    /// What was decided just now; nil where an earlier answer is given again.
+    /// The new decision; nil where an earlier answer is repeated.
     package let record: DecisionRecord?
 }
 
-/// Answers questions. Share one between threads.
+/// Answers questions. Share one instance between threads.
 ///
-/// While the store is away it goes on: without history, with what the token says and this process remembers, as `degraded`.
+/// While the store is away it still answers, marked `degraded`: without history, from the token and this process's memory.
 package final class DecisionService: Sendable {
-    /// How the service is set up.
+    /// Settings of the service.
     package struct Settings: Sendable {
         /// The `iss` of this installation's own tokens; nil where it issues none.
         package var ownIssuer: String?
-        /// Seconds for which an answer is valid.
+        /// How long an answer is valid, in seconds.
         package var validity: Int64
-        /// Answers that were laid down for test subjects, by `sub`; nil outside a sandbox.
+        /// Fixed answers for test subjects, by `sub`; nil outside a sandbox.
         package var canned: (@Sendable (String) -> CannedResponse?)?
-        /// Questions that are with the store at a time; those beyond are refused with `DecisionError.busy`.
+        /// Questions that use the store at a time; further ones are refused with `DecisionError.busy`.
         package var atOnce = Admission.standardLimit
 
         package init(
@@ -42,7 +42,7 @@ package final class DecisionService: Sendable {
         }
     }
 
-    /// What a verified token of a question comes to.
+    /// The subject and facts of a question's verified token.
     struct VerifiedSubject: Sendable {
         let facts: TokenFacts
         let subject: GrantSubject
@@ -50,15 +50,15 @@ package final class DecisionService: Sendable {
         let subjectMark: [UInt8]
         /// `DecisionMarks.nonce`; nil where the token has none.
         let nonceMark: [UInt8]?
-        /// Seconds since 1970: when the token is surely refused.
+        /// Seconds since 1970: from then on the token is certainly refused.
         let endsAt: Int64
         /// The token's `sub`.
         let name: String
     }
 
-    /// Seconds between two writings of when a grant was seen: `hours_since_seen` counts hours.
+    /// Minimum seconds between two writes of when a grant was seen: `hours_since_seen` counts hours.
     private static let seenResolution: Int64 = 3_600
-    /// How often a question is decided again because its grant changed meanwhile.
+    /// Most attempts to decide a question whose grant changes meanwhile.
     private static let attempts = 3
 
     let store: Store
@@ -70,7 +70,7 @@ package final class DecisionService: Sendable {
     private let reads: GroupRead
     private let admission: Admission
     let executor: any BlockingExecutor
-    /// Where conditions are interpreted: some ten milliseconds of work, for which Swift's few threads are not there.
+    /// Where conditions are interpreted: some ten milliseconds of work, too much for Swift's few threads.
     private let interpreting: any BlockingExecutor
     let apps: AppDirectory
     let memory: DecisionMemory
@@ -79,15 +79,15 @@ package final class DecisionService: Sendable {
     let settings: Settings
     let now: @Sendable () -> Int64
     let logger: Logger
-    /// Sees each decision once, for metrics.
+    /// Called once for each decision, for metrics.
     private let observe: @Sendable (DecisionRecord) -> Void
     private let sources = Mutex<[String: SignalSource]>([:])
     private let rates = Mutex<[Int64: (rates: AppRates, readAt: Int64)]>([:])
 
     /// - Parameters:
-    ///   - lists: live lists; nil where there are none, so that what depends on them is missing.
-    ///   - executor: where calls of the store block.
-    ///   - interpreting: where policies decide that take long; nil for the same. Not where health is asked for.
+    ///   - lists: live lists; nil where there are none: what depends on them is then missing.
+    ///   - executor: runs calls of the store, which block.
+    ///   - interpreting: runs policies that take long; nil for the same executor. Do not share it with health requests.
     package init(
         store: Store, policies: any PolicySource, lists: ListsInForce? = nil, verifier: any IdentityTokenVerifying,
         log: DecisionLogBuffer,
@@ -115,13 +115,13 @@ package final class DecisionService: Sendable {
         apps = AppDirectory(store.apps)
     }
 
-    /// Reads what must be known should the store go away. Blocks.
+    /// Reads what must be known if the store goes away. Blocks.
     package func warmUp() throws { try apps.preload(now: now()) }
 
     // MARK: Deciding
 
-    /// Answers a question. Throws `DecisionError` only for questions that cannot be taken: a valid one always gets an answer,
-    /// unless there are too many at once (`busy`) or its token cannot be verified now.
+    /// Answers a question. Throws `DecisionError` only for invalid questions: a valid one always gets an answer, unless there
+    /// are too many at the same time (`busy`) or its token cannot be verified now.
     package func decide(_ question: DecisionRequest, for team: Requester) async throws -> DecisionReply {
         try question.check()
         let time = try clock()
@@ -154,7 +154,7 @@ package final class DecisionService: Sendable {
         return try await decideWithoutHistory(asking)
     }
 
-    /// One question with what belongs to it.
+    /// One question and everything that belongs to it.
     struct DecisionContext: Sendable {
         let question: DecisionRequest
         let app: DecisionApp
@@ -168,7 +168,7 @@ package final class DecisionService: Sendable {
 
         let canned: CannedResponse?
 
-        /// Any name that the team has for the account.
+        /// Any name that the team uses for the account.
         var account: String? { token?.name ?? question.sub ?? question.appAccount }
         var subject: GrantSubject? { token?.subject ?? question.sub.map { .named($0) } }
     }
@@ -177,7 +177,7 @@ package final class DecisionService: Sendable {
         let device = try await device(asking)
         var counted: CountedVelocity?
         var isAnswered = false
-        // A question that is answered as it was before, or again without history, is not one more.
+        // A question that gets its earlier answer, or is decided again without history, must not be counted twice.
         defer { if !isAnswered, let counted { log.velocity.takeBack(counted.tallies, counted.event) } }
         for attempt in 1...Self.attempts {
             let turn = log.velocity.turn
@@ -189,7 +189,7 @@ package final class DecisionService: Sendable {
                 context: asking.context, time: asking.time)
             facts.lists = lists(asking)
             if let known = counted, known.event != view.event {
-                // Settled otherwise meanwhile: it counts where it belongs.
+                // The event changed meanwhile: count the question under the new event.
                 log.velocity.takeBack(known.tallies, known.event)
                 counted = nil
             }
@@ -208,7 +208,7 @@ package final class DecisionService: Sendable {
                 await log.waitForRoom(executor)
                 return DecisionReply(body: answer, record: record)
             }
-            // Whatever happens, the last attempt counts.
+            // The last attempt is written regardless of changes.
             if attempt == Self.attempts { decisionWrite.expected = nil }
             switch try await store.decisionWrites.apply(decisionWrite, in: commits) {
             case .written:
@@ -231,7 +231,7 @@ package final class DecisionService: Sendable {
             now: asking.time.seconds)
     }
 
-    /// One read on one snapshot; the rates of the app are read again every few seconds.
+    /// One read on one snapshot; the app's rates are read again every few seconds.
     private func read(_ asking: DecisionContext) async throws -> (QuestionHistory, AppRates?) {
         let (app, now) = (asking.app, asking.time.seconds)
         let known = asking.source.readsRates ? knownRates(app.number, now: now) : AppRates(signUps1h: 0, baseline: nil)
@@ -245,7 +245,7 @@ package final class DecisionService: Sendable {
         return (read, asking.source.readsRates ? known ?? read.rates : nil)
     }
 
-    /// What is known of the device that the question names; its account is one of the device's from now on.
+    /// What is known of the device that the question names. From now on the account counts as one of the device.
     private func device(_ asking: DecisionContext) async throws -> DeviceFacts? {
         guard let device = asking.question.device,
             let account = asking.account
@@ -287,7 +287,7 @@ package final class DecisionService: Sendable {
         return DecisionReply(body: answer, record: record)
     }
 
-    /// Live lists, for a policy that reads any.
+    /// Live lists, for a policy that reads them.
     private func lists(_ asking: DecisionContext) -> (any LiveLists)? {
         asking.policy.policy.scope.liveLists.isEmpty ? nil : lists?.lists(team: asking.app.teamNumber)
     }
@@ -336,7 +336,7 @@ package final class DecisionService: Sendable {
         return time
     }
 
-    /// The app of a question. One of another team is as unknown as one that does not exist.
+    /// The app of a question. An app of another team is treated like one that does not exist.
     func app(_ clientID: String, of team: Requester) async throws -> DecisionApp {
         let time = now()
         var app = apps.fresh(clientID, now: time)
@@ -402,7 +402,7 @@ package final class DecisionService: Sendable {
             endsAt: claims.expiresAt &+ verified.issuer.leeway, name: claims.subject)
     }
 
-    /// The answer that a nonce was given before, to the same subject about the same event.
+    /// The earlier answer for a nonce, for the same subject and event.
     func repeated(_ used: ConsumedNonce, by token: VerifiedSubject, event: String) throws -> DecisionReply {
         guard constantTimeEqual(used.subject, token.subjectMark), event == used.claimedEvent || event == used.event else {
             statistics.countRepeatedNonce()
@@ -414,7 +414,7 @@ package final class DecisionService: Sendable {
     private func source(_ policy: LoadedPolicy) -> SignalSource {
         sources.withLock { sources in
             if let known = sources[policy.hash] { return known }
-            // Policies change rarely; those of long ago need no place.
+            // Policies change rarely; sources of old ones can be dropped.
             if sources.count >= 100 { sources = [:] }
             let source = SignalSource(policy.policy)
             sources[policy.hash] = source
@@ -422,8 +422,8 @@ package final class DecisionService: Sendable {
         }
     }
 
-    /// `rd_`, seven characters of time and 95 random bits. What is decided at one time is together in the log's index, which
-    /// would else be written all over.
+    /// `rd_`, seven characters of time and 95 random bits. Decisions of the same time are adjacent in the log's index, so that
+    /// writes are not spread over all of it.
     static func newID(now: Int64) throws -> String {
         let time = String(decoding: Base32.encode(UInt64(clamping: now), digits: 7), as: UTF8.self)
         return "rd_" + time + Base32.characters(fromRandom: try SecureRandom.bytes(count: 19))

@@ -1,10 +1,10 @@
-// How much was decided, for metrics.
+// Counts of decisions, for metrics.
 
 import Synchronization
 
-/// Counts since the start.
+/// Counts since the process started.
 package final class DecisionStatistics: Sendable {
-    /// What is counted apart: few values each.
+    /// Counted separately: few values each.
     package struct Kind: Hashable, Sendable {
         package let event: String
         package let decision: String
@@ -18,7 +18,7 @@ package final class DecisionStatistics: Sendable {
         package var overrides = 0
         /// Nonces that were used before.
         package var repeatedNonces = 0
-        /// Tokens that were not taken.
+        /// Tokens that were refused.
         package var rejectedTokens = 0
     }
 

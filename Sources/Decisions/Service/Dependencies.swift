@@ -23,7 +23,7 @@ package protocol IdentityTokenVerifying: Sendable {
 
 extension TokenVerifier: IdentityTokenVerifying {}
 
-/// Where calls that block are run.
+/// Runs blocking calls.
 package protocol BlockingExecutor: Sendable {
     /// Runs `body` where it may block.
     func run<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value

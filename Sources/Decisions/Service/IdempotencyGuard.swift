@@ -5,7 +5,7 @@ import Database
 import MailCrypto
 import Synchronization
 
-/// Remembers answers by key, per team and endpoint. While the store is away memory alone serves: an answer goes on.
+/// Remembers answers by key, per team and endpoint. While the store is away only memory is used, so that answers go on.
 package final class IdempotencyGuard: Sendable {
     fileprivate struct Key: Hashable, Sendable {
         let team: Int64
@@ -23,7 +23,7 @@ package final class IdempotencyGuard: Sendable {
     package struct Claim: Sendable {
         fileprivate let key: Key
         fileprivate let isStored: Bool
-        /// Names the claim: a later one of the same key begins later.
+        /// Identifies the claim: a later claim of the same key begins later.
         fileprivate let begunAt: Int64
     }
 
@@ -56,7 +56,7 @@ package final class IdempotencyGuard: Sendable {
 
     /// Claims a key for a request.
     /// - Parameters:
-    ///   - endpoint: distinct for each path, ids of decisions included.
+    ///   - endpoint: different for each path, including ids of decisions.
     ///   - body: the octets of the request's body.
     package func claim(team: Int64, endpoint: String, key text: String, body: [UInt8]) async throws -> Verdict {
         let key = Key(team: team, endpoint: endpoint, mark: store.decisionMarks.idempotencyKey(text))
@@ -89,7 +89,7 @@ package final class IdempotencyGuard: Sendable {
         }
     }
 
-    /// What memory says; nil where the key is new to it, which then counts as in flight.
+    /// The verdict from memory; nil where the key is new, which then counts as in flight.
     private func remembered(_ key: Key, _ hash: [UInt8], _ time: Int64) -> Verdict? {
         entries.withLock { entries in
             if let entry = entries[key], time - entry.begunAt < IdempotencyRepository.retention {
@@ -110,7 +110,7 @@ package final class IdempotencyGuard: Sendable {
             entries.set(claim.key, entry)
         }
         guard claim.isStored else { return }
-        // The answer was worked out: that it cannot be kept elsewhere is no reason to withhold it.
+        // The answer is ready: it is sent even if the store cannot keep it.
         try? await executor.run { [store] in
             try store.idempotency.finish(
                 team: claim.key.team, endpoint: claim.key.endpoint, key: claim.key.mark, begunAt: claim.begunAt, status: status,
@@ -118,7 +118,7 @@ package final class IdempotencyGuard: Sendable {
         }
     }
 
-    /// Frees the key of a request that had no answer worth keeping.
+    /// Frees the key of a request without an answer to keep.
     package func abandon(_ claim: Claim) async {
         entries.withLock { entries in
             if entries[claim.key]?.begunAt == claim.begunAt { entries.remove(claim.key) }

@@ -1,4 +1,4 @@
-// Whether the store is worth asking just now: one question finds out that it is away, the others do not wait for it.
+// Whether to use the store now: one question finds out that it is away; the others do not wait for it.
 
 import Synchronization
 
@@ -8,7 +8,7 @@ package final class StoreBreaker: Sendable {
     /// Seconds, on a clock that never goes back.
     private let monotonic: @Sendable () -> Double
 
-    /// Seconds for which the store is left alone after a failure.
+    /// Seconds for which the store is not used after a failure.
     package static let pause = 1.0
 
     package init(monotonic: @escaping @Sendable () -> Double = StoreBreaker.uptime) { self.monotonic = monotonic }
@@ -16,7 +16,7 @@ package final class StoreBreaker: Sendable {
     /// Whether to ask the store.
     package var isClosed: Bool { retryAt.withLock { monotonic() >= $0 } }
 
-    /// It failed.
+    /// Records a failure.
     package func failed() {
         let until = monotonic() + Self.pause
         retryAt.withLock { $0 = until }

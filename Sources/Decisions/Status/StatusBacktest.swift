@@ -1,4 +1,4 @@
-// A status policy put to the first authorizations of the past.
+// Runs a status policy on past first authorizations.
 
 import Accounts
 import CEL
@@ -6,15 +6,15 @@ import Database
 import JSON
 import RiskPolicy
 
-/// How many would get which status, and how many of them a team called fraudulent since.
+/// How many would get which status, and how many of those a team has since labelled fraudulent.
 package struct StatusBacktest: Sendable {
-    /// Of one status.
+    /// For one status.
     package struct Count: Sendable, Equatable {
         /// As it was given.
         package var before = 0
         /// As the candidate would give it.
         package var after = 0
-        /// Of those after: consents of which a team reported fraud.
+        /// Of those counted in `after`: consents for which a team reported fraud.
         package var fraudulentAfter = 0
     }
 
@@ -23,7 +23,7 @@ package struct StatusBacktest: Sendable {
 
     package subscript(_ status: PolicyStatus) -> Count { counts[status] ?? Count() }
 
-    /// Reads what was given since a time.
+    /// Reads the statuses given since a time.
     /// - Parameter since: seconds since 1970.
     package init(_ policy: Policy, store: Store, since: Int64) throws(StoreFailure) {
         var (time, last): (Int64, Int64) = (since, 0)

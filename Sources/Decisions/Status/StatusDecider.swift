@@ -1,4 +1,4 @@
-// Decides how likely a user is to be real, when an app is authorized for the first time.
+// Decides how likely a user is to be real, when an app is first authorized.
 
 import Accounts
 import CEL
@@ -7,7 +7,7 @@ import InternetMessage
 import RiskPolicy
 import SignIn
 
-/// Asks the status policy in force. Within the transaction of the authorization, so that two of them at once see each other.
+/// Runs the status policy in force, in the transaction of the authorization, so that two concurrent ones see each other.
 package struct StatusDecider: StatusSource {
     let store: Store
     let policies: ActivePolicies
@@ -31,7 +31,7 @@ package struct StatusDecider: StatusSource {
         guard try facts.isDue(connection) else { return nil }
         var values = try facts.values(connection)
         values.merge(try facts.values(of: request.method, request.signIn, connection)) { $1 }
-        // As the authorization is about to note it.
+        // As the authorization will store it.
         values["user.is_managed"] = .bool(request.orgID != nil)
         if let domain = inbox?.address.revealed.domain {
             values["inbox.domain_class"] = .string((lists?.domainClass(domain) ?? DomainClass.of(domain)).rawValue)
@@ -44,7 +44,7 @@ package struct StatusDecider: StatusSource {
             policyVersion: loaded.version, policyHash: loaded.hash)
     }
 
-    /// What is known of a user for an app, but for the sign-in: for tests of what other teams add to it.
+    /// Known facts about a user for an app, except the sign-in: for tests of what other teams add to them.
     package func signals(
         _ connection: any DatabaseConnection, userID: String, clientID: String, now: Int64
     ) throws(StoreFailure) -> [String: CELValue] {
@@ -55,7 +55,7 @@ package struct StatusDecider: StatusSource {
             .values(connection)
     }
 
-    /// The inbox that mail of the app will go to.
+    /// The inbox that will receive mail of the app.
     private func inbox(
         _ connection: any DatabaseConnection, _ user: Int64, _ grant: AuthorizationRequest
     ) throws(StoreFailure) -> Inbox? {

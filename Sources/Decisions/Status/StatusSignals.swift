@@ -1,4 +1,4 @@
-// What is known of a user when an app is authorized, as signals of a status policy.
+// Known facts about a user when an app is authorized, as signals of a status policy.
 
 import Accounts
 import CEL
@@ -7,20 +7,20 @@ import JSON
 import RiskPolicy
 import SignIn
 
-/// Reads and keeps them. A number that other teams take part in is known from three teams on: below, it would tell of one.
+/// Reads the signals. A number that includes other teams is nil for fewer than `teamsNeeded`, as it would reveal one.
 struct StatusSignals {
     static let teamsNeeded = 3
     private static let day: Int64 = 86_400
 
     let user: Int64
-    /// Of the team that the app is of, and the group of apps.
+    /// The app's team and group of apps.
     let team: Int64
     let group: Int64
-    /// The inbox that mail will go to; nil where there is none.
+    /// The inbox that will receive mail; nil where there is none.
     let inbox: Int64?
     let now: Int64
 
-    /// Whether the user is to get a status at all: not while a consent is in force that has one.
+    /// Whether the user needs a status: not while an authorized consent has one.
     func isDue(_ connection: any DatabaseConnection) throws(StoreFailure) -> Bool {
         let settled: Int64? = try connection.value(
             """
@@ -31,7 +31,7 @@ struct StatusSignals {
         return settled == nil
     }
 
-    /// Values by name; what is not known is not there.
+    /// Values by name; unknown values are absent.
     func values(_ connection: any DatabaseConnection) throws(StoreFailure) -> [String: CELValue] {
         var values: [String: CELValue] = [:]
         func set(_ name: String, _ value: Int64?) { values[name] = value.map(CELValue.int) }
@@ -56,13 +56,13 @@ struct StatusSignals {
         return values
     }
 
-    /// How many of something there are, and of how many teams.
+    /// A total; nil where fewer than `teamsNeeded` teams take part in it.
     private func count(_ connection: any DatabaseConnection, _ sql: SQL) throws(StoreFailure) -> Int64? {
         guard let row = try connection.row(sql), try row["teams"] as Int64 >= Self.teamsNeeded else { return nil }
         return try row["n"]
     }
 
-    /// The same of what is counted by day, for some of the user's accounts. Teams of which nothing was counted take no part.
+    /// The same for daily counters of some of the user's accounts. Teams without a count are ignored.
     private func counted(
         _ connection: any DatabaseConnection, _ kind: CounterKind, days: Int64, _ accounts: SQL
     ) throws(StoreFailure) -> Int64? {
@@ -135,7 +135,7 @@ struct StatusSignals {
     }
 
     /// How the user signed in.
-    /// - Parameter method: at the built-in page; nil at the operator's own.
+    /// - Parameter method: the method at the built-in page; nil at the operator's own page.
     func values(
         of authentication: AuthenticationMethod, _ method: SignInMethod?, _ connection: any DatabaseConnection
     ) throws(StoreFailure) -> [String: CELValue] {
@@ -146,7 +146,7 @@ struct StatusSignals {
         let verifies: Set = ["user", "mfa", "pin", "face", "fpt", "iris", "retina", "vbm"]
         values["sign_in.user_verified"] = .bool(!verifies.isDisjoint(with: authentication.references))
         guard method == .passkey else { return values }
-        // The one that was used last: that of this sign-in, unless another device signed in since.
+        // The passkey used last: that of this sign-in, unless another device has signed in since.
         let row = try connection.row(
             "SELECT created_at, backed_up, is_attested FROM passkeys WHERE user_id = \(user) ORDER BY last_used_at DESC NULLS LAST LIMIT 1"
         )
@@ -160,7 +160,7 @@ struct StatusSignals {
 }
 
 extension Policy {
-    /// The input of a status policy, and its signals as the log keeps them.
+    /// The input of a status policy, and its signals in the form of the log.
     func statusInput(_ values: [String: CELValue], now: CELTimestamp) -> (input: PolicyInput, signals: String) {
         var input = makeInput(event: .signUp, now: now)
         var line = JSONObjectWriter(capacity: 400)

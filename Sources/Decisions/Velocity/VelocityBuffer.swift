@@ -1,29 +1,29 @@
-// Counts of policies on their way into the store: they count at once on this host, and within a second on the others.
+// Counts of policies waiting for the store: they count immediately on this host, and within a second on the others.
 
 import Database
 import RiskPolicy
 import Synchronization
 
-/// Counts from any thread. What was counted since the last `flush` is lost when the process is killed: it is called several times
-/// a second.
+/// Counts from any thread. `flush` is called several times a second; counts since the last `flush` are lost if the process is
+/// killed.
 package final class VelocityBuffer: Sendable {
     /// A row that is not stored yet.
     private struct Waiting {
         var row: VelocityRow
-        /// Of what is distinct: the slice that the store has it in; as long as that counts, it is not one more.
+        /// For distinct values: the slice in which the store has the value; while that slice counts, the value is not new.
         let stored: Int64?
     }
 
     private struct State {
-        /// By mark, then by part: a counter reads all parts of one mark.
+        /// By mark, then by part: a counter reads all parts of a mark.
         typealias Rows = [[UInt8]: [[UInt8]: Waiting]]
 
         var waiting: Rows = [:]
-        /// What `flush` is writing just now.
+        /// What `flush` is writing now.
         var writing: Rows = [:]
         /// How many rows are in `waiting`.
         var count = 0
-        /// Flushes that ended: what was read before one of them may lack what it wrote.
+        /// Number of flushes that ended: what was read before a flush may lack what the flush wrote.
         var turn = 0
         var dropped = 0
 
@@ -41,7 +41,7 @@ package final class VelocityBuffer: Sendable {
             }
         }
 
-        /// What waits counts, and what is being written.
+        /// Counts both what waits and what is being written.
         func count(_ tally: VelocityTally, _ stored: StoredVelocity) -> Int64 {
             let parts = [waiting[tally.mark], writing[tally.mark]].compactMap { $0 }
             guard tally.isDistinct else {
@@ -55,7 +55,7 @@ package final class VelocityBuffer: Sendable {
         }
     }
 
-    /// Rows in one transaction: some milliseconds, for which others who write wait.
+    /// Rows in one transaction: some milliseconds during which other writers wait.
     private static let batch = 500
 
     private let repository: VelocityRepository
@@ -69,18 +69,17 @@ package final class VelocityBuffer: Sendable {
         self.capacity = capacity
     }
 
-    /// Ask before the store is read, and hand it to `count`.
+    /// Read it before the store is read, and pass it to `count`.
     package var turn: Int { state.withLock { $0.turn } }
 
-    /// How many could not be counted for lack of room, since the start.
+    /// Number of counts dropped for lack of room since the start.
     package var dropped: Int { state.withLock { $0.dropped } }
 
-    /// Counts a question, of an event that each of the tallies may count or not, and says what each counter holds, the question
-    /// included.
+    /// Counts a question in the tallies that count its event, and returns the value of each counter, including this question.
     /// - Parameters:
     ///   - stored: what the store held, tally by tally.
-    ///   - turn: of before the store was asked; nil: whatever was written since.
-    /// - Returns: counts, tally by tally; nil, and nothing is counted, where a flush ended meanwhile: ask the store again.
+    ///   - turn: `turn` before the store was read; nil: count regardless of later writes.
+    /// - Returns: counts, tally by tally; nil, without counting, where a flush ended meanwhile: read the store again.
     package func count(
         _ tallies: [VelocityTally], _ event: PolicyEvent, stored: [StoredVelocity], turn: Int?
     ) -> [Int64]? {
@@ -103,17 +102,17 @@ package final class VelocityBuffer: Sendable {
         }
     }
 
-    /// Takes back what was counted for a question that turned out to be none: one that is answered as it was before.
+    /// Takes back the counts of a question that must not count, because it gets an earlier answer.
     package func takeBack(_ tallies: [VelocityTally], _ event: PolicyEvent) {
         state.withLock { state in
-            // What is distinct was counted by the question that came first as well.
+            // The first question with this value counted it too, so distinct values stay.
             for tally in tallies where tally.events.contains(event) && !tally.isDistinct {
                 state.add(tally, by: -1, stored: nil, capacity: capacity)
             }
         }
     }
 
-    /// Writes what waits; what cannot be written waits on, and the error is thrown.
+    /// Writes what waits. What cannot be written keeps waiting, and the error is thrown.
     package func flush() throws(StoreFailure) {
         try flushing.withLock { _ throws(StoreFailure) in try writeAll() }
     }
@@ -124,7 +123,7 @@ package final class VelocityBuffer: Sendable {
             (state.waiting, state.count) = ([:], 0)
             return state.writing
         }
-        // All parts of a mark together: a mark is read whole.
+        // All parts of a mark together, because a mark is read as a whole.
         var batch: [[UInt8]] = []
         var rows: [VelocityRepository.Key: VelocityRow] = [:]
         do {
@@ -150,7 +149,7 @@ package final class VelocityBuffer: Sendable {
         }
     }
 
-    /// Writes rows of some marks, which are not waiting any more.
+    /// Writes the rows of some marks and removes these marks from `writing`.
     private func write(_ marks: inout [[UInt8]], _ rows: inout [VelocityRepository.Key: VelocityRow]) throws(StoreFailure) {
         guard !rows.isEmpty else { return }
         try repository.add(rows)

@@ -3,26 +3,26 @@
 import Accounts
 import Database
 
-/// Limits of what is counted.
+/// Limits of counts.
 package enum VelocityLimits {
-    /// What is distinct is counted up to here: a policy asks whether there are many, and each costs a row.
+    /// Distinct values are counted up to this number: a policy asks whether there are many, and each value needs a row.
     package static let distinct: Int64 = 1_000
-    /// Rows that are kept; beyond them those that end first go, whatever their windows.
+    /// Rows that are kept; beyond this number, those that end first are deleted, whatever their windows.
     package static let rows: Int64 = 5_000_000
     /// Rows that may wait to be written while the store is away.
     package static let waiting = 100_000
 }
 
-/// What the store holds for a tally.
+/// The stored value for a tally.
 package struct StoredVelocity: Sendable, Hashable {
     package var count: Int64
-    /// Of what is distinct: the slice in which the question's own came last; nil where it is not among them.
+    /// For distinct values: the last slice with the question's own value; nil where it is not among them.
     package var own: Int64?
 
     package init(count: Int64 = 0, own: Int64? = nil) { (self.count, self.own) = (count, own) }
 }
 
-/// What is added to a row.
+/// The values to add to a row.
 package struct VelocityRow: Sendable, Hashable {
     package var count: Int64
     package var slice: Int64
@@ -31,9 +31,9 @@ package struct VelocityRow: Sendable, Hashable {
     package init(count: Int64, slice: Int64, endsAt: Int64) { (self.count, self.slice, self.endsAt) = (count, slice, endsAt) }
 }
 
-/// Keeps counts.
+/// Stores counts.
 package struct VelocityRepository: Sendable {
-    /// Which row.
+    /// Identifies a row.
     package struct Key: Sendable, Hashable {
         package let mark: [UInt8]
         package let part: [UInt8]
@@ -43,15 +43,15 @@ package struct VelocityRepository: Sendable {
 
     let database: any Database
 
-    /// What the store holds now, tally by tally.
+    /// The stored values, tally by tally.
     package func stored(_ tallies: [VelocityTally]) throws(StoreFailure) -> [StoredVelocity] {
         try database.read { connection throws(StoreFailure) in try connection.storedVelocity(tallies) }
     }
 
-    /// Adds to rows, and makes those that are not there.
+    /// Adds to rows, and creates missing ones.
     package func add(_ rows: [Key: VelocityRow]) throws(StoreFailure) {
         guard !rows.isEmpty else { return }
-        // In one order on every host: of two that write the same rows, one waits for the other.
+        // In the same order on every host: of two that write the same rows, one waits for the other.
         let sorted = rows.sorted { $0.key < $1.key }
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.insert(
@@ -64,16 +64,16 @@ package struct VelocityRepository: Sendable {
         }
     }
 
-    /// Deletes at most 1,000 rows that count nowhere any more; how many went.
+    /// Deletes at most 1,000 rows that no longer count; returns how many.
     package func deleteExpired(now: Int64) throws(StoreFailure) -> Int { try delete("ends_at <= \(now)", limit: 1_000) }
 
-    /// How many rows there are beyond `limit`.
+    /// Number of rows beyond `limit`.
     package func excess(over limit: Int64 = VelocityLimits.rows) throws(StoreFailure) -> Int {
         let count: Int64? = try database.value("SELECT COUNT(*) FROM velocity")
         return Int(max(0, (count ?? 0) - limit))
     }
 
-    /// Deletes at most so many rows, those that end first; how many went. By the thousand, so that it keeps no one waiting.
+    /// Deletes at most `limit` rows, those that end first; returns how many. Use about a thousand, so that others do not wait.
     package func trim(_ limit: Int) throws(StoreFailure) -> Int { try delete("1 = 1", limit: Int64(limit)) }
 
     private func delete(_ condition: SQL, limit: Int64) throws(StoreFailure) -> Int {
@@ -95,7 +95,7 @@ extension VelocityRepository.Key: Comparable {
 }
 
 extension DatabaseConnection {
-    /// What is stored for tallies, within a transaction that reads.
+    /// The stored values for tallies, in a reading transaction.
     func storedVelocity(_ tallies: [VelocityTally]) throws(StoreFailure) -> [StoredVelocity] {
         var stored: [StoredVelocity] = []
         for tally in tallies {

@@ -1,38 +1,38 @@
-// What one question is to a counter of the policy: which row it reads, and which it adds to.
+// A question as seen by a counter of the policy: the row that it reads, and the row that it adds to.
 
 import Accounts
 import RiskPolicy
 
-/// One counter's view of one question, with nothing of it in the clear.
+/// One counter's view of one question, without values in the clear.
 package struct VelocityTally: Sendable, Hashable {
-    /// The counter's place among the policy's.
+    /// The counter's index in the policy.
     package let counter: Int
-    /// `DecisionMarks.velocity` of the value that is counted by.
+    /// `DecisionMarks.velocity` of the value that the counter counts by.
     package let mark: [UInt8]
-    /// The row of the mark that this question is counted in: its slice, or the mark of what is distinct.
+    /// The row of the mark that counts this question: its slice, or the mark of the distinct value.
     package let part: [UInt8]
     package let isDistinct: Bool
-    /// The slice of now.
+    /// The current slice.
     package let slice: Int64
     /// The first slice that counts.
     package let since: Int64
-    /// Seconds since 1970: from then on the row counts nowhere.
+    /// Seconds since 1970: from then on the row no longer counts.
     package let endsAt: Int64
     /// The events that count.
     package let events: Set<PolicyEvent>
 }
 
-/// What of a question can be counted by.
+/// The values of a question that counters can use.
 package struct VelocityQuestion: Sendable {
     package var counters: [PolicyCounter]
-    /// By event, the places of counters that it counts in or that are read at it; an event without an entry has them all.
+    /// By event, the indexes of the counters that count it or are read at it; an event without an entry has all of them.
     package var used: [PolicyEvent: Set<Int>] = [:]
     /// The store's number of the team that asks.
     package var team: Int64
     /// How the question names the account; nil where it names none.
     package var account: String?
     package var device: String?
-    /// By the name behind `context.`.
+    /// By the name after `context.`.
     package var context: [String: String]
     package var marks: DecisionMarks
     /// Seconds since 1970.
@@ -51,11 +51,11 @@ package struct VelocityQuestion: Sendable {
         self.now = now
     }
 
-    /// The tallies of the event's counters for which the question has what they need.
+    /// The tallies of the event's counters whose values the question contains.
     /// - Parameters:
-    ///   - event: as settled.
-    ///   - inbox: a keyed hash of the account's inbox; nil where none is known.
-    ///   - domain: of the inbox; nil where none is known, and where many people share it.
+    ///   - event: as determined by Postern.
+    ///   - inbox: a keyed hash of the account's inbox; nil where it is unknown.
+    ///   - domain: the inbox's domain; nil where it is unknown or shared by many people.
     package func tallies(_ event: PolicyEvent, inbox: [UInt8]?, domain: String? = nil) -> [VelocityTally] {
         counters.indices.filter { used[event]?.contains($0) ?? true }.compactMap { index in
             let counter = counters[index]

@@ -1,4 +1,4 @@
-// Fetches security event tokens of issuers that are polled (RFC 8936).
+// Fetches security event tokens by polling issuers (RFC 8936).
 
 import Accounts
 import AsyncHTTPClient
@@ -10,16 +10,16 @@ import NIOPosix
 import SharedSignals
 import SignIn
 
-/// Polls each configured issuer, one process of all at a time. What was taken is acknowledged in the next request of the same
-/// round; where that fails it comes again, and is known by its `jti`.
+/// Polls each configured issuer; only one process polls at a time. Accepted SETs are acknowledged in the next request of the
+/// same round; where that fails, they come again and are recognized by their `jti`.
 package final class SignalPoller: Sendable {
-    /// SETs asked for at a time, and requests of one round: more wait for the next one.
+    /// SETs for each request, and requests in one round: the rest waits for the next round.
     private static let (maxEvents, requests) = (100, 50)
-    /// Octets of an answer: as many SETs of the greatest length that is accepted.
+    /// Octets of a response: the same number of SETs of the maximum accepted length.
     private static let answerLimit = 100 * 17_000
-    /// Seconds for a whole answer; we do not ask it to wait.
+    /// Seconds for a whole response; we do not request long polling.
     private static let timeout: TimeAmount = .seconds(20)
-    /// The lease of whoever polls.
+    /// The lease for polling.
     static let lease = "signals"
 
     private let store: Store
@@ -35,13 +35,13 @@ package final class SignalPoller: Sendable {
         leader = LeaderLease(store.leases, name: Self.lease)
     }
 
-    /// Ends the client. To be called once, when nothing is polled any more.
+    /// Stops the client. Call it once, when nothing is polled any more.
     package func stop() async {
         try? await NIOThreadPool.singleton.runIfActive { [leader] in leader.release() }
         try? await client.shutdown()
     }
 
-    /// One round, where no other process polls.
+    /// One round, unless another process polls.
     package func round() async {
         do {
             let (lease, polls) = try await NIOThreadPool.singleton.runIfActive { [leader, store] in
@@ -87,7 +87,7 @@ package final class SignalPoller: Sendable {
         }
     }
 
-    /// One request; SETs by `jti`, in the order of the answer.
+    /// One request; returns SETs by `jti`, in the order of the response.
     private func ask(
         _ poll: IssuerPoll, _ token: String?, _ acknowledged: [String], _ refused: JSONObject
     ) async throws -> [(String, String)] {

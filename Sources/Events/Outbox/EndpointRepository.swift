@@ -1,4 +1,4 @@
-// Endpoints: where a group of apps hears of changes.
+// Endpoints: where a group of apps receives changes.
 
 import Database
 import Accounts
@@ -8,13 +8,13 @@ package struct EndpointRepository: Sendable {
     let database: any Database
     let signal: OutboxSignal
 
-    /// Sets the endpoint of an app's group, in place of the one there was; what waits for it goes to the new one at once.
+    /// Sets the endpoint of an app's group and replaces the earlier one; waiting events go to the new one immediately.
     /// - Parameters:
-    ///   - clientID: any app of the group; nil for the group that consent goes to where no app is named.
+    ///   - clientID: any app of the group; nil for the group that gets consents where no app is named.
     ///   - allowsHTTP: without it, `http` is refused.
-    ///   - allowsPrivate: whether it may be at an address that is not globally reachable.
-    ///   - dialect: the form of its notifications, nil for what it was, Apple's at first; never that of a stream, which has a
-    ///     repository of its own.
+    ///   - allowsPrivate: whether its address may be one that is not globally reachable.
+    ///   - dialect: the form of its notifications; nil keeps the earlier one, at first Apple's. Not a stream's, which has its
+    ///     own repository.
     package func set(
         team id: String, app clientID: String?, url: EndpointURL, allowsHTTP: Bool = false, allowsPrivate: Bool = false,
         dialect: EventDialect? = nil, _ change: Change
@@ -66,8 +66,8 @@ package struct EndpointRepository: Sendable {
         }
     }
 
-    /// All endpoints of a team, or of everyone; those of removed groups, which still have events to deliver, for everyone only.
-    /// - Parameter isCounted: without it, `pending` and `parked` are 0: to count goes through the outbox.
+    /// All endpoints of a team, or of all; those of removed groups with events to deliver are only in the list of all.
+    /// - Parameter isCounted: if false, `pending` and `parked` are 0: counting reads the outbox.
     package func endpoints(team id: String? = nil, isCounted: Bool = true) throws(StoreFailure) -> [EventEndpoint] {
         let select = isCounted ? Self.select : Self.uncounted
         return try database.read { connection throws(StoreFailure) in
@@ -82,9 +82,9 @@ package struct EndpointRepository: Sendable {
         }
     }
 
-    /// Removes the endpoint with every event that waits for it: nothing is delivered there from then on. Events that may be many
-    /// stay until `removals` has taken them away; nothing finds them any more.
-    /// - Parameter isOfMailAlone: with no app named, whether it is the one of consents from before the team had apps.
+    /// Removes the endpoint with all its waiting events: nothing more is delivered there. The events, which may be many, stay
+    /// until `removals` has deleted them, but nothing finds them any more.
+    /// - Parameter isOfMailAlone: with no app named, whether it is the endpoint of consents from before the team had apps.
     package func remove(
         team id: String, app clientID: String?, isOfMailAlone: Bool = false, _ change: Change
     ) throws(StoreFailure) {
@@ -99,7 +99,7 @@ package struct EndpointRepository: Sendable {
             guard let row else { throw Self.unknown(id) }
             return try AppGroup(row: row)
         }
-        // Counted before: whoever writes waits for what follows.
+        // Counted before the transaction, because other writers wait for it.
         let pending = try database.read { connection throws(StoreFailure) in
             try find(connection, group: group(connection), team: id).pending
         }
@@ -127,7 +127,7 @@ package struct EndpointRepository: Sendable {
         return try EventEndpoint(row: row)
     }
 
-    /// Whether endpoint `e` is of an app of a team, its stream included.
+    /// Whether endpoint `e` belongs to an app of a team, streams included.
     static func isOf(team: Int64) -> SQL {
         """
         (e.group_id IN (SELECT id FROM app_groups WHERE team_id = \(team))

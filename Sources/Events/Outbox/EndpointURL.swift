@@ -1,4 +1,4 @@
-// The URL of an event endpoint: read strictly, so that what was checked is what is connected to.
+// The URL of an event endpoint: parsed strictly, so that the checked URL is the one that is connected to.
 
 import Database
 import Accounts
@@ -9,20 +9,20 @@ package struct EndpointURL: Sendable, Hashable, CustomStringConvertible {
     package let isSecure: Bool
     /// Lower case: a name in A-labels, an IPv4 address, or an IPv6 address without brackets.
     package let host: String
-    /// Whether `host` is an address, which is connected to without a look-up.
+    /// Whether `host` is an address, which needs no lookup.
     package let isAddress: Bool
     /// 1 … 65535.
     package let port: Int
-    /// Path and query as they go out, beginning with `/`.
+    /// Path and query as they are sent, beginning with `/`.
     package let target: String
 
-    /// What is stored and shown.
+    /// The text that is stored and shown.
     package let description: String
 
-    /// At most as many octets in the whole.
+    /// Maximum length in octets.
     private static let maximumLength = 2_000
 
-    /// Reads what an administrator typed. Throws `invalid` that says what is wrong.
+    /// Parses an administrator's input. Throws `invalid` with the reason.
     package init(_ text: String) throws(StoreFailure) {
         func invalid(_ message: String) -> StoreFailure { .refused(.invalid, "the endpoint's URL \(message)") }
         guard text.utf8.count <= Self.maximumLength else { throw invalid("is longer than \(Self.maximumLength) octets") }
@@ -84,7 +84,7 @@ package struct EndpointURL: Sendable, Hashable, CustomStringConvertible {
         description = "\(isSecure ? "https" : "http")://\(shownHost)\(shownPort)\(target)"
     }
 
-    /// Four decimal numbers of 0 … 255 without leading zeros; the other spellings of an IPv4 address are not hosts here.
+    /// Four decimal numbers of 0 … 255 without leading zeros; other forms of an IPv4 address are not accepted as hosts.
     private static func ipv4(_ text: Substring) -> String? {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 4 else { return nil }

@@ -1,8 +1,8 @@
-// An event of the outbox as HTTP and commands show it.
+// An event of the outbox in the form for HTTP and commands.
 
 import Support
 
-/// An event that a team was sent, or will be.
+/// An event that was or will be sent to a team.
 package struct EventView: Encodable, Sendable {
     let jti: String
     let type: String
@@ -13,10 +13,10 @@ package struct EventView: Encodable, Sendable {
     let eventTime: Timestamp
     let nextAttemptAt: Timestamp?
     let endedAt: Timestamp?
-    /// In words of ours: nothing that the endpoint wrote.
+    /// Our own text: nothing that the endpoint wrote.
     let lastError: String?
 
-    /// As the outbox has it.
+    /// From an event of the outbox.
     package init(_ event: OutboxEvent) {
         jti = event.jti
         type = event.type.rawValue

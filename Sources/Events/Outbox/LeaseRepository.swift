@@ -1,29 +1,29 @@
-// Leases: what one of all processes on a store does at a time, with a number by which the store tells a former holder from the
-// present one.
+// Leases for work that only one process on a store does at a time, with a number by which the store distinguishes a former
+// holder from the present one.
 
 import Database
 
-/// A lease that was taken. What its holder writes names it, and is refused once someone else has taken the lease.
+/// A lease that was taken. Writes of its holder name it, and are refused once another process has taken the lease.
 package struct Lease: Sendable, Hashable {
     package let name: String
-    /// Rises with each taking.
+    /// Increases each time the lease is taken.
     package let fence: Int64
-    /// Random, of the process: a standby that lacks the last changes may give a fence twice after a failover.
+    /// A random value of the process: after a failover, a standby that lacks the last changes may give the same fence again.
     package let holder: String
 }
 
-/// What the store knows of a lease. While its holder works it changes: whoever sees it unchanged for long may take it. So no
-/// clock is compared with another machine's.
+/// The state of a lease in the store. It changes while its holder works: a process that sees it unchanged for long may take it.
+/// So clocks of different machines are not compared.
 package struct LeaseState: Sendable, Hashable {
     fileprivate let fence: Int64
     package let holder: String
     fileprivate let beat: Int64
 
-    /// Whether its last holder gave it back, or it never had one.
+    /// Whether its last holder released it, or it never had one.
     package var isFree: Bool { holder.isEmpty }
 }
 
-/// Takes, renews and gives back leases.
+/// Takes, renews and releases leases.
 package struct LeaseRepository: Sendable {
     let database: any Database
 
@@ -33,7 +33,7 @@ package struct LeaseRepository: Sendable {
         return try LeaseState(fence: row["fence"], holder: row["holder"], beat: row["beat"])
     }
 
-    /// Takes the lease if it is still as it was seen; nil where it is not. Durable: a fence that was given is never given again.
+    /// Takes the lease if it is unchanged since it was read; nil where it is not. Durable: a fence is never given twice.
     package func take(_ name: String, seen: LeaseState, holder: String) throws(StoreFailure) -> Lease? {
         try database.write(.durable) { connection throws(StoreFailure) in
             let fence: Int64? = try connection.value(
@@ -47,10 +47,10 @@ package struct LeaseRepository: Sendable {
         }
     }
 
-    /// Shows the others that the holder works; false where it holds the lease no more.
+    /// Shows other processes that the holder works; false where it no longer holds the lease.
     package func renew(_ lease: Lease) throws(StoreFailure) -> Bool { try change(lease, "beat = beat + 1") }
 
-    /// Gives it back, if it is ours still: another one may take it at once.
+    /// Releases the lease if this holder still has it: another process may take it immediately.
     package func release(_ lease: Lease) throws(StoreFailure) { _ = try change(lease, "holder = '', beat = beat + 1") }
 
     private func change(_ lease: Lease, _ assignments: SQL) throws(StoreFailure) -> Bool {
@@ -65,7 +65,7 @@ package struct LeaseRepository: Sendable {
 }
 
 extension DatabaseConnection {
-    /// Whether the lease is still its holder's, in this transaction.
+    /// Whether the holder still has the lease, in this transaction.
     func holds(_ lease: Lease) throws(StoreFailure) -> Bool {
         try row(
             "SELECT fence FROM leases WHERE name = \(lease.name) AND fence = \(lease.fence) AND holder = \(lease.holder)") != nil

@@ -1,13 +1,13 @@
-// Events on their way, how attempts end, and where endpoints are.
+// Events to be delivered, results of attempts, and endpoints.
 
 import Database
 import Accounts
 
-/// An event on its way to an endpoint.
+/// An event to be delivered to an endpoint.
 package struct OutboxEvent: Sendable, Hashable {
     package enum State: String, SQLCodable, Sendable, Hashable, CaseIterable { case pending, delivered, parked }
 
-    /// The place in the outbox: events of one account to one endpoint go in this order.
+    /// The position in the outbox: events of one account to one endpoint are delivered in this order.
     package let number: Int64
     /// The same at every attempt.
     package let jti: String
@@ -21,8 +21,8 @@ package struct OutboxEvent: Sendable, Hashable {
     package let email: String?
     /// In events about a decision.
     package let decisionID: String?
-    /// What the type needs besides: in `identifierChanged` the address before, in `credentialChange` and
-    /// `assuranceLevelChange` words, in events of streams JSON or the receiver's text.
+    /// Further data by type: in `identifierChanged` the earlier address, in `credentialChange` and `assuranceLevelChange`
+    /// words, in events of streams JSON or the receiver's text.
     package let detail: String?
     /// The same in all events of one change of one account.
     package let transaction: String?
@@ -34,7 +34,7 @@ package struct OutboxEvent: Sendable, Hashable {
     package let attempts: Int
     /// 0 before the first attempt.
     let lastAttemptAt: Int64
-    /// Of a new one, when it was written.
+    /// For a new event, when it was written.
     package let nextAttemptAt: Int64
     package let parkAt: Int64
     /// Why the last attempt failed; nothing the endpoint wrote.
@@ -43,17 +43,17 @@ package struct OutboxEvent: Sendable, Hashable {
     package let endedAt: Int64?
 }
 
-/// How an attempt ended that did not deliver.
+/// The result of an attempt that did not deliver.
 package struct DeliveryFailure: Sendable, Hashable {
-    /// What was wrong, in words of ours: nothing that the endpoint wrote.
+    /// Our own text: nothing that the endpoint wrote.
     package let reason: String
-    /// Whether it says something about the endpoint, and not only about this event.
+    /// Whether the failure concerns the endpoint, and not only this event.
     package let isEndpoints: Bool
-    /// Failures of the endpoint in a row, this one included. Events that fail side by side are one failure.
+    /// Failures of the endpoint in a row, including this one. Events that fail at the same time are one failure.
     package let endpointFailures: Int
     /// When the event may be tried again, seconds since 1970.
     package let retryEventAt: Int64
-    /// When the endpoint may be tried again, where it is the endpoint's.
+    /// When the endpoint may be tried again, if the failure is the endpoint's.
     package let retryEndpointAt: Int64
 
     package init(reason: String, isEndpoints: Bool, endpointFailures: Int, retryEventAt: Int64, retryEndpointAt: Int64) {
@@ -65,19 +65,19 @@ package struct DeliveryFailure: Sendable, Hashable {
     }
 }
 
-/// How one attempt ended.
+/// The result of one attempt.
 package struct DeliveryResult: Sendable {
     package let event: OutboxEvent
-    /// Nil where the endpoint took it.
+    /// Nil where the endpoint accepted the event.
     package let failure: DeliveryFailure?
 
     package init(_ event: OutboxEvent, failure: DeliveryFailure? = nil) { (self.event, self.failure) = (event, failure) }
 }
 
-/// Where a group of apps hears of changes.
+/// Where a group of apps receives changes.
 package struct EventEndpoint: Sendable, Hashable {
     package let number: Int64
-    /// Nil where the group is gone and only pending events are left.
+    /// Nil where the group was removed and only pending events remain.
     package let groupNumber: Int64?
     package let audience: String
     package let url: EndpointURL
@@ -85,7 +85,7 @@ package struct EventEndpoint: Sendable, Hashable {
     package let allowsPrivate: Bool
     /// Failures in a row; 0 while it works.
     package let failures: Int
-    /// While it fails, nothing is tried before.
+    /// While it fails, nothing is tried before this time.
     package let retryAt: Int64
     package let lastError: String?
     package let lastSuccessAt: Int64?
@@ -94,7 +94,7 @@ package struct EventEndpoint: Sendable, Hashable {
     package let parked: Int
     /// The form of its events.
     package let dialect: EventDialect
-    /// The stream that it is; nil for notifications.
+    /// The stream behind this endpoint; nil for notifications.
     package let stream: StreamState?
 }
 

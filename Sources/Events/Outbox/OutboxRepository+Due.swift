@@ -1,19 +1,19 @@
-// Which events are next: the first of each account, however many wait.
+// Selects the next events: the first of each account, however many wait.
 
 import Accounts
 import Database
 
 extension OutboxRepository {
-    /// Events that are looked at in the order in which they are due, and accounts that are looked at one by one beyond them.
+    /// Events examined in the order in which they are due, and accounts examined one by one beyond them.
     package static let window = 1_024
 
-    /// The first pending event of each account for this endpoint that is due, at most `limit`; nil where the lease is another's.
+    /// The first pending event of each account for this endpoint that is due, at most `limit`; nil where another process leads.
     ///
-    /// How many are looked at is bounded: the first ones that are due; where those are of few accounts, the first ones of other
-    /// accounts, from a random one on, so that all have their turn.
+    /// The number of events examined is limited: the first ones that are due; if these belong to few accounts, the first ones
+    /// of other accounts, starting at a random one, so that all get their turn.
     /// - Parameters:
-    ///   - isProbe: for an endpoint that fails: of those that are looked at, whatever was tried least recently, due or not.
-    ///   - window: how many are looked at.
+    ///   - isProbe: for a failing endpoint: those of the examined events that were tried least recently, due or not.
+    ///   - window: how many are examined.
     package func due(
         endpoint: Int64, now: Int64, isProbe: Bool, limit: Int, window: Int = window, under lease: Lease
     ) throws(StoreFailure) -> [OutboxEvent]? {
@@ -32,7 +32,7 @@ extension OutboxRepository {
         }
     }
 
-    /// The first event about an endpoint itself: what goes out while it stands still.
+    /// The first event about an endpoint itself, which is sent even while a stream is stopped.
     func ofItself(
         _ connection: any DatabaseConnection, _ endpoint: Int64, now: Int64, limit: Int
     ) throws(StoreFailure) -> [OutboxEvent] {
@@ -46,8 +46,8 @@ extension OutboxRepository {
 
     /// The first pending event of each account for an endpoint, at most `limit`.
     /// - Parameters:
-    ///   - time: when they are due at the latest.
-    ///   - window: how many are looked at.
+    ///   - time: the latest time at which they are due.
+    ///   - window: how many are examined.
     func heads(
         _ connection: any DatabaseConnection, _ endpoint: Int64, dueAt time: Int64, limit: Int, window: Int = window
     ) throws(StoreFailure) -> [OutboxEvent] {
@@ -55,7 +55,7 @@ extension OutboxRepository {
             state = 'pending' AND endpoint_id = \(endpoint) AND next_attempt_at <= \(time) ORDER BY next_attempt_at, id LIMIT
             """
         // The window is a separate table, and only one index has the order of the inner query: while many events come to an
-        // empty table, its statistics still say that every plan costs the same.
+        // empty table, its statistics still give every plan the same cost.
         var found = try connection.rows(
             """
             \(Self.select(from: "(SELECT * FROM outbox WHERE \(isDue) \(window))")) WHERE o.id = (
@@ -73,7 +73,7 @@ extension OutboxRepository {
         return Array(found.prefix(limit))
     }
 
-    /// The first pending event of each of so many accounts, from a random one on: a step in the index for each, however many
+    /// The first pending event of each of `count` accounts, starting at a random one: one index step for each, however many
     /// wait.
     private func heads(_ connection: any DatabaseConnection, _ endpoint: Int64, _ count: Int) throws(StoreFailure) -> [Int64] {
         let ofEndpoint: SQL = "state = 'pending' AND endpoint_id = \(endpoint)"
@@ -95,7 +95,7 @@ extension OutboxRepository {
                 SELECT event FROM heads
                 """)
         }
-        // Account 0 is that of test events.
+        // Test events have account 0.
         let later = try heads(after: Int64.random(in: -1...max(0, last - 1)), count)
         guard later.count < count else { return later }
         let known = Set(later)

@@ -1,28 +1,28 @@
-// The outbox: events wait in it until their endpoint has taken them.
+// The outbox: events wait in it until their endpoint has accepted them.
 
 import Database
 import Accounts
 import MailCrypto
 import Support
 
-/// Finds what is due and writes down how it went.
+/// Finds due events and records the results.
 package struct OutboxRepository: Sendable {
-    /// After a success, whatever failed before is tried again at once, unless it was tried within this many seconds: an event
-    /// that its endpoint never takes must not be tried with every other one.
+    /// After a success, earlier failed events are tried again immediately, unless they were tried within this many seconds: an
+    /// event that its endpoint never accepts must not be tried along with every other one.
     private static let wakeAfter: Int64 = 60
-    /// Delivered events are listed for so long; parked ones can be retried for so long. Seconds.
+    /// How long delivered events are listed, and how long parked ones can be retried. Seconds.
     private static let keepsDelivered: Int64 = 7 * 86_400
     private static let keepsParked: Int64 = 30 * 86_400
 
     let database: any Database
     package let signal: OutboxSignal
-    /// What streams have that endpoints do not.
+    /// Data that streams have and endpoints do not.
     package let streams: StreamRepository
 
     // MARK: Delivery
 
     package var leases: LeaseRepository { LeaseRepository(database: database) }
-    /// The lease of whoever delivers, one of all processes.
+    /// The lease for delivery, held by one of all processes.
     package static let lease = "events"
 
     /// How much waits for delivery.
@@ -38,15 +38,15 @@ package struct OutboxRepository: Sendable {
         }
     }
 
-    /// Events that are counted each second; with more of them counting would keep a processor busy.
+    /// Events that are counted each second; counting more would keep a processor busy.
     package static let counted = 2_000
 
-    /// How many events wait for us to deliver them, and since when the oldest of them does, of at most `limit`. What waits for a
-    /// receiver to poll, or for a stream to go on, is its receiver's affair, and is not read, however much it is.
+    /// How many events wait for delivery by us, and since when the oldest does, of at most `limit`. Events that wait for a
+    /// receiver's poll, or for a paused stream, depend on the receiver, and are not read, however many they are.
     package func backlog(limit: Int = counted) throws(StoreFailure) -> Backlog {
         try database.read { connection throws(StoreFailure) in
             var (events, oldest) = (0, Int64?.none)
-            // Endpoints that events wait for and that take all of them now.
+            // Endpoints with waiting events that accept all events now.
             let waiting: [Int64] = try connection.values(
                 """
                 SELECT e.id FROM event_endpoints e LEFT JOIN event_streams s ON s.endpoint_id = e.id
@@ -67,8 +67,8 @@ package struct OutboxRepository: Sendable {
         }
     }
 
-    /// Endpoints that events wait for, those that are polled left out. Of a stream that stands still events about itself go out.
-    /// - Parameter isCounted: without it, `pending` and `parked` are 0: counting takes long where many wait.
+    /// Endpoints with waiting events, except polled ones. For a stopped stream, only events about itself are sent.
+    /// - Parameter isCounted: if false, `pending` and `parked` are 0: counting takes long where many wait.
     package func waitingEndpoints(isCounted: Bool = true) throws(StoreFailure) -> [EventEndpoint] {
         try database.rows(
             """
@@ -82,8 +82,8 @@ package struct OutboxRepository: Sendable {
         ).map(EventEndpoint.init(row:))
     }
 
-    /// Writes down how attempts ended, in the order in which they did; false, and nothing is written, where the lease is
-    /// another's.
+    /// Records results of attempts, in the order in which they ended; false, without writing anything, where another process
+    /// has the lease.
     package func recordResults(_ results: [DeliveryResult], under lease: Lease, now: Int64) throws(StoreFailure) -> Bool {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             guard try connection.holds(lease) else { return false }
@@ -91,8 +91,8 @@ package struct OutboxRepository: Sendable {
             for result in results {
                 if let failure = result.failure { try markFailed(result.event, failure, connection, now) }
             }
-            // Events that ended together are one word of their endpoint: the last, and that of an event that is not taken only
-            // where there is no other.
+            // Events that ended together are one result for their endpoint: the last one. A refused event counts only where
+            // there is no other.
             for (endpoint, words) in Dictionary(grouping: results, by: \.event.endpointNumber).sorted(by: { $0.key < $1.key }) {
                 let word = words.last { $0.failure?.isEndpoints != false }
                 if let failure = word?.failure {
@@ -126,7 +126,7 @@ package struct OutboxRepository: Sendable {
             """)
     }
 
-    /// It works, also where it refuses an event for a reason. Where it failed before, some events become due that wait for that.
+    /// The endpoint works, even if it refuses an event for a reason. After failures, some events that wait for it become due.
     private func noteAnswer(
         of endpoint: Int64, refusal reason: String?, _ connection: any DatabaseConnection, _ now: Int64
     ) throws(StoreFailure) {
@@ -136,7 +136,7 @@ package struct OutboxRepository: Sendable {
         let (failures, retryAt, lastSuccess): (Int, Int64, Int64?) = try (
             row["failures"], row["retry_at"], row["last_success_at"]
         )
-        // A refusal of what was under way when it failed says nothing of the time since.
+        // A refusal of an event that was sent before the failure says nothing about the time since.
         if reason != nil, failures == 0 || retryAt > now { return }
         let success = reason == nil ? now : lastSuccess
         guard failures > 0 || lastSuccess != success else { return }
@@ -153,8 +153,8 @@ package struct OutboxRepository: Sendable {
         try connection.makeDue(endpoint, at: now, triedBefore: now - Self.wakeAfter + 1)
     }
 
-    /// Makes more events of an endpoint due that wait because it failed, now that it works; whether there may be still more.
-    /// Nothing where the lease is another's.
+    /// Makes more events of an endpoint due that wait because it failed, now that it works; returns whether there may be more.
+    /// Does nothing where another process has the lease.
     package func wake(endpoint: Int64, under lease: Lease, now: Int64) throws(StoreFailure) -> Bool {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             guard try connection.holds(lease) else { return false }
@@ -173,15 +173,15 @@ package struct OutboxRepository: Sendable {
             """)
     }
 
-    /// What should wait for longer than any schedule says was scheduled by a clock that was wrong: it is due now; how many
+    /// Makes events due now that wait longer than any schedule allows, because a wrong clock scheduled them; returns how many
     /// events.
     /// - Parameters:
-    ///   - event: seconds from now on that an event waits at most.
-    ///   - endpoint: that an endpoint does.
+    ///   - event: maximum wait of an event in seconds from now.
+    ///   - endpoint: maximum wait of an endpoint.
     package func endImpossibleWaits(event: Int64, endpoint: Int64, now: Int64) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
-            // An endpoint may ask for a longer wait than an event has: one with an event that waits too long was told by the same
-            // clock.
+            // An endpoint may ask for a longer wait than an event has: if one of its events waits too long, the same wrong
+            // clock set both.
             try connection.run(
                 """
                 UPDATE endpoint_health SET retry_at = \(now)
@@ -205,7 +205,7 @@ package struct OutboxRepository: Sendable {
         }
     }
 
-    /// Parks what waited for three days; how many.
+    /// Parks events that waited for three days; returns how many.
     package func parkExpired(now: Int64) throws(StoreFailure) -> Int {
         try database.untilNoneIsLeft("SELECT id FROM outbox WHERE state = 'pending' AND park_at <= \(now)") {
             connection, events throws(StoreFailure) in
@@ -215,11 +215,11 @@ package struct OutboxRepository: Sendable {
         }
     }
 
-    /// Events that one transaction changes: some ten milliseconds, for which other writers wait.
+    /// Events changed in one transaction: some ten milliseconds during which other writers wait.
     package static let step = 1_000
 
-    /// Deletes what ended long ago, at most `limit`, and marks endpoints of removed groups that nothing waits for as removed; how
-    /// many events.
+    /// Deletes events that ended long ago, at most `limit`, and marks endpoints of removed groups as removed once no event
+    /// waits for them; returns how many events.
     package func deleteEnded(now: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             let count = try connection.run(
@@ -238,8 +238,8 @@ package struct OutboxRepository: Sendable {
         }
     }
 
-    /// The addresses of an account that was deleted meanwhile are not kept any longer than its event.
-    /// - Parameter error: why, where that is not known yet.
+    /// SQL that parks an event. It removes the addresses if the account was deleted meanwhile.
+    /// - Parameter error: the reason, where it is not stored yet.
     static func parking(_ now: Int64, error: String? = nil) -> SQL {
         let isThere: SQL = "(account_id = 0 OR EXISTS (SELECT 1 FROM accounts a WHERE a.id = outbox.account_id))"
         return """
@@ -272,9 +272,9 @@ package struct OutboxRepository: Sendable {
         }
     }
 
-    /// Makes parked events pending again, for three more days: one, or all of a team's. How many.
+    /// Makes parked events pending again, for three more days: one, or all of a team. Returns how many.
     package func retry(jti: String? = nil, team: String? = nil, _ change: Change) throws(StoreFailure) -> Int {
-        // Where a later step fails, those of the earlier ones are due all the same.
+        // If a later step fails, the events of earlier steps are still due.
         defer { signal.raise() }
         return try database.inSteps(.durable) { connection throws(StoreFailure) in
             try places(connection, [.pending, .parked], jti: jti, team: team)
@@ -297,7 +297,7 @@ package struct OutboxRepository: Sendable {
         }
     }
 
-    /// Parks pending events by hand: one, or all of a team's. How many.
+    /// Parks pending events manually: one, or all of a team. Returns how many.
     package func park(jti: String? = nil, team: String? = nil, _ change: Change) throws(StoreFailure) -> Int {
         try database.inSteps(.durable) { connection throws(StoreFailure) in
             try places(connection, [.pending], jti: jti, team: team)
@@ -308,7 +308,7 @@ package struct OutboxRepository: Sendable {
         }
     }
 
-    /// What `park` and `retry` change.
+    /// The events that `park` and `retry` change.
     private func places(
         _ connection: any DatabaseConnection, _ states: [OutboxEvent.State], jti: String?, team: String?
     ) throws(StoreFailure) -> OutboxPlaces {
@@ -319,7 +319,7 @@ package struct OutboxRepository: Sendable {
         return OutboxPlaces(states.map { "o.jti = \(jti) AND o.state = \($0)" })
     }
 
-    /// Puts an event that means nothing into the outbox, to try the endpoint; its `jti`.
+    /// Puts a test event into the outbox, to try the endpoint; returns its `jti`.
     package func test(_ endpoint: EventEndpoint, _ change: Change) throws(StoreFailure) -> String {
         let jti = Base32.characters(
             fromRandom: try database.write(.durable) { connection throws(StoreFailure) in

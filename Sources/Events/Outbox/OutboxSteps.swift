@@ -1,14 +1,14 @@
-// Many events changed, some at a time: who else writes waits for one step at most. Searches that are not
-// short run before each transaction.
+// Changes many events in steps, so that other writers wait for one step at most. Searches that are not short run before each
+// transaction.
 
 import Accounts
 import Database
 
 extension Database {
-    /// Changes events that an index finds and no longer finds once they are changed.
+    /// Changes events until an index finds no more of them: changed events must no longer match.
     /// - Parameters:
-    ///   - search: their numbers, without a limit.
-    ///   - change: changes those that are still as they were found; how many.
+    ///   - search: selects their numbers, without a limit.
+    ///   - change: changes those that are unchanged since the search; returns how many.
     func untilNoneIsLeft(
         _ search: SQL, change: (any DatabaseConnection, [Int64]) throws(StoreFailure) -> Int
     ) throws(StoreFailure) -> Int {
@@ -21,11 +21,11 @@ extension Database {
         }
     }
 
-    /// Changes events of those that there are at the beginning.
+    /// Changes the events that exist at the beginning.
     /// - Parameters:
-    ///   - places: where they are; asked for once.
-    ///   - change: changes those with these numbers that are still as they were found; how many. Called at least once.
-    /// - Returns: how many were changed.
+    ///   - places: where they are; read once.
+    ///   - change: changes these events if unchanged since the search; returns how many. Called at least once.
+    /// - Returns: the number of changed events.
     func inSteps(
         _ durability: Durability, _ places: TransactionBody<OutboxPlaces>,
         change: (any DatabaseConnection, [Int64]) throws(StoreFailure) -> Int
@@ -56,8 +56,8 @@ extension Database {
 }
 
 extension DatabaseConnection {
-    /// Makes some events of an endpoint due that would wait for longer; whether there may be more.
-    /// - Parameter time: when they were tried last must be before it; nil for all.
+    /// Makes some events of an endpoint due that would wait longer; returns whether there may be more.
+    /// - Parameter time: only events that were last tried before it; nil for all.
     func makeDue(_ endpoint: Int64, at now: Int64, triedBefore time: Int64? = nil) throws(StoreFailure) -> Bool {
         let tried: SQL = if let time { "last_attempt_at < \(time)" } else { "1 = 1" }
         return try run(
@@ -70,7 +70,7 @@ extension DatabaseConnection {
 }
 
 extension Database {
-    /// Makes all that waits for an endpoint due, as it is another one now. Who writes meanwhile waits for some of it at most.
+    /// Makes all waiting events of an endpoint due, because the endpoint was replaced. Other writers wait for one step at most.
     func makeAllDue(_ endpoint: Int64) throws(StoreFailure) {
         while try write(
             .relaxed,
@@ -81,15 +81,15 @@ extension Database {
     }
 }
 
-/// Where events are: each place is a range of an index in which they are in the order of their numbers (`outbox_endpoint`), or a
-/// single one. The outbox itself, which may be long, is not read.
+/// Where events are: each place is a range of an index with events in the order of their numbers (`outbox_endpoint`), or a
+/// single event. The outbox itself, which may be long, is not read.
 struct OutboxPlaces: Sendable {
-    /// Of `outbox o`.
+    /// Conditions on `outbox o`.
     let conditions: [SQL]
 
     init(_ conditions: [SQL]) { self.conditions = conditions }
 
-    /// The endpoints of a team, or of everyone, that have events in these states.
+    /// The endpoints of a team, or of all teams, that have events in these states.
     init(_ connection: any DatabaseConnection, team: String?, _ states: [OutboxEvent.State]) throws(StoreFailure) {
         let ofTeam: SQL =
             try team.map { id throws(StoreFailure) in
@@ -106,13 +106,13 @@ struct OutboxPlaces: Sendable {
         self.conditions = conditions
     }
 
-    /// Whether endpoint `e` has events in a state: by one step in the index, and never by reading all events at once.
+    /// Whether endpoint `e` has events in a state: one index step instead of a read of all events.
     static func has(_ state: OutboxEvent.State) -> SQL {
         "(SELECT 1 FROM outbox w WHERE w.endpoint_id = e.id AND w.state = \(state) LIMIT 1) IS NOT NULL"
     }
 
     /// The highest numbers of all places.
-    /// - Parameter page: which ones of each, in this order, `limit` at most.
+    /// - Parameter page: which ones of each place, in this order, at most `limit`.
     func newest(_ connection: any DatabaseConnection, _ page: SQL, _ limit: Int) throws(StoreFailure) -> [Int64] {
         var found: [Int64] = []
         for place in conditions { found += try connection.values("SELECT o.id FROM outbox o WHERE \(place) AND \(page)") }

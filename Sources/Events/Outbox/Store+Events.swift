@@ -1,4 +1,4 @@
-// What the store knows of events: where they go, what waits, and who delivers.
+// The store's data about events: endpoints, waiting events, and the process that delivers.
 
 import Accounts
 
@@ -9,6 +9,6 @@ extension Store {
     }
     /// Streams of the Shared Signals Framework.
     package var streams: StreamRepository { StreamRepository(database: database, sealer: sealer, signal: outboxSignal) }
-    /// Which of all hosts delivers.
+    /// Which of all hosts delivers events.
     package var leases: LeaseRepository { LeaseRepository(database: database) }
 }

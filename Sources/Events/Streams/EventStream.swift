@@ -1,4 +1,4 @@
-// A stream of the Shared Signals Framework: where a group of apps hears of changes as security event tokens.
+// A stream of the Shared Signals Framework: where a group of apps receives changes as security event tokens.
 
 import Accounts
 import Database
@@ -7,7 +7,7 @@ import SharedSignals
 
 extension StreamStatus: SQLCodable {}
 
-/// What delivery needs to know of a stream.
+/// The properties of a stream that delivery needs.
 package struct StreamState: Sendable, Hashable {
     /// `stream_id`.
     package let id: String
@@ -28,28 +28,28 @@ package struct EventStream: Sendable, Hashable {
     /// The endpoint in the store.
     package let number: Int64
     package let id: String
-    /// The team that made it.
+    /// The team that created the stream.
     package let teamID: String?
     /// `client_id` of the group's primary app, else the team's identifier.
     package let audience: String
     package let isPolled: Bool
-    /// Where SETs are pushed to; where they are polled from.
+    /// The URL to which SETs are pushed, or from which they are polled.
     package let url: String
     package let status: StreamStatus
     package let reason: String?
-    /// Nil where the receiver named none: then it gets all.
+    /// Nil where the receiver named none: then it gets all events.
     package let requested: [String]?
     package let description: String?
     package let createdAt: Int64
-    /// Events that wait and that were given up.
+    /// Events that wait, and events that were given up.
     package let pending: Int
     package let parked: Int
 
     /// `events_delivered`.
     package var delivered: [String] { StreamEvents.delivered(requested) }
 
-    /// The stream configuration (SSF 1.0 section 8.1.1). What a receiver wants in the Authorization field is never given back.
-    /// - Parameter issuer: our own.
+    /// The stream configuration (SSF 1.0 section 8.1.1). The receiver's value for the Authorization field is never returned.
+    /// - Parameter issuer: our own `iss`.
     package func configuration(issuer: String) -> JSONObject {
         func list(_ items: [String]) -> JSONValue { .array(items.map(JSONValue.string)) }
         var configuration: JSONObject = [
@@ -74,11 +74,11 @@ package struct EventStream: Sendable, Hashable {
 }
 
 extension EventStream {
-    /// What `init(row:)` reads; with `event_streams s`, its endpoint `e` and the team `t` of the stream.
+    /// The columns for `init(row:)`, from `event_streams s`, its endpoint `e` and the team `t` of the stream.
     static let select = select(
         pending: "(SELECT COUNT(*) FROM outbox o WHERE o.endpoint_id = e.id AND o.state = 'pending')",
         parked: "(SELECT COUNT(*) FROM outbox o WHERE o.endpoint_id = e.id AND o.state = 'parked')")
-    /// Without the counts, for receivers, who do not see them and ask often.
+    /// Without the counts, for receivers, which do not see them and request streams often.
     static let uncounted = select(pending: "0", parked: "0")
 
     private static func select(pending: SQL, parked: SQL) -> SQL {

@@ -1,4 +1,4 @@
-// Refusals of a team's mail, once an hour, for streams that want to hear of them.
+// Hourly reports of refused mail of a team, for streams that request them.
 
 import Accounts
 import Database
@@ -8,16 +8,16 @@ import SharedSignals
 import Support
 
 extension StreamRepository {
-    /// Seconds after an hour in which hosts write down what they refused in it.
+    /// Seconds after an hour in which hosts record what they refused in that hour.
     private static let grace: Int64 = 300
-    /// Hours that one report reaches back at most, after an outage.
+    /// Maximum number of past hours in one report, after an outage.
     private static let longest: Int64 = 24
-    /// Kinds of refusals in one report; the rest is a number.
+    /// Kinds of refusals listed in one report; the rest is only counted.
     private static let kinds = 50
-    /// Streams that one call writes reports for.
+    /// Streams for which one call writes reports.
     private static let batch = 200
 
-    /// Writes what was refused in whole hours that were not reported yet, one report for a stream; how many.
+    /// Writes reports of refusals in whole hours that were not reported yet, one for each stream; returns how many.
     package func reportRefusals(now: Int64) throws(StoreFailure) -> Int {
         let hour = (now - Self.grace) / 3_600 - 1
         let waiting: [Int64] = try database.values(
@@ -43,7 +43,7 @@ extension StreamRepository {
             SELECT s.stream_id, s.team_id, s.refusals_until, s.status, s.types, e.dialect FROM event_streams s
             JOIN event_endpoints e ON e.id = s.endpoint_id WHERE s.endpoint_id = \(endpoint) AND s.refusals_until < \(hour)
             """)
-        // Another host may have been quicker.
+        // Another host may have reported first.
         guard let row else { return false }
         let (stream, team, status): (String, Int64?, StreamStatus) = try (row["stream_id"], row["team_id"], row["status"])
         let first = max(try row["refusals_until"], hour - Self.longest)

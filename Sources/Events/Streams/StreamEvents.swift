@@ -1,4 +1,4 @@
-// Which security event a change is: the one place where our types become URIs and payloads.
+// Maps changes to security events: the only place where our types become URIs and payloads.
 
 import Accounts
 import JSON
@@ -21,19 +21,19 @@ package enum StreamEvents {
         case .inboxResumed: SecurityEventURI.inboxResumed
         case .refusals: SecurityEventURI.refusals
         case .streamUpdated: SecurityEventURI.streamUpdated
-        // Of a team's domain, not of an account: they go to endpoints alone.
+        // Events of a team's domain, not of an account: they are sent only to endpoints.
         case .sourceUnproved: SecurityEventURI.sourceUnproved
         case .sourceStopped: SecurityEventURI.sourceStopped
         case .verification, .test: SecurityEventURI.verification
         }
     }
 
-    /// `events_delivered` of what a receiver requested, nil for all; URIs that mean nothing to us are left out.
+    /// `events_delivered` for what a receiver requested, nil for all; unknown URIs are left out.
     static func delivered(_ requested: [String]?) -> [String] {
         SecurityEventURI.supported.filter { requested?.contains($0) ?? true }
     }
 
-    /// The types of what a receiver requested, as `event_streams.types` has them.
+    /// The types that a receiver requested, in the form of `event_streams.types`.
     static func types(_ requested: [String]?) -> String? {
         guard let requested else { return nil }
         return EventType.allCases.filter { requested.contains(uri($0)) }.map(\.rawValue).joined(separator: " ")
@@ -42,10 +42,10 @@ package enum StreamEvents {
     /// The levels of assurance are those of `acr` in identity tokens, with `mail` for a link or a code by mail.
     static let assuranceNamespace = "postern"
 
-    /// The SET of an event. The same values give the same claims, so that a repetition says the same.
+    /// The SET of an event. The same values give the same claims, so that repetitions are equal.
     /// - Parameters:
     ///   - stream: `stream_id`.
-    ///   - issuer: our own.
+    ///   - issuer: our own `iss`.
     package static func token(_ event: OutboxEvent, stream: String, issuer: String) -> SecurityEventToken {
         SecurityEventToken(
             issuer: issuer, audience: event.audience, id: event.jti, issuedAt: event.createdAt,
@@ -68,7 +68,7 @@ package enum StreamEvents {
             return SecurityEvent(uri, of: user, payload)
         case .accountDelete, .sourceUnproved, .sourceStopped: return SecurityEvent(uri, of: user)
         case .identifierChanged:
-            // The subject is the address of before (RISC 1.0 section 2.5); where it is gone, the account.
+            // The subject is the earlier address (RISC 1.0 section 2.5); where that was deleted, the account.
             var payload: JSONObject = [:]
             payload["new-value"] = event.email.map(JSONValue.string)
             return SecurityEvent(uri, of: event.detail.map(SubjectIdentifier.email) ?? user, payload)

@@ -1,12 +1,12 @@
-// Polled streams (RFC 8936): what a receiver took, and what it may have next. The outbox is the same as for everyone else.
+// Polled streams (RFC 8936): what a receiver accepted, and what it gets next. The outbox is the same as for all others.
 
 import Accounts
 import Database
 import SharedSignals
 
-/// What a poll finds.
+/// The result of a poll.
 package struct PollResult: Sendable {
-    /// The first event of each account, in the order in which they were written.
+    /// The first event of each account, in the order in which the events were written.
     package let events: [OutboxEvent]
     /// Whether there are more than these.
     package let hasMore: Bool
@@ -16,8 +16,8 @@ extension OutboxRepository {
     /// SETs in one response: about 100 kB.
     package static let pollLimit = 100
 
-    /// Writes down what a receiver took and what it refused. Repetitions, and what is not this stream's, change nothing.
-    /// Whoever refuses a SET does not get it again, unless the operator retries it.
+    /// Records what a receiver accepted and refused. Repetitions, and events of other streams, change nothing. A refused SET is
+    /// not sent again, unless the operator retries it.
     package func note(_ request: PollRequest, stream: EventStream, now: Int64) throws(StoreFailure) {
         guard !request.acknowledged.isEmpty || !request.refused.isEmpty else { return }
         let ofStream: SQL = "endpoint_id = \(stream.number) AND state = 'pending'"
@@ -39,9 +39,9 @@ extension OutboxRepository {
         }
     }
 
-    /// What a poll may have now. An account's next event is given once the one before it was taken, so that no receiver sees them
-    /// in another order, whatever it makes of the members of an object.
-    /// - Parameter limit: 0 for none, which only says whether there are any.
+    /// The events that a poll gets. An account's next event is sent only after the one before it was accepted, so that no
+    /// receiver sees them in another order, however it treats the order of an object's members.
+    /// - Parameter limit: 0 for no events: the result then only says whether there are any.
     package func poll(_ stream: EventStream, limit: Int) throws(StoreFailure) -> PollResult {
         try database.read { connection throws(StoreFailure) in
             let isMoving = try streams.isMoving(connection, endpoint: stream.number)

@@ -1,4 +1,4 @@
-// Streams in the store: made and changed by their receivers, stopped by the operator.
+// Streams in the store: created and changed by their receivers, stopped by the operator.
 
 import Accounts
 import Database
@@ -7,38 +7,38 @@ import MailCrypto
 import SharedSignals
 import Support
 
-/// Makes, finds, changes and removes streams: one for each group of apps, beside its endpoint.
+/// Creates, finds, changes and removes streams: one for each group of apps, in addition to its endpoint.
 package struct StreamRepository: Sendable {
     let database: any Database
     let sealer: Sealer
     let signal: OutboxSignal
 
-    /// Whose streams are meant.
+    /// The owner of streams.
     package struct Owner: Sendable, Hashable {
         package let team: String
-        /// With an app's access token its group alone; nil for all of the team.
+        /// With an app's access token, only its group; nil for all of the team.
         package let group: Int64?
 
         package init(team: String, group: Int64?) { (self.team, self.group) = (team, group) }
     }
 
-    /// What an installation allows.
+    /// Rules of an installation.
     package struct Rules: Sendable, Hashable {
         /// Our own `iss`.
         package let issuer: String
-        /// Whether receivers may be at addresses that are not globally reachable, and be reached over http.
+        /// Whether receivers may be at addresses that are not globally reachable, and use http.
         package let allowsPrivate: Bool
 
         package init(issuer: String, allowsPrivate: Bool) { (self.issuer, self.allowsPrivate) = (issuer, allowsPrivate) }
     }
 
-    /// Verification events of a stream that wait at one time.
+    /// Verification events that may wait in a stream at the same time.
     static let maximumVerifications = 10
 
     // MARK: By receivers
 
-    /// Makes a stream.
-    /// - Parameter clientID: an app of the group; nil for the owner's, else the one that consent goes to where no app is named.
+    /// Creates a stream.
+    /// - Parameter clientID: an app of the group; nil for the owner's group, else the one for consents without an app.
     /// - Throws: `exists` where the group has one.
     package func add(
         _ owner: Owner, app clientID: String?, _ request: StreamRequest, _ rules: Rules, _ change: Change
@@ -94,13 +94,13 @@ package struct StreamRepository: Sendable {
         }
     }
 
-    /// One of an owner; `notFound` for another's.
+    /// One stream of an owner; `notFound` for another owner's.
     package func stream(_ owner: Owner, _ id: String) throws(StoreFailure) -> EventStream {
         try database.read { connection throws(StoreFailure) in try find(connection, owner, id) }
     }
 
-    /// Changes a stream: what the request has, or, as a replacement, all that is a receiver's.
-    /// - Throws: `invalid` for a replacement without `delivery`, and for what the request says wrongly of our part.
+    /// Changes a stream: the members in the request or, in a replacement, all members that the receiver sets.
+    /// - Throws: `invalid` for a replacement without `delivery`, and for wrong values of members that we set.
     package func update(
         _ owner: Owner, _ request: StreamRequest, isReplacement: Bool, _ rules: Rules, _ change: Change
     ) throws(StoreFailure) -> EventStream {
@@ -143,20 +143,20 @@ package struct StreamRepository: Sendable {
                 "stream \(id) \(place?.audited ?? "")")
             return try find(connection, owner, id)
         }
-        // What waits goes to the new place at once.
+        // Waiting events go to the new URL immediately.
         if place != nil { try database.makeAllDue(stream.number) }
         signal.raise()
         return stream
     }
 
-    /// Removes a stream with every event that waits for it.
+    /// Removes a stream with all its waiting events.
     package func remove(_ owner: Owner, _ id: String, _ change: Change) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             try Self.remove(connection, try find(connection, owner, id), change)
         }
     }
 
-    /// The same of anyone's, for the operator.
+    /// The same for any stream, for the operator.
     package func remove(_ id: String, _ change: Change) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             try Self.remove(connection, try find(connection, id), change)
@@ -175,9 +175,9 @@ package struct StreamRepository: Sendable {
         try connection.audit(change, "stream.remove", "team:\(stream.teamID ?? "-")", "stream \(stream.id)")
     }
 
-    /// Removes a subject from a stream, or adds it again: all are in it from the beginning. A subject that is not known here is
-    /// ignored, so that no one learns which addresses there are.
-    /// - Parameter issuer: our own, in subjects of format `iss_sub`.
+    /// Removes a subject from a stream, or adds it again: at the beginning all are in it. An unknown subject is ignored, so
+    /// that no one can find out which addresses exist.
+    /// - Parameter issuer: our own `iss`, for subjects of format `iss_sub`.
     package func set(
         _ owner: Owner, _ request: SubjectRequest, isIn: Bool, issuer: String, _ change: Change
     ) throws(StoreFailure) {
@@ -223,7 +223,7 @@ package struct StreamRepository: Sendable {
         }
     }
 
-    /// Puts a verification event into a stream; false where `maximumVerifications` wait already.
+    /// Puts a verification event into a stream; false where `maximumVerifications` already wait.
     package func verify(_ owner: Owner, _ request: VerificationRequest, _ change: Change) throws(StoreFailure) -> Bool {
         let isWritten = try database.write(.durable) { connection throws(StoreFailure) in
             let stream = try find(connection, owner, request.streamID)
@@ -243,14 +243,14 @@ package struct StreamRepository: Sendable {
 
     // MARK: Status
 
-    /// Sets the status as the receiver wants it.
+    /// Sets the status requested by the receiver.
     package func set(_ owner: Owner, _ request: StatusRequest, _ change: Change) throws(StoreFailure) -> EventStream {
         try set(request, isOperators: false, change) { connection throws(StoreFailure) in
             try find(connection, owner, request.streamID)
         }
     }
 
-    /// Sets the status as the operator wants it, and tells the receiver (section 8.1.5).
+    /// Sets the status requested by the operator, and notifies the receiver (section 8.1.5).
     package func set(_ request: StatusRequest, _ change: Change) throws(StoreFailure) -> EventStream {
         try set(request, isOperators: true, change) { connection throws(StoreFailure) in
             try find(connection, request.streamID)
@@ -261,7 +261,7 @@ package struct StreamRepository: Sendable {
         _ request: StatusRequest, isOperators: Bool, _ change: Change, find: TransactionBody<EventStream>
     ) throws(StoreFailure) -> EventStream {
         let was = try database.read(find)
-        // A disabled stream holds nothing: neither from now on nor, where that was interrupted, from before.
+        // A disabled stream keeps no events: no new ones and, if an earlier deletion was interrupted, no old ones.
         if was.status == .disabled, request.status != .disabled { try discard(was) }
         let stream = try database.write(.durable) { connection throws(StoreFailure) in
             let was = try find(connection)
@@ -283,7 +283,7 @@ package struct StreamRepository: Sendable {
         return stream
     }
 
-    /// Deletes what waits for a stream but for the word that it stopped, some at a time.
+    /// Deletes the waiting events of a stream, except the one about its status, in steps.
     private func discard(_ stream: EventStream) throws(StoreFailure) {
         var count = OutboxRepository.step
         while count == OutboxRepository.step {
@@ -305,26 +305,26 @@ package struct StreamRepository: Sendable {
         try database.rows("\(EventStream.select) ORDER BY s.endpoint_id").map(EventStream.init(row:))
     }
 
-    /// One of anyone's, for the operator.
+    /// Any stream, for the operator.
     package func stream(_ id: String) throws(StoreFailure) -> EventStream {
         try database.read { connection throws(StoreFailure) in try find(connection, id) }
     }
 
-    /// What a push bears in the Authorization field; nil for nothing.
+    /// The Authorization field of a push; nil for none.
     package func authorization(of id: String) throws(StoreFailure) -> String? {
         let row = try database.row("SELECT authorization_key, authorization_sealed FROM event_streams WHERE stream_id = \(id)")
         guard let row, let sealed = try SealedValue(row: row, "authorization") else { return nil }
         return String(decoding: try sealer.open(sealed, .streamAuthorization(id)), as: UTF8.self)
     }
 
-    /// Whether an endpoint takes all events now: whatever is not a stream does.
+    /// Whether an endpoint accepts all events now: always true for endpoints that are not streams.
     func isMoving(_ connection: any DatabaseConnection, endpoint: Int64) throws(StoreFailure) -> Bool {
         let status: StreamStatus? = try connection.value("SELECT status FROM event_streams WHERE endpoint_id = \(endpoint)")
         return status ?? .enabled == .enabled
     }
 
     private static func isOf(_ owner: Owner, _ team: Team) -> SQL {
-        // A key of the team reads what it made also after the app went to another team; an app's token only what is its group's.
+        // A key of the team reads its streams even after the app went to another team; an app's token only those of its group.
         if let group = owner.group { return "s.team_id = \(team.number) AND e.stream_group = \(group)" }
         return "s.team_id = \(team.number)"
     }
@@ -352,7 +352,7 @@ package struct StreamRepository: Sendable {
     private static func text(_ list: [String]?) -> String? { list.map { JSONValue.array($0.map(JSONValue.string)).text } }
 }
 
-/// Where events go.
+/// Where a stream's events go.
 private struct Place {
     let isPolled: Bool
     let url: EndpointURL

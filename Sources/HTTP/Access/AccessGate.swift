@@ -1,15 +1,15 @@
-// Who comes in: bearer keys (RFC 6750), scopes, rates.
+// Access control: bearer keys (RFC 6750), scopes, rates.
 
 import Accounts
 import HTTPTypes
 import Hummingbird
 
-/// Who holds an access token of an app; nil for one that is not good.
+/// The holder of an app's access token; nil for an invalid token.
 package typealias TokenHolders = @Sendable (_ token: String) async throws -> Principal?
 
-/// Lets keys with a scope in, each at its rate. Throws `Problem`: 401, 403, 429.
+/// Admits keys that have a scope, each at its rate. Throws `Problem`: 401, 403, 429.
 struct AccessGate: RouterMiddleware {
-    /// What a client without a usable Authorization field has to do.
+    /// The instruction for a client without a usable Authorization field.
     static let hint = "send Authorization: Bearer and an API key"
 
     let keys: KeyCache
@@ -17,7 +17,7 @@ struct AccessGate: RouterMiddleware {
     let clock: APIClock
     let scope: Scope
     let proxies: TrustedProxies
-    /// For access tokens besides keys; nil where none opens.
+    /// Accepts access tokens besides keys; nil if no token gives access.
     var tokens: TokenHolders?
 
     func handle(
@@ -25,7 +25,7 @@ struct AccessGate: RouterMiddleware {
     ) async throws -> Response {
         let principal: Principal
         do { principal = try await authenticate(request, context) } catch var problem as Problem {
-            // What a client of OAuth goes by (RFC 6750 section 3.1).
+            // OAuth clients evaluate this (RFC 6750 section 3.1).
             if tokens != nil, problem.status == .unauthorized, request.headers[.authorization] != nil {
                 problem.headers[.wwwAuthenticate] = "Bearer realm=\"postern\", error=\"invalid_token\""
             }
@@ -73,10 +73,10 @@ struct AccessGate: RouterMiddleware {
 }
 
 extension Request {
-    /// What follows `Bearer` in the one Authorization field (RFC 6750 section 2.1); nil for anything else.
+    /// The text after `Bearer` in the only Authorization field (RFC 6750 section 2.1); nil for anything else.
     package var bearerToken: String? { credentials(of: "bearer") }
 
-    /// What follows the name of a scheme in the one Authorization field; nil where it is another scheme.
+    /// The text after the name of a scheme in the only Authorization field; nil for another scheme.
     package func credentials(of scheme: String) -> String? {
         let values = headers[values: .authorization]
         let parts = (values.first ?? "").split(separator: " ", maxSplits: 1)
@@ -88,7 +88,7 @@ extension Request {
 package struct APIClock: Sendable {
     /// Seconds since 1970.
     package let now: @Sendable () -> Int64
-    /// Seconds on a clock that never goes back, from any beginning.
+    /// Seconds on a clock that never goes back, from any starting point.
     package let monotonic: @Sendable () -> Double
 
     package init(now: @escaping @Sendable () -> Int64, monotonic: @escaping @Sendable () -> Double = APIClock.uptime) {

@@ -1,15 +1,15 @@
-// Who asks: a handler of a route that needs a key gets its caller with the context, which cannot be made without one.
+// The caller. A route that needs a key gets its caller with the context, which cannot be made without one.
 
 import Accounts
 import Hummingbird
 
-/// The holder of an API key, or of an app's own access token.
+/// The holder of an API key, or of an app's access token.
 package struct Principal: Sendable, Hashable {
     package let keyID: String
     package let scopes: Set<Scope>
-    /// Whatever a team asks for is looked for among what belongs to it. Nil for an operator's key.
+    /// The team; only its own items are searched in its requests. Nil for an operator's key.
     package let team: APIKey.TeamName?
-    /// The group of apps whose access token it is; nil for a key.
+    /// The group of apps that the access token belongs to; nil for a key.
     package let group: Int64?
 
     package init(keyID: String, scopes: Set<Scope>, team: APIKey.TeamName?, group: Int64? = nil) {
@@ -17,7 +17,7 @@ package struct Principal: Sendable, Hashable {
     }
 }
 
-/// Those whom a route admits.
+/// A caller that a route admits.
 package protocol Caller: Sendable {
     /// Throws `Problem` (403) for anyone else.
     init(_ principal: Principal) throws
@@ -28,11 +28,11 @@ extension Principal: Caller {
     package init(_ principal: Principal) { self = principal }
 }
 
-/// A team that asks with a key of its own.
+/// A team that uses its own key.
 package struct TeamCaller: Caller, Hashable {
     package let id: String
     package let number: Int64
-    /// The group of apps that asks with its own token; nil where the team does with a key.
+    /// The group of apps that uses its own token; nil if the team uses a key.
     package let group: Int64?
 
     package init(_ principal: Principal) throws {
@@ -54,13 +54,13 @@ package struct OperatorCaller: Caller {
 package struct CallerContext<Admitted: Caller>: ChildRequestContext, RouteContext {
     package var coreContext: CoreRequestContextStorage
     package let base: APIContext
-    /// Who asks.
+    /// The caller.
     package let caller: Admitted
-    /// The handle of the key that it asks with, or the client_id of the app whose token it is.
+    /// The id of the caller's key, or the client_id of the app that the token belongs to.
     package let keyID: String
     private let actor: String
 
-    /// Throws `Problem`: 401 where no key was checked, 403 for a key of the other kind.
+    /// Throws `Problem`: 401 if no key was checked, 403 for a key of the other kind.
     package init(context: APIContext) throws {
         guard let principal = context.note.principal else { throw Problem.unauthorized(AccessGate.hint) }
         coreContext = context.coreContext
@@ -70,13 +70,13 @@ package struct CallerContext<Admitted: Caller>: ChildRequestContext, RouteContex
         actor = principal.group == nil ? "key:\(principal.keyID)" : "client:\(principal.keyID)"
     }
 
-    /// Whom a change that this request makes is put down to in the audit.
+    /// Attributes a change made by this request to the caller, for the audit.
     package func change(now: Int64) -> Change { Change(actor: actor, now: now) }
 }
 
-/// Of a route for teams.
+/// The context of a route for teams.
 package typealias TeamContext = CallerContext<TeamCaller>
-/// Of a route for the operator.
+/// The context of a route for the operator.
 package typealias OperatorContext = CallerContext<OperatorCaller>
-/// Of a route for both; the handler looks at the caller's team.
+/// The context of a route for both; the handler checks the caller's team.
 package typealias KeyContext = CallerContext<Principal>

@@ -1,4 +1,4 @@
-// How often a key, or a client without one, may ask: a token bucket each.
+// How often a key, or a client without one, may send requests: one token bucket each.
 
 import Synchronization
 
@@ -7,17 +7,17 @@ package final class RateLimiter: Sendable {
     private struct Bucket {
         var tokens: Double
         var at: Double
-        /// Of rate and burst.
+        /// A factor for rate and burst.
         let share: Double
     }
 
     private struct State {
         var buckets: [String: Bucket] = [:]
-        /// Buckets from which on full ones are looked for: twice as many as were left the last time, so that looking stays cheap.
+        /// Number of buckets at which full ones are removed: twice the number after the last removal, to keep the cost low.
         var sweepsAt = RateLimiter.kept
     }
 
-    /// Buckets that are kept without looking whether they are full.
+    /// The number of buckets that are kept without checking whether they are full.
     private static let kept = 10_000
 
     private let perSecond: Double
@@ -25,18 +25,18 @@ package final class RateLimiter: Sendable {
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - perSecond: requests a second that may go on for ever.
+    ///   - perSecond: the lasting rate, in requests per second.
     ///   - burst: requests that may come at once after a pause.
     package init(perSecond: Double, burst: Double) {
         self.perSecond = max(0.001, perSecond)
         self.burst = max(1, burst)
     }
 
-    /// Takes a token. Nil when there was one; else the whole seconds until there will be.
+    /// Takes a token. Returns nil on success, otherwise the whole seconds until a token is available.
     /// - Parameter now: seconds on a clock that never goes back.
     package func take(_ key: String, now: Double) -> Int? { take([ClientNetwork(name: key, share: 1)], now: now) }
 
-    /// Takes a token of each of the networks that a client is in, or of none: who is refused takes nothing from their neighbours.
+    /// Takes a token from each network of a client, or from none: a refused client takes nothing from its neighbours.
     package func take(_ networks: [ClientNetwork], now: Double) -> Int? {
         state.withLock { state in
             if state.buckets.count >= state.sweepsAt {

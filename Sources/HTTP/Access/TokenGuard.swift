@@ -1,32 +1,32 @@
-// Access tokens before the store is asked for them: whoever makes some up asks it no more often than for API keys.
+// Checks access tokens before the store is asked: invented tokens cause no more lookups than invented API keys.
 
 import Accounts
 import MailCrypto
 import Synchronization
 
-/// Lets tokens through that could be good. What was good lately is not held back by what others make up.
+/// Passes tokens that could be valid. Recently valid tokens are not delayed by invented ones.
 final class TokenGuard: Sendable {
-    /// Tokens that were not good lately, of one client in a second: as for keys that are not known.
+    /// Tokens per second from one client that were not valid recently; the same rate as for unknown keys.
     private static let missesPerSecond = 20.0
-    /// Seconds for which one that was good is known: as long as one lasts.
+    /// Seconds for which a valid token is remembered: as long as a token lasts.
     private static let memory = 3600.0
-    /// Tokens that are known. Beyond it those are forgotten that have expired; where that makes no room, all are, and looked for
-    /// as new ones are.
+    /// The most tokens that are remembered. Beyond this, expired ones are forgotten; if that makes no room, all are, and they
+    /// count as new.
     private static let kept = 10_000
 
     private let misses = RateLimiter(perSecond: TokenGuard.missesPerSecond, burst: TokenGuard.missesPerSecond)
-    /// Hashes of good ones, and until when they are known.
+    /// Hashes of valid tokens, and until when they are remembered.
     private let good = Mutex<[[UInt8]: Double]>([:])
 
-    /// Whether the store may be asked for it: seconds to wait where not; nil where it may.
-    /// - Parameter networks: of the client: what one makes up holds no other back.
+    /// Whether the store may be asked for the token: nil if it may, otherwise the seconds to wait.
+    /// - Parameter networks: those of the client: invented tokens of one client delay no other.
     func wait(for token: String, from networks: [ClientNetwork], now: Double) -> Int? {
         let hash = SHA256.hash(Array(token.utf8))
         if good.withLock({ $0[hash].map { $0 > now } ?? false }) { return nil }
         return misses.take(networks, now: now)
     }
 
-    /// Notes what the store said of one.
+    /// Records the store's answer for a token.
     func note(_ token: String, isGood: Bool, now: Double) {
         let hash = SHA256.hash(Array(token.utf8))
         good.withLock { good in

@@ -7,7 +7,7 @@ import JSON
 import NIOCore
 
 extension Request {
-    /// The body, up to the route's limit. Throws `Problem`: 413 too large, 415 another type than `type`.
+    /// The body, up to the route's limit. Throws `Problem`: 413 for a body that is too large, 415 for another type than `type`.
     package func collect(_ context: some RouteContext, type: String? = nil) async throws -> ByteBuffer {
         if let type { try requireType(type) }
         let limit = context.base.maxUploadSize
@@ -20,8 +20,8 @@ extension Request {
         }
     }
 
-    /// The body as a value. Members in snake_case for properties in camelCase; unknown, missing and repeated members are refused.
-    /// Throws `Problem`: 400, 413, 415, 422.
+    /// The decoded body. Members are in snake_case for properties in camelCase; unknown, missing and repeated members are
+    /// refused. Throws `Problem`: 400, 413, 415, 422.
     package func decode<T: Decodable>(_ type: T.Type, _ context: some RouteContext) async throws -> T {
         let value = try JSONBody.parse(Array(try await collect(context, type: "application/json").readableBytesView))
         do {
@@ -32,12 +32,12 @@ extension Request {
     }
 
     /// The body as a form. Throws `Problem`: 400, 413, 415.
-    /// - Parameter maximum: parameters that are looked at.
+    /// - Parameter maximum: the most parameters that are accepted.
     package func form(_ context: some RouteContext, maximum: Int) async throws -> FormBody {
         try FormBody(try await collect(context, type: "application/x-www-form-urlencoded").readableBytesView, maximum: maximum)
     }
 
-    /// Throws `Problem` (415) unless the body is of this type, in UTF-8 where it says so.
+    /// Throws `Problem` (415) unless the body is of this type, and in UTF-8 if a charset is given.
     package func requireType(_ type: String) throws {
         let given = headers[.contentType] ?? ""
         if given == type { return }
@@ -49,7 +49,7 @@ extension Request {
         }
     }
 
-    /// The query's parameters. Throws `Problem` (400) for one that is not in `names`, is given twice, or is not UTF-8.
+    /// The query's parameters. Throws `Problem` (400) for one that is not in `names`, occurs twice, or is not UTF-8.
     package func query(_ names: Set<String>) throws -> [String: String] {
         var result: [String: String] = [:]
         guard let query = uri.query else { return result }

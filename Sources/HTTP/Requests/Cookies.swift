@@ -4,7 +4,7 @@ import HTTPTypes
 import Support
 
 extension HTTPFields {
-    /// The value of the first cookie of this name, as it came; nil where there is none.
+    /// The value of the first cookie of this name, unchanged; nil if there is none.
     package func cookie(_ name: String) -> String? {
         for field in self[values: .cookie] {
             for pair in field.utf8.split(separator: UInt8(ascii: ";")) {
@@ -16,8 +16,8 @@ extension HTTPFields {
         return nil
     }
 
-    /// Without spaces and tabs, and without anything else: a browser takes a name behind another kind of space for another name,
-    /// so that the prefix `__Host-` protects nothing there, and any site of the same domain can set it.
+    /// Removes spaces and tabs, but no other white space. A browser treats a name after another kind of space as a different
+    /// name, which the prefix `__Host-` does not protect: any site of the same domain can set it.
     private static func trimmed(_ text: Substring.UTF8View) -> Substring {
         func isSpace(_ octet: UInt8) -> Bool { octet == 0x20 || octet == 0x09 }
         var text = text.drop(while: isSpace)

@@ -2,15 +2,14 @@
 
 import Support
 
-/// The parameters of a form. One without a value counts as absent (RFC 6749 section 3.1); names that no one asks for do not
-/// matter.
+/// The parameters of a form. One without a value counts as absent (RFC 6749 section 3.1); unknown names are ignored.
 package struct FormBody: Sendable {
     private var values: [String: String] = [:]
 
-    /// Of a request without a form.
+    /// The body of a request without a form.
     package init() {}
 
-    /// Reads a body. Throws `Problem` (400) for a parameter that is given twice, a bad escape, text that is not UTF-8, or too
+    /// Reads a body. Throws `Problem` (400) for a parameter that occurs twice, a broken escape, text that is not UTF-8, or too
     /// many parameters.
     package init(_ octets: some Collection<UInt8>, maximum: Int) throws {
         let pairs = octets.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: true)
@@ -24,10 +23,10 @@ package struct FormBody: Sendable {
         }
     }
 
-    /// The value; nil where it is absent or empty.
+    /// The value; nil if it is absent or empty.
     package subscript(name: String) -> String? { values[name].flatMap { $0.isEmpty ? nil : $0 } }
 
-    /// The value. Throws `Problem` (400) where there is none.
+    /// The value. Throws `Problem` (400) if it is absent or empty.
     package func required(_ name: String) throws -> String {
         guard let value = self[name] else { throw Problem.malformed("\(name) is missing") }
         return value

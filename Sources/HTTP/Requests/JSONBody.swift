@@ -6,7 +6,7 @@ import Hummingbird
 import JSON
 
 package enum JSONBody {
-    /// The value of a body. Throws `Problem` (400) for what is not JSON.
+    /// The value of a body. Throws `Problem` (400) if it is not JSON.
     package static func parse(_ octets: [UInt8]) throws -> JSONValue {
         guard !octets.isEmpty else { throw Problem.malformed("a JSON body is required") }
         do {
@@ -16,7 +16,7 @@ package enum JSONBody {
         }
     }
 
-    /// Members sorted, camelCase as snake_case, slashes as they are. Nil members are left out.
+    /// Members sorted, camelCase as snake_case, slashes not escaped. Nil members are left out.
     package static func encode(_ value: some Encodable) throws -> ByteBuffer {
         let encoder = JSONEncoder()
         encoder.keyEncodingStrategy = .convertToSnakeCase

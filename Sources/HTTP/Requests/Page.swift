@@ -1,10 +1,10 @@
-// Pagination by cursors: opaque, and worth nothing anywhere else.
+// Pagination by cursors, which are opaque and valid only for their listing.
 
 import Hummingbird
 import MailCrypto
 import Support
 
-/// Makes and reads cursors: where a listing goes on, with a MAC over it and over what is listed for whom.
+/// Makes and reads cursors: the position where a listing continues, with a MAC over it, the listing and its owner.
 package struct Cursors: Sendable, SecretHolder {
     private let key: [UInt8]
     private static let macLength = 12
@@ -15,14 +15,14 @@ package struct Cursors: Sendable, SecretHolder {
     package init(key: [UInt8]) { self.key = key }
 
     /// - Parameters:
-    ///   - position: after which item to go on.
-    ///   - listing: what is listed and for whom, as in `accounts team:juice`; a cursor serves no other.
+    ///   - position: the item after which the listing continues.
+    ///   - listing: what is listed and for whom, as in `accounts team:juice`; a cursor is valid for no other listing.
     package func cursor(after position: String, of listing: String) -> String {
         let octets = Array(position.utf8)
         return Base64URL.encode(mac(octets, listing) + octets)
     }
 
-    /// Throws `Problem` (400) for what is not a cursor of this listing.
+    /// Throws `Problem` (400) for text that is not a cursor of this listing.
     package func position(_ cursor: String, of listing: String) throws -> String {
         guard cursor.utf8.count <= 2 * Self.positionLimit, let data = Base64URL.decode(cursor.utf8), data.count >= Self.macLength,
             constantTimeEqual(Array(data.prefix(Self.macLength)), mac(Array(data.dropFirst(Self.macLength)), listing))
@@ -36,11 +36,11 @@ package struct Cursors: Sendable, SecretHolder {
     }
 }
 
-/// Which page of a listing is asked for: `?limit=…&cursor=…`.
+/// The requested page of a listing: `?limit=…&cursor=…`.
 package struct PageRequest: Sendable {
-    /// 1 … 200, or less where a page costs more.
+    /// 1 … 200, or less if a page costs more.
     package let limit: Int
-    /// After which item; nil for the first page.
+    /// The item before the page; nil for the first page.
     package let after: String?
     private let cursors: Cursors
     private let listing: String
@@ -67,12 +67,12 @@ package struct PageRequest: Sendable {
         after = try query["cursor"].map { try cursors.position($0, of: listing) }
     }
 
-    /// After which number; nil for the first page.
+    /// The number before the page; nil for the first page.
     package var afterNumber: Int64? { after.flatMap { Int64($0) } }
-    /// Rows to ask for: one more than the page holds tells whether there is another page.
+    /// Rows to query: one more than the page holds shows whether there is another page.
     package var rows: Int { limit + 1 }
 
-    /// The page of the rows that were found.
+    /// The page made of the rows that were found.
     package func page<Row, Item>(_ found: [Row], position: (Row) -> String, item: (Row) throws -> Item) rethrows -> Page<Item> {
         let shown = found.prefix(limit)
         let next = found.count > limit ? shown.last.map { cursors.cursor(after: position($0), of: listing) } : nil

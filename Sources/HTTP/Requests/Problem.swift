@@ -1,15 +1,15 @@
-// Errors as they go over the wire: problem details (RFC 9457).
+// Errors as sent to clients: problem details (RFC 9457).
 
 import Database
 import Foundation
 import HTTPTypes
 import Hummingbird
 
-/// An error that the asker may see. Throw it from any route outside `/auth`.
+/// An error that the caller may see. Throw it from any route outside `/auth`.
 package struct Problem: Error, Sendable {
-    /// A member that is wrong.
+    /// An invalid member.
     package struct Detail: Encodable, Sendable, Hashable {
-        /// Where, as a JSON pointer (RFC 6901) into the body, or the name of a query parameter.
+        /// Its place: a JSON pointer (RFC 6901) into the body, or the name of a query parameter.
         package let pointer: String
         package let detail: String
 
@@ -20,10 +20,10 @@ package struct Problem: Error, Sendable {
     }
 
     package let status: HTTPResponse.Status
-    /// The last part of the type URI: what a program goes by. Documented in openapi.yaml.
+    /// The last part of the type URI, which programs evaluate. Documented in openapi.yaml.
     package let name: String
     package let title: String
-    /// For people: what is wrong here and what to do. Holds no inbox and nothing internal.
+    /// For people: what is wrong and what to do. Holds no inbox and nothing internal.
     package let detail: String?
     package let errors: [Detail]
     package var headers: HTTPFields
@@ -43,7 +43,7 @@ package struct Problem: Error, Sendable {
     /// The type URI of a problem.
     package static func type(_ name: String) -> String { "urn:postern:problem:" + name }
 
-    // MARK: The usual ones
+    // MARK: Common problems
 
     package static func notFound(_ detail: String? = nil) -> Problem {
         Problem(.notFound, "not-found", "Not found", detail: detail)
@@ -52,7 +52,7 @@ package struct Problem: Error, Sendable {
     package static func malformed(_ detail: String) -> Problem {
         Problem(.badRequest, "malformed", "The request is malformed", detail: detail)
     }
-    /// The request is well-formed, and something in it cannot be taken.
+    /// The request is well-formed, but something in it is not valid.
     package static func invalid(_ detail: String, at pointer: String? = nil) -> Problem {
         Problem(
             .unprocessableContent, "invalid", "The request is not valid", detail: detail,
@@ -82,16 +82,16 @@ package struct Problem: Error, Sendable {
         Problem(
             .serviceUnavailable, "unavailable", "The service is unavailable", detail: "try again", headers: [.retryAfter: "5"])
     }
-    /// A message that someone waits for did not leave.
+    /// A message that a user waits for was not sent.
     package static let mailUnavailable = Problem(
         .serviceUnavailable, "mail-unavailable", "The message could not be sent", detail: "the mail server did not accept it",
         headers: [.retryAfter: "60"])
-    /// Something of ours went wrong; the log says what, under the request id.
+    /// An internal error; the log has the details under the request id.
     package static func fault() -> Problem {
         Problem(.internalServerError, "fault", "The service failed", detail: "the log has details under this request id")
     }
 
-    /// What any error becomes. Says nothing internal.
+    /// Converts any error to a problem. Reveals nothing internal.
     package init(_ error: any Error) {
         switch error {
         case let problem as Problem: self = problem
@@ -155,6 +155,6 @@ extension Problem: HTTPResponseError {
 }
 
 extension StoreFailure {
-    /// That of a refusal, without the command that the message ends with: those are for administrators at the machine.
+    /// The message of a refusal without the command at its end, which is for administrators at the machine.
     package var publicMessage: String { message.range(of: ": see postern ").map { String(message[..<$0.lowerBound]) } ?? message }
 }

@@ -1,4 +1,4 @@
-// A connection's pipeline: TLS where there is a certificate, HTTP/1.1, and the guard.
+// A connection's pipeline: TLS if there is a certificate, HTTP/1.1, and the guard.
 
 import Hummingbird
 import HummingbirdCore
@@ -21,7 +21,7 @@ struct APIChannel: ServerChildChannel, HTTPChannelHandler {
         responder: @escaping HTTPChannelHandler.Responder, certificates: TLSCertificates?, timeouts: ConnectionTimeouts,
         connections: OpenConnections
     ) {
-        // Heads are small here: a key, a type, a length.
+        // Header sections are small here: a key, a type, a length.
         base = HTTP1Channel(
             responder: responder,
             configuration: .init(
@@ -34,7 +34,7 @@ struct APIChannel: ServerChildChannel, HTTPChannelHandler {
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
         let id = connections.open(channel.remoteAddress) { Self.end(channel) }
         if let id { channel.closeFuture.whenComplete { [connections] _ in connections.close(id) } }
-        // What is not counted is not spoken to either.
+        // A connection that is not counted gets no TLS either.
         let context = id == nil ? nil : certificates?.context
         let connection = NIOLoopBound(
             ConnectionGuard(
@@ -59,7 +59,7 @@ struct APIChannel: ServerChildChannel, HTTPChannelHandler {
 
     func handle(value: Value, logger: Logger) async { await handleHTTP(asyncChannel: value, logger: logger) }
 
-    /// Closes without a word, also of TLS: who says nothing is not waited for.
+    /// Closes without a final message, and without waiting for TLS to end: a silent client is not waited for.
     private static func end(_ channel: any Channel) {
         channel.eventLoop.execute {
             if let encryption = try? channel.pipeline.syncOperations.context(handlerType: NIOSSLServerHandler.self) {
@@ -82,7 +82,7 @@ struct APIChannel: ServerChildChannel, HTTPChannelHandler {
     }
 }
 
-/// For a connection that there is no room for.
+/// Closes a connection for which there is no room.
 private final class ClosesAtOnce: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 

@@ -9,26 +9,26 @@ import NIOCore
 import NIOPosix
 import ServiceLifecycle
 
-/// How the listener is set up.
+/// The listener's settings.
 package struct APISettings: Sendable {
     package var host: String
-    /// 0 takes any free port, which is announced.
+    /// 0 uses any free port, which is announced.
     package var port: Int
-    /// Where `host` and `port` were set, for the error.
+    /// The setting that gave `host` and `port`, for the error.
     package var listenSetting = "http.listen"
     package var certificates: TLSCertificates?
-    /// Open connections. Beyond it those that say nothing are closed (`OpenConnections`), and where all are at work, further ones
-    /// wait in the kernel's queue.
+    /// The most open connections. When they are reached, silent ones are closed (`OpenConnections`); if all are working,
+    /// further ones wait in the kernel's queue.
     package var connections: Int
-    /// Open connections of one client; further ones are closed at once. Wider networks have more (`ClientNetwork`).
+    /// Open connections of one client; further ones are closed at once. Wider networks may have more (`ClientNetwork`).
     package var connectionsPerClient: Int
-    /// Reverse proxies beside those on this machine.
+    /// Trusted reverse proxies besides those on this machine.
     package var proxies: TrustedProxies
-    /// Whether browsers are to ask over https alone (RFC 6797): it is how others reach us, here or at a proxy.
+    /// Whether browsers must use only https (RFC 6797): clients reach the service by https, here or at a proxy.
     package var isReachedByHTTPS: Bool
-    /// Octets of a body, where a route says nothing else.
+    /// The most octets in a body, unless a route sets another limit.
     package var bodyLimit: Int
-    /// Requests a second of one key.
+    /// Requests per second with one key.
     package var requestsPerSecond: Int
     package var timeouts = ConnectionTimeouts()
 
@@ -54,10 +54,10 @@ package struct APIServiceError: Error, Sendable, CustomStringConvertible {
     package let description: String
 }
 
-/// What is notified of each request; `route` is a pattern of ours or `(none)`, so that there are few of them.
+/// Called for each request; `route` is one of the service's patterns or `(none)`, so that there are few of them.
 package typealias RequestObserver = @Sendable (_ route: String, _ method: String, _ status: Int, _ seconds: Double) -> Void
 
-/// Serves HTTP until shutdown; requests under way are finished first.
+/// Serves HTTP until shutdown; requests in progress are finished first.
 package struct APIService: Service {
     package let routes: [RouteEntry]
     private let application: Application<RouterResponder<APIContext>>
@@ -103,7 +103,7 @@ package struct APIService: Service {
             logger: quiet)
     }
 
-    /// The routes and what answers them, without a listener: for tests.
+    /// The routes and their middleware, without a listener: for tests.
     package static func router(
         settings: APISettings, modules: [any RouteModule], keys: KeyCache, clock: APIClock, logger: Logger,
         observe: @escaping RequestObserver = { _, _, _, _ in }
@@ -123,8 +123,8 @@ package struct APIService: Service {
         return (router.buildResponder(), table.entries)
     }
 
-    /// Reads the certificate again where its files changed; whether they did; blocks. Throws `TLSCertificates.Failure`: the old
-    /// one stays.
+    /// Reads the certificate again if its files changed; returns whether they did; blocks. Throws `TLSCertificates.Failure`,
+    /// and the old certificate stays.
     package func reloadCertificate() throws -> Bool { try certificates?.reloadIfChanged() ?? false }
 
     package func run() async throws {
@@ -151,7 +151,7 @@ package struct APIService: Service {
         }
     }
 
-    /// Why an address cannot be listened on, and what to do.
+    /// Why the service cannot listen on an address, and what to do.
     static func listenProblem(_ address: String, _ error: IOError) -> String {
         switch error.errnoCode {
         case EADDRINUSE: "\(address) is in use by another program; end it, or choose another port (0 takes any free one)"
@@ -161,7 +161,7 @@ package struct APIService: Service {
         }
     }
 
-    /// Every second: keys that changed; every minute: which were used; every ten seconds: certificates that changed.
+    /// Every second, refreshes keys; every minute, writes which were used; every ten seconds, reloads changed certificates.
     private func upkeep() async {
         var second = 0
         while !Task.isCancelled {
@@ -182,7 +182,7 @@ package struct APIService: Service {
                 logger.error("HTTP certificate not reloaded, the old one stays in use", metadata: ["detail": "\(error)"])
             }
         }
-        // A task that was cancelled gets no thread; what is left is written all the same.
+        // A cancelled task gets no thread, but the remaining data must still be written.
         await Task { [keys, clock] in try? await keys.blocking { try $0.flushUse(now: clock.now()) } }.value
     }
 }

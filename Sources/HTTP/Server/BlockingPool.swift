@@ -1,20 +1,20 @@
-// Threads for calls that block: the store, name look-ups. Never on an event loop, never on Swift's own few threads.
+// Threads for blocking calls, such as the store and name lookups: never on an event loop or on Swift's own few threads.
 
 import Database
 import NIOPosix
 
-/// Its own pool of threads.
+/// A separate pool of threads.
 package final class BlockingPool: Sendable {
     private let pool: NIOThreadPool
     private let isShared: Bool
 
-    /// Calls that read at one time, however many others wait to write.
+    /// The number of reads at one time, however many calls wait to write.
     private static let readers = 8
 
     /// - Parameters:
     ///   - threads: how many calls block at one time; further ones wait their turn.
-    ///   - isShared: whether others wait for these threads, in any number: what they change comes after what the service has to
-    ///     do.
+    ///   - isShared: whether any number of requests wait for these threads; their writes come after those of the service
+    ///     itself.
     package init(threads: Int = readers + WriteQueue.sharedThreads, isShared: Bool = true) {
         self.isShared = isShared
         pool = NIOThreadPool(numberOfThreads: threads)
@@ -30,11 +30,11 @@ package final class BlockingPool: Sendable {
         }
     }
 
-    /// The same at an end: a task that was cancelled gets no thread, and what is left to write is written all the same.
+    /// The same when the service ends: a cancelled task gets no thread, but the remaining data must still be written.
     package func finish<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
         try await Task { try await run(body) }.value
     }
 
-    /// Ends the threads once what waits has run. Later calls fail with 503.
+    /// Ends the threads once the waiting calls have run. Later calls fail with 503.
     package func stop() async { try? await pool.shutdownGracefully() }
 }

@@ -1,4 +1,4 @@
-// One connection's timeout: how long a request may take to arrive, and an answer to be fetched.
+// The timeouts of one connection: how long a request may take to arrive, and a response to be received.
 
 import NIOCore
 import NIOHTTP1
@@ -6,26 +6,26 @@ import NIOTLS
 
 /// How long a client may take.
 package struct ConnectionTimeouts: Sendable {
-    /// For the TLS handshake; closed beyond it.
+    /// For the TLS handshake; the connection is closed after it.
     package var handshake: TimeAmount = .seconds(10)
-    /// From there, or from the beginning without TLS, to the first octet: no one connects without something to ask. Closed in
-    /// silence beyond it.
+    /// From the end of the handshake, or from the start without TLS, to the first octet: a client connects in order to send a
+    /// request. Closed without a response after it.
     package var first: TimeAmount = .seconds(10)
-    /// Without anything between requests; closed in silence beyond it.
+    /// For silence between requests; closed without a response after it.
     package var idle: TimeAmount = .seconds(75)
-    /// From the first octet of a request to the end of its head; 408 beyond it.
+    /// From the first octet of a request to the end of its header section; 408 after it.
     package var head: TimeAmount = .seconds(10)
-    /// From the end of the head to the end of the body; 408 beyond it.
+    /// From the end of the header section to the end of the body; 408 after it.
     package var body: TimeAmount = .seconds(30)
-    /// From the end of the request until its answer was fetched; closed beyond it.
+    /// From the end of the request until its response was received; closed after it.
     package var response: TimeAmount = .seconds(60)
-    /// After an answer that came before the end of a request: how long the rest is still read away.
+    /// After a response that was sent before the end of a request: how long the rest is still read and discarded.
     package var linger: TimeAmount = .seconds(2)
 
     package init() {}
 }
 
-/// Tells of octets as they come, before they make a request.
+/// Reports octets as they arrive, before they form a request.
 final class OctetWatch: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     private let connection: ConnectionGuard
@@ -38,43 +38,43 @@ final class OctetWatch: ChannelInboundHandler, RemovableChannelHandler {
     }
 }
 
-/// Stands right after the HTTP decoder: ends what takes too long, answers what is not an HTTP, and closes where nothing more can
-/// follow.
+/// Placed right after the HTTP decoder: ends what takes too long, answers input that is not HTTP, and closes when nothing more
+/// can follow.
 final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
     typealias OutboundIn = HTTPServerResponsePart
     typealias OutboundOut = HTTPServerResponsePart
 
-    /// A request that was given up: its body did not come in time, and 408 was answered.
+    /// A request was given up: its body did not arrive in time, and 408 was sent.
     struct GivenUp: Error {}
-    /// Said by the route once it is going to read the body.
+    /// Sent by the route when it is going to read the body.
     struct BodyWanted: Sendable {}
 
     private let timeouts: ConnectionTimeouts
-    /// The problem that is answered with a status, as JSON.
+    /// The problem for a status, as JSON.
     private let problem: @Sendable (HTTPResponseStatus) -> ByteBuffer
-    /// Told of each phase, as often as it may have changed.
+    /// Called for each phase, as often as it may have changed.
     private let enter: @Sendable (OpenConnections.Phase) -> Void
     private var context: ChannelHandlerContext?
     private var timer: Scheduled<Void>?
-    /// The TLS handshake is not over.
+    /// The TLS handshake is not complete.
     private var isShakingHands: Bool
-    /// Octets have come.
+    /// Octets have arrived.
     private var hasSpoken = false
-    /// Between the head and the end of a request.
+    /// Between the end of the header section and the end of a request.
     private var isReading = false
-    /// The client waits for word before it sends the body (RFC 9110 section 10.1.1).
+    /// The client waits for permission before it sends the body (RFC 9110 section 10.1.1).
     private var isAskedToContinue = false
-    /// Octets of a head have come, but not its end.
+    /// A header section has begun, but not ended.
     private var hasHeadBegun = false
-    /// Requests whose head was read and whose answer was not written.
+    /// Requests whose header section was read and whose response was not written.
     private var unanswered = 0
-    /// An answer's head was written, but not its end.
+    /// A response's header section was written, but not its end.
     private var isAnswering = false
-    /// Answers whose head was written and whose end did not leave: the client does not fetch them, or has not yet.
+    /// Responses that were begun but whose end has not been sent: the client does not receive them, or has not yet.
     private var unfetched = 0
-    /// The connection ends with the answer that is being written.
+    /// The connection ends with the response that is being written.
     private var closesAfterAnswer = false
     /// Nothing more is read or written.
     private var isOver = false
@@ -119,7 +119,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         context.fireUserInboundEventTriggered(event)
     }
 
-    // MARK: What comes
+    // MARK: Input
 
     func octetsArrived() {
         hasSpoken = true
@@ -150,8 +150,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         context.fireChannelRead(data)
     }
 
-    /// One Host field of the characters that a host may have (RFC 9112 section 3.2, RFC 3986 section 3.2.2); before HTTP/1.1 it
-    /// may lack.
+    /// One Host field with the characters that a host may have (RFC 9112 section 3.2, RFC 3986 section 3.2.2); it may be
+    /// missing before HTTP/1.1.
     private static func hasHost(_ head: HTTPRequestHead) -> Bool {
         let hosts = head.headers["Host"]
         guard let host = hosts.first else { return head.version == .http1_0 || head.version == .http0_9 }
@@ -173,12 +173,12 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         context.fireErrorCaught(error)
     }
 
-    // MARK: What goes
+    // MARK: Output
 
     func triggerUserOutboundEvent(context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?) {
         guard event is BodyWanted else { return context.triggerUserOutboundEvent(event, promise: promise) }
         promise?.succeed()
-        // Answers go in the order of the requests: while one is owed to an earlier request, this event is of that one.
+        // Responses go in the order of requests: while an earlier request waits for its response, this event is of that one.
         guard isAskedToContinue, unanswered == 1, !isAnswering, !isOver else { return }
         isAskedToContinue = false
         context.writeAndFlush(wrapOutboundOut(.head(HTTPResponseHead(version: .http1_1, status: .continue))), promise: nil)
@@ -194,7 +194,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
             isAnswering = true
             unfetched += 1
             enter(phase)
-            // What has not arrived by now is not waited for.
+            // Data that has not arrived by now is not waited for.
             if isReading { closesAfterAnswer = true }
             if closesAfterAnswer { head.headers.replaceOrAdd(name: "Connection", value: "close") }
             context.write(wrapOutboundOut(.head(head)), promise: promise)
@@ -214,7 +214,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         guard !isOver, let context else { return }
         guard closesAfterAnswer, unanswered == 0 else { return watch() }
         if isReading {
-            // The client hears the answer although it is still writing: a reset would take it away.
+            // The client must receive the response while it still writes: a reset would destroy it.
             isOver = true
             context.close(mode: .output, promise: nil)
             schedule(timeouts.linger) { $0.context?.close(promise: nil) }
@@ -224,7 +224,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
-    // MARK: Time
+    // MARK: Timeouts
 
     private var phase: OpenConnections.Phase {
         if isReading { return .arriving }
@@ -233,7 +233,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         return hasHeadBegun || !hasSpoken ? .arriving : .idle
     }
 
-    /// Starts the clock of the phase that the connection is in.
+    /// Starts the timer of the connection's phase.
     private func watch() {
         enter(phase)
         if isReading {
@@ -264,15 +264,15 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         }
         let wasReading = isReading
         giveUp(status)
-        // Anyone who reads the body learns that it will not be complete.
+        // Tells the reader of the body that it will not be complete.
         if wasReading { context.fireErrorCaught(GivenUp()) }
     }
 
-    /// Answers with a problem, where an answer can still be given, and closes.
+    /// Responds with a problem if that is still possible, and closes.
     private func giveUp(_ status: HTTPResponseStatus) {
         guard !isOver, let context else { return }
         isOver = true
-        // A request of which the head was read may be being answered by its route.
+        // The route may already be answering a request whose header section was read.
         guard !isAnswering, unanswered <= (isReading ? 1 : 0) else { return context.close(promise: nil) }
         let body = problem(status)
         var head = HTTPResponseHead(version: .http1_1, status: status)

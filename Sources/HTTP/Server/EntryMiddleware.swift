@@ -1,4 +1,4 @@
-// Around every request: its id, its line in the log, and errors as problem details.
+// Wraps every request: its id, its line in the log, and errors as problem details.
 
 import Database
 import Hummingbird
@@ -13,16 +13,16 @@ struct EntryMiddleware: RouterMiddleware {
     let logger: Logger
     let bodyLimit: Int
     let isReachedByHTTPS: Bool
-    /// For 405; complete once requests come.
+    /// For 405; complete before the first request.
     let table: RouteTable
-    /// A page instead of a problem, for anyone who asks with a browser; nil where it is not a page's business.
+    /// A page instead of a problem, for browsers; nil if no page applies.
     let page: @Sendable (Problem, Request, APIContext) -> Response?
     let observe: RequestObserver
 
     /// Methods that are logged and counted by name.
     private static let knownMethods: Set<String> = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
-    /// A year: who was here once is not led to a plain copy of the page afterwards. Of this host alone: what else is under its
-    /// name is the operator's business.
+    /// A year: a browser that was here once cannot be led to an unencrypted copy of the page. Only this host: its subdomains
+    /// are up to the operator.
     private static let strictTransport = "max-age=31536000"
 
     static let requestIDName = HTTPField.Name("X-Request-Id")
@@ -40,11 +40,11 @@ struct EntryMiddleware: RouterMiddleware {
         do {
             response = try await next(request, context)
         } catch let error as HTTPParserError {
-            // The connection is broken off: nothing can be answered on it.
+            // The connection is broken: no response is possible.
             throw error
         } catch {
             let problem = problem(error, request, context)
-            // What a route throws it answers in its own way.
+            // Errors thrown by a route keep the route's own form.
             let isUnrouted = (error as? HTTPError)?.status == .notFound
             response = (isUnrouted ? page(problem, request, context) : nil) ?? problem.response(requestID: context.requestID)
         }
@@ -72,7 +72,7 @@ struct EntryMiddleware: RouterMiddleware {
     }
 
     private func note(_ request: Request, _ context: APIContext, _ status: Int, _ seconds: Double) {
-        // The pattern, never the path as it came, nor the query: those may hold anything.
+        // The pattern, never the path as received nor the query: those may hold anything.
         let route = context.endpointPath.flatMap { $0 == "NotFound" ? nil : $0 } ?? "(none)"
         let method = Self.knownMethods.contains(request.method.rawValue) ? request.method.rawValue : "(other)"
         observe(route, method, status, seconds)
@@ -86,7 +86,7 @@ struct EntryMiddleware: RouterMiddleware {
         context.logger.info("request", metadata: metadata)
     }
 
-    /// The client's id where it is harmless (1–64 letters, digits, `.`, `_`, `-`), else one of ours.
+    /// The client's id if it is harmless (1–64 letters, digits, `.`, `_`, `-`), otherwise a new one.
     static func requestID(_ headers: HTTPFields) -> String {
         if let name = requestIDName, let given = headers[name], (1...64).contains(given.utf8.count),
             given.utf8.allSatisfy({
@@ -96,7 +96,7 @@ struct EntryMiddleware: RouterMiddleware {
         {
             return given
         }
-        // Two calls of the system, and not one for each octet.
+        // Two system calls, instead of one for each octet.
         let random = [UInt64.random(in: .min ... .max), .random(in: .min ... .max)]
         return Base32.characters(
             fromRandom: random.flatMap { half in (0..<8).map { UInt8(truncatingIfNeeded: half >> (8 * $0)) } })
@@ -104,7 +104,8 @@ struct EntryMiddleware: RouterMiddleware {
 }
 
 extension Logger {
-    /// Logs what became 500 or 503. Names kinds, and texts of our own errors only: others may hold what someone sent.
+    /// Logs errors that became 500 or 503: their kinds, and texts of the service's own errors only; others may hold client
+    /// data.
     package func requestFailed(_ error: any Error) {
         let failure = error as? StoreFailure
         let shown = failure?.isRefusal == false ? "\(error)" : "\(type(of: error))"

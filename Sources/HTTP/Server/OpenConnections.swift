@@ -1,35 +1,34 @@
-// All open connections: how many each network has, and which of them say nothing and give way where room is wanted.
+// All open connections: how many each network has, and which silent ones are closed when room is needed.
 
 import Logging
 import MailAuth
 import NIOCore
 import Synchronization
 
-/// Counts open connections, so that neither one network nor silence takes all there are.
+/// Counts open connections, so that neither one network nor silent clients use all of them.
 ///
-/// Where there are as many as there may be, the one closes that has kept a request waiting for longest (TLS, a head or a body
-/// that does not end, or nothing at all), else the one that has been without a request for longest, else the one that has been
-/// fetching its answer for longest. Those of reverse proxies and of this machine
-/// count for no network, since they are of many clients, whom the proxy counts; they close only for one another, and some places
-/// are theirs alone.
+/// When the limit is reached, a connection closes: the one that has kept a request waiting longest (TLS, a header section or a
+/// body that does not end, or no data at all), otherwise the one without a request for longest, otherwise the one that has been
+/// receiving its response for longest. Connections of reverse proxies and of this machine count for no network, since they
+/// belong to many clients, whom the proxy counts; they close only for each other, and some places are reserved for them.
 final class OpenConnections: Sendable {
-    /// What a connection is at.
+    /// The state of a connection.
     enum Phase: Sendable {
-        /// A request is awaited for the first time, or has not arrived whole.
+        /// A request is awaited for the first time, or has not arrived completely.
         case arriving
-        /// A request is answered.
+        /// A request is being answered.
         case working
-        /// The answer is there, and the client fetches it.
+        /// The response is ready, and the client receives it.
         case fetching
         /// Between requests.
         case idle
     }
 
-    /// How long a request may take before it is the first to give way; a later one gives way only where no one is idle either. A
-    /// request of ours fits into a few packets: handshake and head take some round trips, of 0.3 s at the worst.
+    /// How long a request may take to arrive before its connection closes first; a newer one closes only if none is idle
+    /// either. A normal request fits into a few packets: handshake and header section take some round trips, of 0.3 s at worst.
     fileprivate static let timeout = TimeAmount.seconds(1)
 
-    /// One place in so many is for proxies and this machine alone: a check of the service's health has to get through.
+    /// One place in this many is reserved for proxies and this machine: a health check must get through.
     private static let reserve = 10
 
     fileprivate struct Connection {
@@ -40,7 +39,7 @@ final class OpenConnections: Sendable {
         let end: @Sendable () -> Void
     }
 
-    /// Connections that came into a phase, oldest first. What left it since is skipped.
+    /// Connections that entered a phase, oldest first. Entries that have left it since are skipped.
     fileprivate struct Queue {
         var items: [(id: UInt64, since: NIODeadline)] = []
         var first = 0
@@ -62,7 +61,7 @@ final class OpenConnections: Sendable {
     }
 
     private let limit: Int
-    /// Those of clients together.
+    /// The most connections of all clients together.
     private let clientLimit: Int
     private let perClient: Int
     private let proxies: TrustedProxies
@@ -70,8 +69,8 @@ final class OpenConnections: Sendable {
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - limit: connections of all. One place is kept free, so that a new one is heard.
-    ///   - perClient: of one client; wider networks have more (`ClientNetwork`).
+    ///   - limit: the most connections in total. One place is kept free, so that a new connection is accepted.
+    ///   - perClient: the most connections of one client; wider networks may have more (`ClientNetwork`).
     init(limit: Int, perClient: Int, proxies: TrustedProxies, logger: Logger) {
         self.limit = limit
         clientLimit = limit - limit / Self.reserve
@@ -80,8 +79,8 @@ final class OpenConnections: Sendable {
         self.logger = logger
     }
 
-    /// Counts a connection; nil where it must be closed at once: one of its networks has as many as it may, or clients together
-    /// do and all of theirs are at work. What is given goes to `enter` and `close`.
+    /// Counts a connection. Returns its id for `enter` and `close`; nil if it must be closed at once, because one of its
+    /// networks is at its limit, or clients together are at theirs and all of their connections are working.
     /// - Parameter end: closes the connection; called on any thread, once at most.
     func open(_ peer: SocketAddress?, now: NIODeadline = .now(), end: @escaping @Sendable () -> Void) -> UInt64? {
         let address = peer?.ipAddress.flatMap { IPAddress($0) }
@@ -108,7 +107,7 @@ final class OpenConnections: Sendable {
         return id
     }
 
-    /// Notes what a connection is at. Where room is wanted and it is idle now, the one that has been silent for longest closes.
+    /// Records the state of a connection. If room is needed and it is idle now, the connection that was silent longest closes.
     func enter(_ phase: Phase, _ id: UInt64, now: NIODeadline = .now()) {
         let ended = state.withLock { state -> [Connection] in
             guard let connection = state.connections[id], connection.phase != phase else { return [] }
@@ -123,10 +122,10 @@ final class OpenConnections: Sendable {
         for one in ended { one.end() }
     }
 
-    /// Counts a connection no longer.
+    /// Stops counting a connection.
     func close(_ id: UInt64) { state.withLock { _ = $0.remove(id) } }
 
-    /// Networks and places in queues that are held: for tests.
+    /// Networks and queue entries that are held: for tests.
     var held: (networks: Int, places: Int) {
         state.withLock { ($0.open.count, $0.queues.values.reduce(0) { $0 + $1.items.count }) }
     }
@@ -147,7 +146,7 @@ final class OpenConnections: Sendable {
         }
     }
 
-    /// A line a minute of each kind: anyone who opens connections without end is not to fill the log too.
+    /// One line per minute of each kind, so that a flood of connections does not fill the log too.
     private func say(_ text: String, _ metadata: Logger.Metadata, _ now: NIODeadline) {
         let isSaid = state.withLock { state in
             if let at = state.saidAt[text], now - at < .minutes(1) { return true }
@@ -166,7 +165,7 @@ extension OpenConnections.State {
         let key = OpenConnections.QueueKey(isProxy: isProxy, phase: phase)
         var queue = queues[key] ?? .init()
         queues[key] = nil
-        // Twice as many as there are: what was skipped goes, and each is looked at twice at most.
+        // Compacts at twice the number of connections: skipped entries are removed, and each is examined at most twice.
         if queue.items.count > 2 * connections.count + 16 {
             queue.items = queue.items[queue.first...].filter { isIn($0, key) }
             queue.first = 0
@@ -179,7 +178,7 @@ extension OpenConnections.State {
         connections[item.id].map { $0.phase == key.phase && $0.since == item.since } ?? false
     }
 
-    /// Which has been in a phase for longest.
+    /// The connection that has been in a phase for longest.
     private mutating func longest(_ key: OpenConnections.QueueKey) -> (id: UInt64, since: NIODeadline)? {
         guard var queue = queues.removeValue(forKey: key) else { return nil }
         defer { queues[key] = queue }
@@ -190,7 +189,7 @@ extension OpenConnections.State {
         return nil
     }
 
-    /// Takes out the connection that gives way; nil where all are at work.
+    /// Removes the connection that gives way; nil if all are working.
     fileprivate mutating func end(proxiesToo: Bool, _ now: NIODeadline) -> OpenConnections.Connection? {
         for isProxy in proxiesToo ? [false, true] : [false] {
             let arriving = longest(.init(isProxy: isProxy, phase: .arriving))

@@ -1,4 +1,4 @@
-// The certificate of the listener, and its renewal while it runs.
+// The certificate of the listener, and its renewal at run time.
 
 import Foundation
 import NIOSSL
@@ -16,7 +16,7 @@ package final class TLSCertificates: Sendable {
     private let keyPath: String
     private let state: Mutex<State>
 
-    /// Why the files cannot be used. Names files, holds nothing of a key.
+    /// Why the files cannot be used. Names files, never key material.
     package struct Failure: Error, Sendable, CustomStringConvertible {
         package let description: String
     }
@@ -29,11 +29,11 @@ package final class TLSCertificates: Sendable {
         state = Mutex(State(context: try Self.context(certificatePath, keyPath), stamp: stamp))
     }
 
-    /// What new connections use.
+    /// The context for new connections.
     var context: NIOSSLContext { state.withLock { $0.context } }
 
-    /// Reads the files again where they changed; whether they did. Throws `Failure` where they cannot be used: the old ones stay,
-    /// and the next call tries again.
+    /// Reads the files again if they changed; returns whether they did. Throws `Failure` if they cannot be used: the old ones
+    /// stay, and the next call tries again.
     package func reloadIfChanged() throws -> Bool {
         let stamp = Self.stamp([certificatePath, keyPath])
         guard state.withLock({ $0.stamp }) != stamp else { return false }
@@ -61,7 +61,7 @@ package final class TLSCertificates: Sendable {
         }
     }
 
-    /// Changes whenever a file is replaced or written, links followed.
+    /// Changes whenever a file is replaced or written; follows links.
     private static func stamp(_ paths: [String]) -> [String] {
         paths.map { path in
             let attributes = try? FileManager.default.attributesOfItem(atPath: (path as NSString).resolvingSymlinksInPath)

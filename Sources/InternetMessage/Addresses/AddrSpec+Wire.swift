@@ -4,7 +4,7 @@ import Support
 
 /// The argument of MAIL FROM (RFC 5321 section 4.1.2).
 package enum ReversePath: Sendable, Hashable {
-    /// `<>`: a report, to which no report may answer.
+    /// `<>`: the message is a report, and no report may be sent in answer to it.
     case null
     case address(AddrSpec)
 
@@ -15,31 +15,29 @@ package enum ReversePath: Sendable, Hashable {
 }
 
 extension AddrSpec {
-    /// Longest local part that every SMTP program must take, in octets of the wire form (RFC 5321 section 4.5.3.1.1).
+    /// Longest local part that every SMTP program must accept, in octets of the wire form (RFC 5321 section 4.5.3.1.1).
     package static let maximumLocalPartLength = 64
     /// Longest path with its angle brackets (RFC 5321 section 4.5.3.1.3).
     package static let maximumPathLength = 256
     /// Longest envelope address read, in octets: an SMTP command line with room to spare. Longer ones are nil.
     package static let maximumEnvelopeLength = 2048
 
-    /// Reads a Mailbox unchanged in an SMTP envelope, without brackets: `local@domain`, `"quoted local"@domain`,
+    /// Reads a Mailbox as it appears in an SMTP envelope, without brackets: `local@domain`, `"quoted local"@domain`,
     /// `local@[1.2.3.4]`.
     ///
-    /// UTF-8 is taken in both parts (RFC 6531). Two departures from RFC 5321: underscores in domains are in use and taken, and
-    /// local parts of over 64 octets too (VERP makes them, Postfix carries them; see `fitsSMTPLimits`). White space, comments,
-    /// control
-    /// characters and everything else outside the grammar give nil.
+    /// UTF-8 is accepted in both parts (RFC 6531). There are two departures from RFC 5321: underscores in domains are in use
+    /// and accepted, and so are local parts of over 64 octets (VERP makes them, Postfix carries them; see `fitsSMTPLimits`).
+    /// White space, comments, control characters and everything else outside the grammar give nil.
     package init?(envelope text: some Collection<UInt8>) {
         guard let parsed = EnvelopeReader.mailbox(Array(text.prefix(Self.maximumEnvelopeLength + 1))[...]) else { return nil }
         self = parsed
     }
 
-    /// Reads a Mailbox unchanged in an SMTP envelope; see `init(envelope:)` for octets.
+    /// Reads a Mailbox as it appears in an SMTP envelope; see `init(envelope:)` for octets.
     package init?(envelope text: String) { self.init(envelope: text.utf8) }
 
     /// Reads `<a@b>`, `<>`, `a@b` or an empty text as a reverse-path; a source route `<@a,@b:c@d>` is dropped (RFC 5321
-    /// appendix C).
-    /// Nil where malformed.
+    /// appendix C). Nil where malformed.
     package static func parseReversePath(_ text: some Collection<UInt8>) -> ReversePath? {
         let path = Array(text.prefix(maximumEnvelopeLength + 1))[...]
         guard let inner = EnvelopeReader.unbracketed(path) else { return nil }
@@ -98,8 +96,8 @@ extension AddrSpec {
         return String(decoding: quoted, as: UTF8.self)
     }
 
-    /// The same address with its domain in lower-case A-labels (`DomainName.toASCII`); domain literals in lower case. Nil where
-    /// the domain is none.
+    /// The same address with its domain in lower-case A-labels (`DomainName.toASCII`); domain literals in lower case. Nil if
+    /// the domain is not valid.
     package var normalized: AddrSpec? {
         if isDomainLiteral { return AddrSpec(localPart: localPart, domain: domain.asciiLowercased) }
         return DomainName.toASCII(domain).map { AddrSpec(localPart: localPart, domain: $0) }

@@ -2,7 +2,7 @@
 
 /// An address `local-part@domain` as a value: quoting and comments are gone, nothing else is changed.
 ///
-/// Two addresses are equal where the local parts are the same octets and the domains differ at most in ASCII letter case.
+/// Two addresses are equal if their local parts have the same octets and their domains differ at most in ASCII letter case.
 package struct AddrSpec: Sendable {
     /// The local part without quotes or backslashes. May hold any character, also `@` and spaces.
     package let localPart: String
@@ -16,7 +16,7 @@ package struct AddrSpec: Sendable {
 }
 
 extension AddrSpec: Hashable {
-    // Octets, not characters: Swift's `==` on strings takes "é" and "e" + combining accent for the same.
+    // Compares octets, not characters: for Swift's `==` on strings, "é" and "e" + combining accent are equal.
     package static func == (left: AddrSpec, right: AddrSpec) -> Bool {
         left.localPart.utf8.elementsEqual(right.localPart.utf8) && left.domain.utf8.equalsIgnoringASCIICase(right.domain.utf8)
     }

@@ -8,7 +8,7 @@ enum AddrSpecReader {
         var range: Range<Int>
     }
 
-    /// Every addr-spec among the tokens, which hold no comments; reports whatever is not the current grammar. Linear.
+    /// Every addr-spec among the tokens, which contain no comments; reports what the current grammar does not allow. Linear.
     static func read(_ tokens: [AddressLexeme], in value: ArraySlice<UInt8>, _ defects: inout Set<AddressDefect>) -> [Found] {
         var found = [Found]()
         // Tokens below this one belong to an earlier address.
@@ -94,7 +94,7 @@ enum AddrSpecReader {
                 inspectLabels(domain, value, &defects)
             }
         }
-        // `=?…?=` may reach over the "@", as "@" may be in an encoded word by mistake.
+        // `=?…?=` may span the "@", since "@" may be in an encoded word by mistake.
         if let first = local.first, let last = domain.last,
             EncodedWord.occurs(in: value[first.range.lowerBound..<last.range.upperBound])
         {

@@ -1,9 +1,9 @@
 // Every substring of a damaged address field that some program could take for an address.
 
-/// The widest reading of an address field, for removing or rewriting all that could be an address.
+/// The widest reading of an address field, used to remove or rewrite everything that could be an address.
 package enum AddressCandidates {
-    /// Octets looked at to each side of an `@` for one candidate, several times what SMTP allows. An address part longer than
-    /// this is found cut off.
+    /// Octets looked at on each side of an `@` for one candidate, several times what SMTP allows. A longer address part is
+    /// found truncated.
     package static let maximumPartLength = 512
 
     /// Something that could be taken for an address.
@@ -13,12 +13,11 @@ package enum AddressCandidates {
         package var range: Range<Int>
     }
 
-    /// All candidates, without repetition, in order of their place.
+    /// All candidates, without repetition, in order of position.
     ///
-    /// Read are: the raw octets around each `@` (in quotes, comments and names too; with and without quoted pairs), the value
-    /// without
-    /// comments and white space, what `AddressList` reads, and the text after decoding encoded words. Full-width and small `@`
-    /// (U+FF20, U+FE6B) count.
+    /// These are read: the raw octets around each `@` (also in quotes, comments and names; with and without quoted pairs), the
+    /// value without comments and white space, what `AddressList` reads, and the text after decoding encoded words. Full-width
+    /// and small `@` (U+FF20, U+FE6B) count.
     package static func find(in value: ArraySlice<UInt8>) -> [Candidate] {
         var found = [Candidate]()
         var seen = Set<Candidate>()
@@ -141,8 +140,8 @@ package enum AddressCandidates {
 
     private static func endsWideAt(_ octets: [UInt8], _ end: Int) -> Bool { end >= 3 && atWidth(octets, end - 3) == 3 }
 
-    /// Where the local part could begin: after the last octet that is not an atext, without leading dots; after the last one that
-    /// a program which turns text into links would not take; or at an opening quote.
+    /// Where the local part could begin: after the last octet that is not atext, without leading dots; after the last octet
+    /// that a program which turns text into links would not accept; or at an opening quote.
     private static func localStarts(_ octets: [UInt8], _ at: Int) -> [Int] {
         let limit = max(0, at - maximumPartLength)
         var start = at

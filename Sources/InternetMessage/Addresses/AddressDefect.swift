@@ -30,7 +30,7 @@ package enum AddressDefect: Sendable, Hashable, CaseIterable {
     /// A backslash in a domain literal.
     case obsoleteDomainLiteral
 
-    // MARK: Invalid: no grammar has it
+    // MARK: Invalid: no grammar allows it
     /// A phrase without an address.
     case phraseWithoutAddress
     /// `<>` or an empty local part or domain.
@@ -49,7 +49,7 @@ package enum AddressDefect: Sendable, Hashable, CaseIterable {
     case unterminatedDomainLiteral
     /// A group without its `;`.
     case unterminatedGroup
-    /// `;` without a group: read as a comma, as some programs write it.
+    /// `;` outside a group: read as a comma, since some programs write it so.
     case semicolonSeparator
     /// A group inside a group: read as if the inner one began after the outer.
     case nestedGroup
@@ -59,11 +59,11 @@ package enum AddressDefect: Sendable, Hashable, CaseIterable {
     case atInPhrase
     /// An addr-spec that is not a dot-atom, quoted string or domain literal: dots in wrong places, words without dots, specials.
     case malformedAddrSpec
-    /// A special character where none may be.
+    /// A special character where none is allowed.
     case strayCharacter
-    /// An encoded word in an addr-spec or standing for one.
+    /// An encoded word in an addr-spec or in place of one.
     case encodedWordInAddress
-    /// An encoded word in a quoted string; decoded for the display name all the same.
+    /// An encoded word in a quoted string; it is still decoded for the display name.
     case encodedWordInQuotes
     /// NUL.
     case nul
@@ -76,7 +76,7 @@ package enum AddressDefect: Sendable, Hashable, CaseIterable {
     /// A domain label that begins or ends with a hyphen, is empty, or exceeds 63 octets, or a domain of over 255.
     case invalidDomain
 
-    /// Whether RFC 5322 has a grammar for this, current or obsolete. A list with only such defects means one thing.
+    /// Whether RFC 5322 has a grammar for this, current or obsolete. A list with only such defects has one meaning.
     package var isLegal: Bool { isCurrent || isObsolete }
 
     /// Whether the current grammar (RFC 5322 section 3) allows it.

@@ -95,7 +95,7 @@ struct AddressLexer {
         return .special(octet)
     }
 
-    /// Whether the octet goes into an atom, rightly or (reported) wrongly.
+    /// Whether the octet becomes part of an atom; one that does not belong there is reported.
     private mutating func isAtom(_ octet: UInt8) -> Bool {
         if octet.isAtomText { return true }
         guard octet.isForbiddenControl else { return false }
@@ -106,7 +106,7 @@ struct AddressLexer {
     /// Skips spaces, tabs and folds, and reports line breaks that are not folds.
     private mutating func skipWhiteSpace() -> Bool {
         let start = index
-        // Whether the present line, begun by a fold, held only white space so far.
+        // Whether the current line, which a fold began, has held only white space so far.
         var isBlankContinuation = false
         while index < input.count, input[index].isFoldingWhiteSpace {
             let width = lineBreak(at: index)
@@ -118,11 +118,11 @@ struct AddressLexer {
                 index += 1
             }
         }
-        // A fold at the very end is a continuation of nothing but white space; RFC 5322 allows one there as CFWS.
+        // A fold at the very end is not reported: its continuation is blank, but RFC 5322 allows one there as CFWS.
         return index > start
     }
 
-    /// The width of the fold's line break at `at`, 0 for white space; reports what is not a fold.
+    /// The width of the line break at `position`, 0 for white space; reports a line break that is not a fold.
     private mutating func lineBreak(at position: Int) -> Int {
         guard input[position] == 0x0D || input[position] == 0x0A else { return 0 }
         let isPair = input[position] == 0x0D && position + 1 < input.count && input[position + 1] == 0x0A
@@ -142,7 +142,7 @@ struct AddressLexer {
             return lineBreak(at: position)
         case UInt8(ascii: "\\") where position + 1 < input.count:
             let next = input[position + 1]
-            // obs-qp allows NUL, CR and LF too; no program of today agrees what they mean.
+            // obs-qp allows NUL, CR and LF too, but today's programs do not agree on what they mean.
             if next == 0 { defects.insert(.nul) }
             if next == 0x0D || next == 0x0A { defects.insert(.bareLineBreak) }
             if next.isControl, next != 0x09 { defects.insert(.obsoleteText) }

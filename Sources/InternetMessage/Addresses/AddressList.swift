@@ -59,9 +59,8 @@ package struct AddressList: Sendable, Hashable {
 
     /// Reads the raw value of an address field: everything after the colon, folds unchanged.
     ///
-    /// Never fails; linear in time and memory, without recursion. Where the syntax is broken this is one sane reading of it,
-    /// and `defects` says so;
-    /// `AddressCandidates` finds what other programs may read, `AuthorAddress` refuses what is ambiguous.
+    /// Never fails; linear in time and memory, without recursion. If the syntax is broken, this is one sane reading of it, and
+    /// `defects` says so; `AddressCandidates` finds what other programs may read, `AuthorAddress` refuses what is ambiguous.
     package static func parse(_ value: ArraySlice<UInt8>) -> AddressList {
         var parser = AddressListParser(value)
         return parser.run()

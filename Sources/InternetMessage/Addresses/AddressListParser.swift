@@ -93,7 +93,7 @@ struct AddressListParser {
 
     /// Handles a word after `<…>`. An address there begins a new element (true); anything else is reported and skipped (false).
     private mutating func splitsAfterAngle(_ element: inout Element, _ token: AddressLexeme) -> Bool {
-        // Look ahead over this element: the cost is shared, as a skipped stretch is skipped whole.
+        // Looks ahead over this element. The cost is amortised, because a skipped stretch is skipped as a whole.
         var ahead = index
         var hasAddress = token.isAt
         scan: while ahead < tokens.count {
@@ -126,7 +126,7 @@ struct AddressListParser {
         element = Element()
     }
 
-    /// Reads up to `>`; the `<` is taken already.
+    /// Reads up to `>`; the `<` has been read already.
     private mutating func readAngle(_ element: inout Element) {
         var words = [AddressLexeme]()
         var isCommented = false
@@ -161,7 +161,7 @@ struct AddressListParser {
         defects.insert(.unterminatedAngle)
     }
 
-    /// Turns the element into mailboxes and empties it. Returns whether there was one, be it broken.
+    /// Turns the element into mailboxes and resets it. Returns whether there was one, even a broken one.
     @discardableResult
     private mutating func finish(_ element: inout Element) -> Bool {
         defer { element = Element() }
@@ -183,7 +183,7 @@ struct AddressListParser {
             }
         }
         for (number, spec) in found.enumerated() {
-            // Of several addresses in one element only the first keeps what is before it.
+            // Of several addresses in one element, only the first includes what is before it.
             let first = number == 0 ? min(start, spec.range.lowerBound) : spec.range.lowerBound
             let range = first..<(found.count == 1 ? element.end : spec.range.upperBound)
             let mailbox = Mailbox(
@@ -194,7 +194,7 @@ struct AddressListParser {
         return true
     }
 
-    /// Reports what may not be in a display name.
+    /// Reports what is not allowed in a display name.
     private mutating func inspectPhrase(_ words: [AddressLexeme]) {
         for word in words {
             switch word.kind {

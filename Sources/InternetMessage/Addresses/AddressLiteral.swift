@@ -28,7 +28,7 @@ package enum AddressLiteral {
         guard let head = groups(halves.0, isLast: halves.1 == nil) else { return false }
         guard let tailText = halves.1 else { return head == 8 }
         guard let tail = groups(tailText, isLast: true) else { return false }
-        // RFC 5321 wants "::" to stand for two groups at least; RFC 4291 section 2.2 lets it stand for one, and so it is read.
+        // RFC 5321 requires "::" to stand for at least two groups; RFC 4291 section 2.2, which is followed here, allows one.
         return head + tail <= 7
     }
 

@@ -6,13 +6,11 @@ import Support
 package enum AuthorAddress {
     /// The author's address.
     ///
-    /// Exactly one From field with exactly one mailbox in the current syntax of RFC 5322 and RFC 6532. Beyond that syntax only
-    /// the unquoted dot
-    /// in a display name is taken (`John Q. Public <…>`), as everywhere, and changes no address. Within it these are
-    /// refused:
-    /// comments with specials, white space within the address (next to `<` and `>` it is taken), domain literals, quoted local
-    /// parts with specials,
-    /// and encoded words that decode to addresses with punctuation.
+    /// There must be exactly one From field with exactly one mailbox in the current syntax of RFC 5322 and RFC 6532. Beyond
+    /// that syntax, only the unquoted dot in a display name is accepted (`John Q. Public <…>`), as everywhere; it changes no
+    /// address. Within that syntax, these are refused: comments with specials, white space within the address (next to `<` and
+    /// `>` it is accepted), domain literals, quoted local parts with specials, and encoded words that decode to addresses with
+    /// punctuation.
     package static func parse(header: HeaderSection) -> Result<AddrSpec, AuthorDefect> {
         var author: HeaderField?
         for field in header.fields {
@@ -39,7 +37,7 @@ package enum AuthorAddress {
         }
     }
 
-    /// Whether the name is `From` to a program that overlooks characters which do not belong into names.
+    /// Whether a program that ignores characters not allowed in field names reads the name as `From`.
     private static func isDisguised(_ field: HeaderField) -> Bool {
         // Anything longer is not a name with a stray character in it.
         guard field.valueStart <= 64 else { return false }
@@ -51,7 +49,7 @@ package enum AuthorAddress {
         return found == 4
     }
 
-    /// The letters of `from`, 0…3.
+    /// The letter of `from` at an index, 0…3.
     private static func from(_ index: Int) -> UInt8 {
         switch index {
         case 0: UInt8(ascii: "f")
@@ -72,7 +70,7 @@ package enum AuthorAddress {
             let octet = bytes[index]
             index += 1
             var next = index
-            // After a bare CR or LF white space does not save it: `\r From:` is a line to some. After CRLF it is a fold.
+            // After a bare CR or LF, white space does not help: `\r From:` is a line to some programs. After CRLF it is a fold.
             let isFold = octet == 0x0A && index >= 2 && bytes[index - 2] == 0x0D && bytes[index].isWhiteSpace
             if isFold || (octet == 0x0D && bytes[index] == 0x0A) { continue }
             while next < bytes.count, next < index + 8, bytes[next].isWhiteSpace { next += 1 }
@@ -83,7 +81,7 @@ package enum AuthorAddress {
     }
 }
 
-/// A recogniser for one mailbox. It looks at tokens, never repairs, and stops at the first thing that is out of order.
+/// A recogniser for one mailbox. It looks at tokens, never repairs, and stops at the first error.
 private struct StrictMailbox {
     private let value: ArraySlice<UInt8>
     private let tokens: [AddressLexeme]
@@ -97,7 +95,7 @@ private struct StrictMailbox {
     func read() throws(AuthorDefect) -> AddrSpec {
         try checkOctets()
         guard tokens.contains(where: { $0.kind != .comment }) else { throw .empty }
-        // `<` splits the field in name and address; without one it is all address.
+        // `<` separates the name from the address; without one, everything is the address.
         guard let open = tokens.firstIndex(where: { $0.kind == .special(UInt8(ascii: "<")) }) else {
             return try readBare()
         }
@@ -149,7 +147,7 @@ private struct StrictMailbox {
         for scalar in text.unicodeScalars where Self.isLookAlike(scalar) { throw .ambiguousComment }
     }
 
-    /// Quoted pairs are taken for `"` and `\` only: others are legal, but programs differ on what they leave behind.
+    /// Only quoted pairs of `"` and `\` are accepted: others are legal, but programs read them differently.
     private func checkQuotedPairs(_ token: AddressLexeme) throws(AuthorDefect) {
         var octets = value[token.range].dropFirst().dropLast()
         while let octet = octets.popFirst() {
@@ -175,7 +173,7 @@ private struct StrictMailbox {
             }
         }
         for word in words where word.kind == .atom || word.kind == .quotedString { try checkEncodedWords(value[word.range]) }
-        // Encoded words that touch in the field reach over token limits; checked as one piece too.
+        // Adjacent encoded words may cross token boundaries, so the phrase is also checked as one piece.
         if let first = words.first, let last = words.last {
             try checkEncodedWords(value[first.range.lowerBound..<last.range.upperBound])
         }
@@ -185,7 +183,7 @@ private struct StrictMailbox {
         words.contains { $0.range.upperBound <= word.range.lowerBound && $0.kind != .comment }
     }
 
-    /// Refuses encoded words that a program which decodes first and parses then would read as an address, or cut.
+    /// Refuses encoded words that a program which decodes before it parses would read as an address or as a line break.
     private func checkEncodedWords(_ text: ArraySlice<UInt8>) throws(AuthorDefect) {
         guard EncodedWord.occurs(in: text) else { return }
         var isUndecodable = false
@@ -262,7 +260,7 @@ private struct StrictMailbox {
         let local = inner[..<at]
         let domain = inner[(at + 1)...]
         guard !local.isEmpty, !domain.isEmpty else { throw .noAddress }
-        // White space is fine before the first token only.
+        // White space is allowed before the first token only.
         for token in inner.dropFirst() where token.isSpaced || token.kind == .comment {
             throw isAngled ? .whiteSpaceInAddress : wordsAreSpaced(local, domain) ? .strayText : .whiteSpaceInAddress
         }
@@ -319,7 +317,7 @@ private struct StrictMailbox {
         guard tokens.allSatisfy({ $0.kind == .atom || $0.isDot }), last.kind == .atom, let ascii = DomainName.toASCII(text) else {
             throw .invalidDomain
         }
-        // An internationalised name must be in its own normal form: one that programs map differently belongs to no one.
+        // An internationalised name must be in its normal form: if programs map it differently, its owner is unclear.
         if text.utf8.contains(where: { $0 >= 0x80 }), DomainName.toUnicode(ascii) != text { throw .invalidDomain }
         return text
     }

@@ -1,15 +1,13 @@
 // Why a message has no single author address that every program agrees on.
 
-/// The reason for which a From is refused. The raw value is a stable code for logs and counters. No text holds anything of the
-/// message.
+/// Why a From is refused. The raw value is a stable code for logs and counters. No text quotes the message.
 package enum AuthorDefect: String, Error, Sendable, Hashable, CaseIterable {
     /// No From field.
     case missingFrom
     /// More than one From field.
     case multipleFrom
-    /// A field or line that some programs take for a From: `From` with control or 8-bit characters or inner white space in its
-    /// name, or
-    /// `From:` after a bare CR or LF in another field.
+    /// A field or line that some programs read as From: `From` with control or 8-bit characters or inner white space in its
+    /// name, or `From:` after a bare CR or LF in another field.
     case disguisedFrom
     /// White space between `From` and its colon (obsolete).
     case spaceBeforeColon
@@ -33,14 +31,14 @@ package enum AuthorDefect: String, Error, Sendable, Hashable, CaseIterable {
     case multipleAt
     /// A comment, white space or fold inside the address.
     case whiteSpaceInAddress
-    /// A comment that holds specials, encoded words or other comments: a program that does not know comments finds an address
-    /// there.
+    /// A comment that holds specials, encoded words or other comments: a program that does not recognise comments finds an
+    /// address there.
     case ambiguousComment
     /// A quoted string, comment, `<` or `[` that does not end.
     case unterminated
     /// Text after the address that is not a comment, or words before an address without `<…>`.
     case strayText
-    /// A special character where none may be.
+    /// A special character where none is allowed.
     case strayCharacter
     /// An encoded word as the address or within it.
     case encodedWordInAddress
@@ -55,10 +53,9 @@ package enum AuthorDefect: String, Error, Sendable, Hashable, CaseIterable {
     case obsoleteFold
     /// A quoted pair of a character that needs none, or an obsolete one.
     case quotedPair
-    /// A domain literal: no one can prove to send from it.
+    /// A domain literal: sending from it cannot be proven.
     case domainLiteral
-    /// The local part is quoted and holds specials, or has characters that look like `@` or ASCII letters, or is invisible in
-    /// part.
+    /// The local part is quoted and holds specials, has characters that look like `@` or ASCII letters, or is partly invisible.
     case ambiguousLocalPart
     /// Local part of several words, or dots in wrong places.
     case malformedLocalPart

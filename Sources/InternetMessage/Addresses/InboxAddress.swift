@@ -1,4 +1,4 @@
-// The one address that nothing may show.
+// The user's real address, which must never be shown.
 
 /// A user's real address. Deliberately not a `String`: its descriptions are redacted, it cannot be encoded,
 /// and anyone who needs the address has to ask for it by a name that a reviewer sees.

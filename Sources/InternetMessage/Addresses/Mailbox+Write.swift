@@ -1,17 +1,17 @@
 // Writes mailboxes and address lists (RFC 5322 section 3.4, RFC 2047 section 5).
 
 extension Mailbox {
-    /// The mailbox as ASCII text (but for an internationalised address): `local@domain`, or `phrase <local@domain>`. Without
+    /// The mailbox as ASCII text (except for an internationalised address): `local@domain`, or `phrase <local@domain>`. Without
     /// folds.
     package var serialized: String {
         guard let phrase = displayName.map(Self.phrase), !phrase.isEmpty else { return addrSpec.wireForm }
         return "\(phrase) <\(addrSpec.wireForm)>"
     }
 
-    /// A display name as RFC 5322 phrase: atoms where all words are, else a quoted string, else (not ASCII, or looking like an
-    /// encoded word) encoded words.
+    /// A display name as an RFC 5322 phrase: atoms if all words are atoms, else a quoted string, else (not ASCII, or looks like
+    /// an encoded word) encoded words.
     ///
-    /// Control characters become spaces; white space at the ends is dropped. Empty for a name of nothing else.
+    /// Control characters become spaces; white space at the ends is dropped. Empty if nothing else remains.
     package static func phrase(_ name: String) -> String {
         let octets = HeaderField.trim(Array(EncodedWord.withoutControls(name).utf8)[...])
         guard !octets.isEmpty else { return "" }
@@ -32,7 +32,7 @@ extension Address {
         case .mailbox(let mailbox): return mailbox.serialized
         case .group(let name, let members):
             let phrase = Mailbox.phrase(name)
-            // A group must have a name; a reader of ours gives an empty one where it was missing.
+            // A group must have a name; our parser gives an empty one if it was missing.
             let list = members.map(\.serialized).joined(separator: ", ")
             return (phrase.isEmpty ? "\"\"" : phrase) + ":" + (list.isEmpty ? "" : " " + list) + ";"
         }

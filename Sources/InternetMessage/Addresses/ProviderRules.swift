@@ -1,9 +1,9 @@
-// What mailbox providers make of local parts: dots that do not count, tags after a plus.
+// How mailbox providers treat local parts: dots that do not count, tags after a plus.
 
 import Support
 
-/// The spellings that reach one mailbox, by domain. Where nothing is known of a domain, a `+tag` (RFC 5233) counts for nothing,
-/// as nearly everywhere, and everything else counts.
+/// The spellings that reach one mailbox, by domain. For an unknown domain, a `+tag` (RFC 5233) is ignored, as nearly
+/// everywhere, and everything else counts.
 package struct ProviderRules: Sendable, Hashable {
     /// The rules of one domain.
     package struct Rule: Sendable, Hashable {
@@ -11,7 +11,7 @@ package struct ProviderRules: Sendable, Hashable {
         package let ignoresDots: Bool
         /// Everything from the first `+` does not count.
         package let plusTags: Bool
-        /// The domain that this one is another name of; nil where it has none.
+        /// The domain of which this one is an alias; nil if it is not an alias.
         package let sameAs: String?
 
         package init(ignoresDots: Bool, plusTags: Bool, sameAs: String? = nil) {
@@ -41,7 +41,7 @@ package struct ProviderRules: Sendable, Hashable {
         "protonmail.com": Rule(ignoresDots: false, plusTags: true),
     ])
 
-    /// The address, folded, with its provider's rules applied. A local part that would vanish stays.
+    /// The address, folded, with its provider's rules applied. A local part that would become empty is kept.
     package func canonical(_ address: AddrSpec) -> AddrSpec {
         let address = address.folded
         let rule = rules[address.domain] ?? Self.elsewhere
@@ -56,7 +56,7 @@ package struct ProviderRules: Sendable, Hashable {
 }
 
 extension AddrSpec {
-    /// How addresses are compared: the local part in lower case, the domain in lower-case A-labels where it is one. Only the
+    /// How addresses are compared: the local part in lower case, the domain, if it is valid, in lower-case A-labels. Only the
     /// domain is case-insensitive by RFC 5321 (section 2.4), but no provider keeps two mailboxes that differ in letter case.
     package var folded: AddrSpec {
         AddrSpec(localPart: localPart.lowercased(), domain: DomainName.toASCII(domain) ?? domain.lowercased())

@@ -1,14 +1,14 @@
-// base64 as MIME has it (RFC 2045 section 6.8): a decoder that forgives and reports what it forgave, and lines of 76.
+// base64 for MIME (RFC 2045 section 6.8): a lenient decoder that reports what it tolerated, and an encoder with lines of 76.
 
 import Support
 
-/// What a transfer decoder had to forgive.
+/// What a transfer decoder had to tolerate.
 package enum TransferDefect: Sendable, Hashable, CaseIterable {
     /// base64: octets outside the alphabet, line breaks and white space excepted, were skipped.
     case strayCharacter
     /// base64: data went on after padding; it was decoded too, though many decoders stop there.
     case dataAfterPadding
-    /// base64: the last group is short of padding, or has a single character that stands for nothing.
+    /// base64: the last group is short of padding, or has a single character, which encodes nothing.
     case incompleteGroup
     /// base64: padding where no group was open.
     case strayPadding
@@ -18,7 +18,7 @@ package enum TransferDefect: Sendable, Hashable, CaseIterable {
     case invalidEscape
     /// quoted-printable: white space at the end of a line, removed as RFC 2045 section 6.7 rule 3 demands.
     case trailingWhiteSpace
-    /// quoted-printable: an octet of 128 or above, or a control character, stood unencoded; kept.
+    /// quoted-printable: an octet of 128 or above, or a control character, was not encoded; kept.
     case rawOctet
     /// quoted-printable: escape in lower case.
     case lowercaseEscape

@@ -28,7 +28,7 @@ package enum Charset {
         case .ascii?:
             return decodeSingleByte(bytes) { $0 < 0x80 ? Unicode.Scalar($0) : nil }
         case .utf8?:
-            // U+FEFF at the start is a signature there too; it is left in place, as it can be encoded again.
+            // U+FEFF at the start is a signature in UTF-8 too; it is kept, because it can be encoded again.
             return Decoded(text: String(decoding: bytes, as: UTF8.self), isLossless: bytes.isValidUTF8)
         case .latin1?:
             return decodeSingleByte(bytes) { Unicode.Scalar($0) }
@@ -62,7 +62,7 @@ package enum Charset {
             } else if octet == UInt8(ascii: "~") {
                 isTilde = true
             } else {
-                // A line ends the mode, should its end have been forgotten.
+                // A line end also ends the mode, in case its own end is missing.
                 if octet == 0x0A || octet == 0x0D { isChinese = false }
                 output.append(isChinese && octet > 0x20 && octet < 0x7F ? octet | 0x80 : octet)
             }
@@ -93,7 +93,7 @@ package enum Charset {
     private static func decodeSingleByte(
         octets bytes: UnsafeBufferPointer<UInt8>, _ scalar: (UInt8) -> Unicode.Scalar?
     ) -> Decoded {
-        // What each octet beyond ASCII is in UTF-8; empty for none.
+        // The UTF-8 form of each octet beyond ASCII; empty if it has none.
         let upper: [[UInt8]] = (0x80...0xFF).map { octet in
             scalar(UInt8(octet)).flatMap { UTF8.encode($0) }.map { Array($0) } ?? []
         }
@@ -123,7 +123,7 @@ package enum Charset {
         return bytes
     }
 
-    /// Longest charset name taken, in octets: longer than any registered one. A longer label is unknown.
+    /// Longest charset name accepted, in octets: longer than any registered one. A longer label is unknown.
     static let maximumLabelLength = 64
 
     private enum Kind {
@@ -132,7 +132,7 @@ package enum Charset {
 
         init?(_ label: String) {
             let name = label.asciiLowercased
-            // No slash: "//TRANSLIT" and glibc's own paths are not for senders to choose.
+            // No slash: senders must not choose "//TRANSLIT" or glibc's own paths.
             guard !name.isEmpty, name.utf8.count <= Charset.maximumLabelLength,
                 name.utf8.allSatisfy({ $0.isASCIILetter || $0.isASCIIDigit || "-_.:+()".utf8.contains($0) })
             else { return nil }

@@ -27,7 +27,7 @@ extension DecodedText {
             let base = body.startIndex
             var index = 0
             var lineStart = 0
-            // Kept apart from the set: they may come with every octet.
+            // Kept outside the set, because they may occur at every octet.
             var (isLong, isRaw, isLowercase, isInvalid) = (false, false, false, false)
             while index < input.count {
                 let octet = input[index]
@@ -62,7 +62,7 @@ extension DecodedText {
                         index = end
                     }
                 default:
-                    // All that stands for itself up to the next octet that may not.
+                    // Everything that stands for itself, up to the next octet that may not.
                     let start = index
                     while index < input.count, input[index] != UInt8(ascii: "=") {
                         let octet = input[index]
@@ -82,7 +82,7 @@ extension DecodedText {
                 if index > 0, input[index - 1] == 0x0A {
                     lineStart = index
                 } else if index - lineStart > QuotedPrintable.lineLength + 1 {
-                    // One more, as CR is counted here.
+                    // One octet more is allowed, because the CR is counted here.
                     isLong = true
                 }
             }
@@ -136,7 +136,7 @@ extension DecodedText {
                 decoder.feed(input[index], into: &output)
                 index += 1
                 if output.count > before {
-                    // A character that came after an unfinished padding belongs to the next group already.
+                    // A character after unfinished padding already belongs to the next group.
                     let end = decoder.open > 0 ? index - 1 : index
                     map.add(.block, decoded: before, raw: base + groupStart, width: end - groupStart)
                     groupStart = end

@@ -7,7 +7,7 @@ extension DecodedText {
     package struct Replacement: Sendable {
         /// Offsets in `bytes`.
         package var range: Range<Int>
-        /// The octets to be there, not encoded.
+        /// The new octets, not encoded.
         package var bytes: [UInt8]
 
         package init(_ range: Range<Int>, _ bytes: [UInt8]) {
@@ -18,9 +18,9 @@ extension DecodedText {
 
     /// The raw octets with replacements made. Ranges must be ascending and must not overlap; one that is not is skipped.
     ///
-    /// Identity encodings and quoted-printable change only where the replacements are, and around them soft line breaks keep
-    /// lines to 76.
-    /// base64 is rewritten from the line of the first replacement on. Without replacements the raw octets come back unchanged.
+    /// Identity encodings and quoted-printable change only where the replacements are, and soft line breaks around them keep
+    /// lines to 76. base64 is rewritten from the line of the first replacement on. Without replacements the raw octets are
+    /// returned unchanged.
     package func replacing(_ replacements: [Replacement]) -> [UInt8] {
         var sound = [Replacement]()
         var end = 0
@@ -61,7 +61,7 @@ extension DecodedText {
         return output
     }
 
-    /// The decoded offset of the unit that begins at raw index `index`, or after which nothing but skipped octets precede it;
+    /// The decoded offset of raw index `index`, if a unit begins there or only skipped octets precede it since the last unit;
     /// nil within a unit.
     private func decodedOffset(atRaw index: Int) -> Int? {
         var low = 0
@@ -113,13 +113,13 @@ extension DecodedText {
                 column += isEscaped ? 3 : 1
             }
             position = max(position, place.upperBound)
-            // Where a word at the end of a line is gone, the space before it would be lost too.
+            // If a word at the end of a line is removed, the space before it would be lost too.
             if replacement.bytes.isEmpty, tail == 0, let last = output.last, last.isWhiteSpace {
                 output.removeLast()
                 QuotedPrintable.appendEscape(last, to: &output)
                 column += 2
             }
-            // What follows on the raw line was laid out for its old column.
+            // The rest of the raw line was laid out for its old column.
             if column > 0, tail > 0, column + tail > QuotedPrintable.lineLength { softBreak() }
         }
         copyRaw(upTo: raw.endIndex)

@@ -1,10 +1,10 @@
 // A decoded body that knows where each octet came from, so that one word can be changed and the rest left as it was.
 
-/// Decoded octets with a map to the raw ones. The map takes room per irregularity, not per octet.
+/// Decoded octets with a map to the raw ones. The map grows with each irregularity, not with each octet.
 package struct DecodedText: Sendable {
     /// The decoded octets.
     package let bytes: [UInt8]
-    /// What the decoder forgave.
+    /// What the decoder tolerated.
     package let defects: Set<TransferDefect>
     /// The encoded octets, as given.
     package let raw: ArraySlice<UInt8>
@@ -49,14 +49,14 @@ package struct DecodedText: Sendable {
     /// Index in `raw` of the first raw octet that the decoded octet at `offset` (0…`bytes.count`) was read from.
     ///
     /// In base64 that is the start of its group of four. For `bytes.count` it is the end of the last octet's raw form.
-    /// An offset outside is brought to the nearest end.
+    /// An offset outside the text is moved to the nearest end.
     package func rawOffset(of offset: Int) -> Int {
         guard offset >= 0, !segments.isEmpty else { return raw.startIndex }
         guard offset < bytes.count else { return segments[segments.count - 1].rawEnd }
         return place(of: offset).raw.lowerBound
     }
 
-    /// The smallest stretch of raw octets that stands for a whole number of decoded octets and covers the given ones:
+    /// The smallest range of raw octets that stands for a whole number of decoded octets and covers the given ones; returns
     /// both ranges. In base64 the decoded range may be wider than the one asked for. The range is clamped to the text.
     package func rawRange(of range: Range<Int>) -> (raw: Range<Int>, decoded: Range<Int>) {
         let clamped = range.clamped(to: 0..<bytes.count)

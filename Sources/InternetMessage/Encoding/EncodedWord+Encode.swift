@@ -13,8 +13,7 @@ extension EncodedWord {
     /// Encodes all of `text` as encoded words with one space between them; empty for an empty text.
     ///
     /// Safe in phrases, comments and unstructured text. No word splits a character (a very long grapheme is split between
-    /// scalars);
-    /// B or Q is chosen by length. Control characters become spaces.
+    /// scalars); B or Q is chosen by length. Control characters become spaces.
     package static func encode(_ text: String) -> String {
         let clean = withoutControls(text)
         let octets = clean.utf8.count
@@ -50,8 +49,7 @@ extension EncodedWord {
         return words.joined(separator: " ")
     }
 
-    /// Encodes unstructured text as far as it must be: from the first word that is not plain ASCII to the last one; the rest
-    /// stays.
+    /// Encodes unstructured text only as far as needed: from the first word that is not plain ASCII to the last one.
     package static func encodeWhereNeeded(_ text: String) -> String {
         let clean = withoutControls(text)
         let words = clean.utf8.split(separator: 0x20, omittingEmptySubsequences: false)

@@ -7,7 +7,7 @@ package enum EncodedWord {
     /// Decodes every encoded word of an unstructured, unfolded value; the rest is read as UTF-8.
     ///
     /// White space between adjacent words is dropped, and characters split across words of one charset are put together.
-    /// Words need not be between white space, as many programs do not insist on it. Malformed words and unknown charsets
+    /// White space around words is not required, as many programs do not insist on it. Malformed words and unknown charsets
     /// stay unchanged.
     package static func decode(_ text: ArraySlice<UInt8>) -> String {
         guard text.contains(UInt8(ascii: "?")) else { return String(decoding: text, as: UTF8.self) }
@@ -54,7 +54,7 @@ package enum EncodedWord {
     /// Decodes a string; see `decode(_:)` for octets.
     package static func decode(_ text: String) -> String { decode(Array(text.utf8)[...]) }
 
-    /// Whether the octets hold something that a program could decode as an encoded word, in whatever charset.
+    /// Whether the octets hold something that a program could decode as an encoded word, in any charset.
     package static func occurs(in text: ArraySlice<UInt8>) -> Bool {
         guard text.contains(UInt8(ascii: "?")) else { return false }
         var isFound = false
@@ -77,7 +77,7 @@ package enum EncodedWord {
     enum Piece {
         case literal(Range<Int>)
         case word(Word)
-        /// A word by its form, whose charset is unknown or whose text does not decode.
+        /// Has the form of a word, but the charset is unknown or the text does not decode.
         case undecodable(Range<Int>)
     }
 
@@ -97,7 +97,7 @@ package enum EncodedWord {
             index = open + 2
             guard let head = readHead(text, at: open + 2) else { continue }
             guard let close = closeAt.next(from: head.textStart) else { break }
-            // Another "=?" inside means that this word was never closed. The "=" of base64 padding before "?=" is none.
+            // Another "=?" inside means that this word was never closed. The "=" of base64 padding before "?=" does not count.
             if let inner = innerOpenAt.next(from: head.textStart), inner + 1 < close { continue }
             let encoded = text[head.textStart..<close]
             let isKnown = known[head.charset] ?? Charset.isKnown(head.charset)
@@ -150,7 +150,7 @@ package enum EncodedWord {
         return output
     }
 
-    /// B (RFC 2047 section 4.1): nil where nothing but rubbish is there.
+    /// B (RFC 2047 section 4.1): nil if there is text but none of it decodes.
     private static func decodeB(_ text: ArraySlice<UInt8>) -> [UInt8]? {
         let decoded = Base64.decode(text)
         if decoded.bytes.isEmpty, text.contains(where: { !$0.isWhiteSpace && $0 != UInt8(ascii: "=") }) { return nil }
@@ -158,7 +158,7 @@ package enum EncodedWord {
     }
 }
 
-/// Finds a pair of octets at or after ever-growing positions; all searches together look at each octet once.
+/// Finds a pair of octets at or after positions that only grow; all searches together look at each octet once.
 struct MonotoneSearch {
     private let text: ArraySlice<UInt8>
     private let first: UInt8

@@ -59,7 +59,7 @@ package enum QuotedPrintable {
 
         mutating func write(_ octet: UInt8, isEscaped: Bool, endsLine: Bool) {
             let width = isEscaped ? 3 : 1
-            // A line that goes on needs room for the "=".
+            // A line that continues needs room for the "=".
             if column + width > (endsLine ? QuotedPrintable.lineLength : QuotedPrintable.lineLength - 1) {
                 output.append(contentsOf: [UInt8(ascii: "="), 0x0D, 0x0A])
                 column = 0

@@ -29,7 +29,7 @@ package enum TransferEncoding: Sendable, Hashable {
     /// Reads a value; see the version for octets.
     package static func parse(_ value: String) -> TransferEncoding { parse(Array(value.utf8)[...]) }
 
-    /// Whether the encoded octets are the octets meant: 7bit, 8bit and binary.
+    /// Whether the encoding leaves the octets unchanged: 7bit, 8bit and binary.
     package var isIdentity: Bool {
         switch self {
         case .sevenBit, .eightBit, .binary: true
@@ -59,7 +59,7 @@ package enum TransferEncoding: Sendable, Hashable {
         }
     }
 
-    /// Encodes octets; nil where the encoding is unknown. The identity encodings give back the octets as they are.
+    /// Encodes octets; nil where the encoding is unknown. The identity encodings return the octets unchanged.
     package func encode(_ bytes: [UInt8]) -> [UInt8]? {
         switch self {
         case .sevenBit, .eightBit, .binary: bytes

@@ -30,12 +30,12 @@ package struct FieldNameSet: Sendable, ExpressibleByArrayLiteral {
     }
 }
 
-/// Which fields of a header section have the same name. Made and asked in linear time, whatever the names are.
+/// Which fields of a header section have the same name. Building and querying take linear time, whatever the names are.
 package final class FieldNameIndex: Sendable {
     private struct Entry {
-        /// Position of the next field above of the same name; -1 for none.
+        /// Position of the next field above with the same name; -1 for none.
         let above: Int32
-        /// From 1 on, from the top.
+        /// Counted from 1, from the top.
         let ordinal: Int32
     }
 
@@ -51,7 +51,7 @@ package final class FieldNameIndex: Sendable {
     private struct Table {
         let fields: [HeaderField]
         var names: [Name] = []
-        /// Numbers of names by hash, with open addressing; -1 for none. A power of two, at least half of it free.
+        /// Numbers of names by hash, with open addressing; -1 for none. The size is a power of two; at least half is free.
         var slots: [Int32]
 
         init(_ fields: [HeaderField]) {
@@ -118,7 +118,7 @@ package final class FieldNameIndex: Sendable {
         return above < 0 ? nil : Int(above)
     }
 
-    /// Which of the fields of its name the one at a position is, from 1 on, from the top.
+    /// The ordinal of the field at a position among the fields of its name, counted from 1, from the top.
     package func ordinal(_ position: Int) -> Int { Int(entries[position].ordinal) }
 
     /// Different in each process, so that no one can choose names that fall into one slot.
@@ -128,7 +128,7 @@ package final class FieldNameIndex: Sendable {
     private static func hash(_ name: UnsafeBufferPointer<UInt8>) -> UInt64 {
         var hash = seed &+ UInt64(truncatingIfNeeded: name.count)
         func add(_ word: UInt64) {
-            // Bit 5 is what tells a small letter from a capital; other octets that it distinguishes are compared afterwards.
+            // Bit 5 distinguishes small letters from capitals; other octets that differ only in it are compared afterwards.
             let (high, low) = (hash ^ (word | 0x2020_2020_2020_2020)).multipliedFullWidth(by: 0x9E37_79B9_7F4A_7C15)
             hash = high ^ low
         }

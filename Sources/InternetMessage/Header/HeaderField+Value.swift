@@ -15,10 +15,10 @@ package struct HeaderControls: OptionSet, Sendable, Hashable {
     package static let lineBreak = HeaderControls(rawValue: 8)
     /// A fold whose continuation holds nothing but white space (obs-FWS).
     package static let emptyContinuation = HeaderControls(rawValue: 16)
-    /// Another control character than tab, CR, LF and NUL.
+    /// A control character other than tab, CR, LF and NUL.
     package static let otherControl = HeaderControls(rawValue: 32)
 
-    /// Those by which two programs see different fields.
+    /// Those that make two programs see different fields.
     package static let ambiguous = HeaderControls(rawValue: 1 | 2 | 4 | 8)
     /// Line breaks that are not folds, and folds without CR.
     static let brokenLine = HeaderControls(rawValue: 2 | 4 | 8)
@@ -98,7 +98,7 @@ extension HeaderControls {
     private static func find(_ bytes: UnsafeBufferPointer<UInt8>) -> HeaderControls {
         var found: HeaderControls = []
         var index = bytes.firstControl()
-        // Whether only white space was on the current continuation line. While it did, each octet is looked at.
+        // Whether the current continuation line has held only white space so far. While it has, each octet is looked at.
         var isBlankContinuation = false
         while index < bytes.count {
             let octet = bytes[index]

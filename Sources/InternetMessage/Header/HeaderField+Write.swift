@@ -1,7 +1,7 @@
 // Makes header fields, folded (RFC 5322 sections 2.1.1 and 2.2.3).
 
 extension HeaderField {
-    /// Octets of a line that folding aims at, without CRLF (RFC 5322 section 2.1.1).
+    /// Line length that folding aims at, in octets without CRLF (RFC 5322 section 2.1.1).
     package static let preferredLineLength = 78
 
     /// A field of unstructured text: encoded words where needed (RFC 2047), folded.
@@ -22,12 +22,11 @@ extension HeaderField {
     /// A field `name: value` with folds before white space, so that lines keep to 78 octets where white space allows it.
     ///
     /// White space in quoted strings is used only where a line would pass 998 octets. Words are never broken: a single word of
-    /// over 998
-    /// octets stays unchanged. NUL, CR and LF in `value` become spaces: a value cannot begin its own field.
+    /// over 998 octets stays unchanged. NUL, CR and LF in `value` become spaces: a value cannot begin a new field.
     package static func folding(_ name: String, _ value: String) -> HeaderField {
         var text: [UInt8] = [0x20]
         text.append(contentsOf: value.utf8.map { $0 == 0 || $0 == 0x0D || $0 == 0x0A ? 0x20 : $0 })
-        // White space at the end could become its own line.
+        // White space at the end could become a separate line.
         while text.count > 1, text[text.count - 1].isWhiteSpace { text.removeLast() }
         var output = [UInt8]()
         output.reserveCapacity(text.count + text.count / 32)
@@ -48,8 +47,8 @@ extension HeaderField {
         return HeaderField(name: name, rawValue: output)
     }
 
-    /// White space and what follows it up to the next white space outside quotes; a stretch of quotes over `limit` is cut at
-    /// white space too.
+    /// White space and what follows it up to the next white space outside quotes; a quoted string over `limit` is cut at white
+    /// space too.
     private static func nextSegment(_ text: [UInt8], _ start: Int, limit: Int) -> Range<Int> {
         var index = start
         while index < text.count, text[index].isWhiteSpace { index += 1 }

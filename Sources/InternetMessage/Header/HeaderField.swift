@@ -55,7 +55,7 @@ package struct HeaderField: Sendable, Hashable {
 
     /// Whether the field has this name; ASCII letters compare case-insensitively (RFC 5322 section 1.2.2).
     package func isNamed(_ other: String) -> Bool {
-        // Most fields differ in this already.
+        // Most names already differ in length.
         guard other.utf8.count == nameLength else { return false }
         var other = other
         return other.withUTF8 { other in

@@ -63,7 +63,7 @@ extension HeaderSection {
 
     /// The fields, each ended by CRLF. Without the empty line that ends a header section.
     ///
-    /// Gives back the parsed octets exactly where every line of them ended in CRLF.
+    /// Returns exactly the parsed octets if every line of them ended in CRLF.
     package var serialized: [UInt8] {
         var output = [UInt8]()
         output.reserveCapacity(fields.reduce(0) { $0 + $1.bytes.count + 2 })

@@ -38,7 +38,7 @@ package struct Message: Sendable {
     package let bytes: [UInt8]
     /// The header section.
     package let header: HeaderSection
-    /// Index in `bytes` just after the header section, before the empty line; what the fields came from.
+    /// Index in `bytes` just after the header section, before the empty line; the fields come from what is before it.
     package let headerEnd: Int
     /// Index in `bytes` of the first octet after the empty line; `bytes.count` where there is none.
     package let bodyStart: Int

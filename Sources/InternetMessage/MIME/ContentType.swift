@@ -24,7 +24,7 @@ package struct ContentType: Sendable, Hashable {
     /// `message/rfc822`: what a part of multipart/digest without Content-Type is (RFC 2046 section 5.1.5).
     package static let message = ContentType("message", "rfc822")
 
-    /// Reads the raw value of the field. Never fails: what has no type and subtype is `plainText` with `.invalidValue`.
+    /// Reads the raw value of the field. Never fails: a value without type and subtype is `plainText` with `.invalidValue`.
     package static func parse(_ value: ArraySlice<UInt8>) -> ContentType {
         let unfolded = HeaderField.unfold(value)
         var parser = ParameterParser(unfolded[...])
@@ -33,7 +33,7 @@ package struct ContentType: Sendable, Hashable {
         let subtype = hasSlash ? parser.token() : []
         guard hasSlash, !subtype.isEmpty, type.allSatisfy(\.isTokenText), subtype.allSatisfy(\.isTokenText) else {
             var result = plainText
-            // Parameters are read all the same: a boundary that another program might honour must be seen.
+            // Parameters are still read: a boundary that another program might honour must be seen.
             let raw = parser.parameters()
             result.parameters = MIMEParameters.join(raw, &parser.defects)
             result.defects = parser.defects.union([.invalidValue])
@@ -88,7 +88,7 @@ package struct ContentDisposition: Sendable, Hashable {
         defects = []
     }
 
-    /// Reads the raw value of the field. Never fails: what has no disposition is `attachment` (RFC 2183 section 2.8) with
+    /// Reads the raw value of the field. Never fails: a value without a disposition is `attachment` (RFC 2183 section 2.8) with
     /// `.invalidValue`.
     package static func parse(_ value: ArraySlice<UInt8>) -> ContentDisposition {
         let unfolded = HeaderField.unfold(value)

@@ -41,7 +41,7 @@ extension MIMEParameters {
         return MIMEParameters(order.compactMap { name in gathered[name].map { finish(name, $0, &defects) } })
     }
 
-    /// Splits `name*`, `name*0`, `name*0*`. A name with other asterisks is taken unchanged.
+    /// Splits `name*`, `name*0`, `name*0*`. A name with other asterisks is kept unchanged.
     private static func split(_ parameter: ParameterParser.Raw) -> (name: [UInt8], section: Section?) {
         var name = parameter.name[...]
         var isExtended = false

@@ -1,4 +1,4 @@
-// Writes parameters: tokens, quoted strings, and RFC 2231 where those cannot say it.
+// Writes parameters: tokens, quoted strings, and RFC 2231 where those are not enough.
 
 import Support
 

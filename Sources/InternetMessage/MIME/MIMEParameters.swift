@@ -34,7 +34,7 @@ package enum ParameterDefect: Sendable, Hashable, CaseIterable {
     case missingCharset
     /// The charset is unknown or the octets do not decode in it.
     case undecodable
-    /// An encoded word (RFC 2047 section 5 forbids it here); decoded in `value` all the same.
+    /// An encoded word (RFC 2047 section 5 forbids it here); it is still decoded in `value`.
     case encodedWord
     /// An octet of 128 or above.
     case rawEightBit
@@ -71,8 +71,8 @@ package struct MIMEParameter: Sendable, Hashable {
 
 /// An ordered list of parameters with distinct names.
 package struct MIMEParameters: Sendable, Hashable {
-    /// Parameters (and sections of parameters) read from one field. Real fields have a handful; beyond this the rest is not
-    /// read, and reported.
+    /// Parameters (and sections of parameters) read from one field. Real fields have a handful. The rest is not read, and that
+    /// is reported.
     package static let maximumCount = 1000
 
     package var list: [MIMEParameter]

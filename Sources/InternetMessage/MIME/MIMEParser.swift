@@ -1,14 +1,14 @@
 // One pass over the lines of a body, with a stack of open entities (RFC 2046 section 5.1). The body may come in pieces.
 
-/// What is reported of a body's entities as they pass, in the order of the message.
+/// Receives a body's entities as they pass, in the order of the message.
 protocol MIMEVisitor {
     /// Whether the parser builds the tree of `MIMEPart`.
     static var keepsTree: Bool { get }
     /// Whether `content` is called.
     static var wantsContent: Bool { get }
-    /// The header section of an entity has ended; its body range is empty yet.
+    /// The header section of an entity has ended; its body range is still empty.
     mutating func begin(_ part: MIMEPart)
-    /// The next octets of the innermost open entity's body, encoded as they are: of a leaf, or of what is around the parts of a
+    /// The next octets of the innermost open entity's body, still encoded: of a leaf, or of what is around the parts of a
     /// multipart.
     mutating func content(_ octets: UnsafeBufferPointer<UInt8>, isLoose: Bool)
     /// A delimiter line: what follows does not continue what came before.
@@ -17,7 +17,7 @@ protocol MIMEVisitor {
     mutating func end(_ part: MIMEPart)
 }
 
-/// Where a body that comes in pieces is read no further.
+/// Why the reading of a body that comes in pieces stopped early.
 package enum MIMEStop: Sendable, Hashable {
     /// The header section of a part is longer than `MIMEPart.maximumHeaderSize`.
     case longHeader
@@ -30,20 +30,20 @@ struct MIMEParser<Visitor: MIMEVisitor> {
     var visitor: Visitor
     private var stack = [Frame]()
     private var partCount = 0
-    /// The octets at hand, of which the first is the body's octet `origin`. Empty between two calls.
+    /// The current octets; the first of them is the body's octet `origin`. Empty between two calls.
     private var window = UnsafeBufferPointer<UInt8>(start: nil, count: 0)
     private var origin: Int
-    /// Where the next line begins, or what is left of one that is not a delimiter.
+    /// Where the next line begins, or the rest of a line that is not a delimiter.
     private var position: Int
     private var isMidLine = false
     /// Octets of the line break before `position`.
     private var lastBreak = 0
-    /// Where the octets begin that were not handed out yet.
+    /// Start of the octets that were not handed out yet.
     private var contentStart: Int
     /// Octets of the line break before `contentStart` that may belong to a delimiter.
     private var heldBreak = 0
     private var isOverflowing = false
-    /// Whether the innermost entity's header section goes on, or a delimiter is waited for; kept, as it is asked for each line.
+    /// Whether the innermost entity is still in its header section, or a delimiter is expected. Stored, as each line needs it.
     private var needsLines = true
     private var isInHeader = false
     private(set) var stop: MIMEStop?
@@ -95,9 +95,9 @@ struct MIMEParser<Visitor: MIMEVisitor> {
     /// Reads the next octets.
     /// - Parameters:
     ///   - window: octets of the body.
-    ///   - origin: index of the first of them: what the last call gave back.
+    ///   - origin: index of the first of them, as the last call returned it.
     ///   - isLast: whether the body ends with them.
-    /// - Returns: the index from which on the octets have to come again, before those that follow.
+    /// - Returns: the index from which octets must be passed again, before those that follow.
     mutating func take(_ window: UnsafeBufferPointer<UInt8>, at origin: Int, isLast: Bool) -> Int {
         let end = origin + window.count
         guard stop == nil else {
@@ -107,7 +107,7 @@ struct MIMEParser<Visitor: MIMEVisitor> {
         self.window = window
         self.origin = origin
         defer { self.window = UnsafeBufferPointer(start: nil, count: 0) }
-        // A frame that holds only text, with no delimiter to wait for, ends at the end.
+        // A frame that holds only text, with no delimiter to wait for, runs to the end.
         while position < end, needsLines {
             let line = Line.next(in: window, at: position - origin)
             if line.next == line.end, !isLast { break }
@@ -134,7 +134,7 @@ struct MIMEParser<Visitor: MIMEVisitor> {
         return keep(until: end)
     }
 
-    /// Looks at the stack after it has changed.
+    /// Updates what depends on the stack, after a change.
     private mutating func look() {
         isInHeader = if case .header? = stack.last?.phase { true } else { false }
         needsLines = !isOverflowing && (isInHeader || stack.indices.contains { stack[$0].boundary != nil })
@@ -142,8 +142,8 @@ struct MIMEParser<Visitor: MIMEVisitor> {
 
     // MARK: Content
 
-    /// Hands out what is sure to be content, before more octets are there.
-    /// - Returns: where the octets begin that are needed again.
+    /// Hands out what is certain to be content, before more octets arrive.
+    /// - Returns: start of the octets that are needed again.
     private mutating func keep(until end: Int) -> Int {
         if case .header(let start)? = stack.last?.phase {
             if end - start > MIMEPart.maximumHeaderSize { stop = .longHeader }
@@ -168,7 +168,7 @@ struct MIMEParser<Visitor: MIMEVisitor> {
                 return position
             }
         }
-        // Of a CR it is not known yet whether an LF follows.
+        // After a CR it is not known yet whether an LF follows.
         position = last == 0x0D ? end - 1 : end
         handOut(before: position)
         isMidLine = true
@@ -198,13 +198,13 @@ struct MIMEParser<Visitor: MIMEVisitor> {
         contentStart = end
     }
 
-    /// Hands out what is before a delimiter line; the line break before it is the delimiter's.
+    /// Hands out what is before a delimiter line; the line break before it belongs to the delimiter.
     private mutating func handOutBeforeDelimiter() {
         guard position > contentStart else { return heldBreak = 0 }
         handOut(before: max(contentStart, position - lastBreak))
     }
 
-    /// Whether a line that has not ended yet may be a delimiter once it does.
+    /// Whether a line that has not ended yet may turn out to be a delimiter.
     private func mayBecomeDelimiter(_ line: UnsafeBufferPointer<UInt8>) -> Bool {
         let text = line[2...]
         return stack.contains { frame in
@@ -252,7 +252,7 @@ struct MIMEParser<Visitor: MIMEVisitor> {
         return found
     }
 
-    /// Ends what the delimiter ends and begins what it begins. False where there are too many parts: then nothing was done.
+    /// Closes and opens entities as the delimiter requires. False if there are too many parts: then nothing was changed.
     private mutating func take(_ match: Match, _ line: Line) -> Bool {
         if !match.isClosing {
             guard partCount < MIMEPart.maximumPartCount else { return false }
@@ -298,7 +298,7 @@ struct MIMEParser<Visitor: MIMEVisitor> {
         var part = MIMEPart(
             header: parsed.header, headerRange: start..<headerEnd, bodyStart: bodyStart,
             depth: frame.part.depth, default: frame.childDefault)
-        // Where a delimiter ends the header its last line break is the delimiter's; `.unterminatedHeader` tells that.
+        // If a delimiter ends the header, the last line break belongs to the delimiter; `.unterminatedHeader` reports that.
         part.headerDefects = parsed.defects.subtracting([.unterminatedLine])
         if !part.headerDefects.isEmpty { part.defects.insert(.malformedHeader) }
         stack.append(Frame(part: part, phase: .leaf))
@@ -354,7 +354,7 @@ struct MIMEParser<Visitor: MIMEVisitor> {
 
     /// Ends all entities from index `first` on (the root is never removed) at the line that begins at `end`.
     private mutating func close(downTo first: Int, at end: Int, isDelimited: Bool) {
-        // A part that ends within its header has one all the same, and that may open another entity.
+        // A part that ends within its header still has one, and that header may open another entity.
         while stop == nil, case .header(let start)? = stack.last?.phase {
             let limit = isDelimited ? endBefore(end, from: start) : end
             let count = stack.count
@@ -388,7 +388,7 @@ struct MIMEParser<Visitor: MIMEVisitor> {
             if let epilogue = frame.part.epilogue {
                 frame.part.epilogue = epilogue.lowerBound..<max(epilogue.lowerBound, end)
             }
-        // The reading stopped here: no visitor was called for its beginning.
+        // Reading stopped here: the visitor was not called for the start of this entity.
         case .header: return
         case .leaf, .message: break
         }
@@ -396,7 +396,7 @@ struct MIMEParser<Visitor: MIMEVisitor> {
     }
 }
 
-/// Builds nothing but the tree.
+/// Builds only the tree.
 struct MIMETree: MIMEVisitor {
     static let keepsTree = true
     static let wantsContent = false

@@ -14,8 +14,8 @@ package enum MIMEDefect: Sendable, Hashable, CaseIterable {
     case ambiguousBoundaryParameter
     /// multipart without a boundary parameter, or with an empty one: kept as one opaque body.
     case missingBoundary
-    /// The boundary has over 70 characters, ends in a space, or holds others than RFC 2046 section 5.1.1 allows; used all the
-    /// same.
+    /// The boundary has over 70 characters, ends in a space, or holds others than RFC 2046 section 5.1.1 allows; it is still
+    /// used.
     case invalidBoundary
     /// The multipart's boundary never occurs: its body is one preamble.
     case noParts
@@ -24,7 +24,8 @@ package enum MIMEDefect: Sendable, Hashable, CaseIterable {
     /// A delimiter line fits more than one open multipart (the same boundary, or one with `--` at its end); the innermost took
     /// it.
     case ambiguousDelimiter
-    /// A line begins with a delimiter but goes on: RFC 2046 lets readers take it for one; here, as in most programs, it is text.
+    /// A line begins with a delimiter but continues. RFC 2046 lets readers treat it as one; here, as in most programs, it is
+    /// text.
     case delimiterPrefix
     /// The boundary occurs after the closing delimiter, in the epilogue: some programs read more parts there.
     case delimiterInEpilogue
@@ -37,7 +38,7 @@ package enum MIMEDefect: Sendable, Hashable, CaseIterable {
     case malformedHeader
     /// Nested deeper than `MIMEPart.maximumDepth`: left opaque.
     case tooDeep
-    /// More than `MIMEPart.maximumPartCount` parts: the last part's body runs to the end of the message. Told at the root.
+    /// More than `MIMEPart.maximumPartCount` parts: the last part's body runs to the end of the message. Reported at the root.
     case tooManyParts
     /// The transfer encoding has an unknown name.
     case unknownTransferEncoding
@@ -52,16 +53,16 @@ package struct MIMEPart: Sendable {
     /// Parts in the whole tree, a bound on memory; real mail has dozens. Beyond it the last part keeps the rest
     /// (`.tooManyParts`).
     package static let maximumPartCount = 10_000
-    /// Octets of a part's header section that are held where a body comes in pieces; real ones have some hundred. A longer one is
-    /// where the reading stops (`MIMEStop`).
+    /// Octets of a part's header section that are held if a body comes in pieces; real ones have some hundred. Reading stops at
+    /// a longer one (`MIMEStop`).
     package static let maximumHeaderSize = 262_144
-    /// Octets of a line that are held until it is known to be no delimiter, where a body comes in pieces; a boundary has 70
-    /// characters at most. A longer delimiter is where the reading stops (`MIMEStop`).
+    /// Octets of a line that are held until it is known not to be a delimiter, if a body comes in pieces; a boundary has 70
+    /// characters at most. Reading stops at a longer delimiter (`MIMEStop`).
     package static let maximumDelimiterLine = 16_384
 
     /// The entity's header section. For a message/rfc822 part's only child: that message's header.
     package internal(set) var header: HeaderSection
-    /// Where the header is, without the empty line after it; empty at the root, whose header is given apart.
+    /// Where the header is, without the empty line after it; empty at the root, whose header is given separately.
     package internal(set) var headerRange: Range<Int>
     /// The encoded body, without the line break that belongs to the delimiter after it.
     package internal(set) var bodyRange: Range<Int>
@@ -120,7 +121,7 @@ package struct MIMEPart: Sendable {
         return root
     }
 
-    /// An entity with this header and nothing known of its body yet.
+    /// An entity with this header, whose body is not known yet.
     init(header: HeaderSection, headerRange: Range<Int>, bodyStart: Int, depth: Int, default contentType: ContentType) {
         self.header = header
         self.headerRange = headerRange

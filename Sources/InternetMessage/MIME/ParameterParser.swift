@@ -1,4 +1,4 @@
-// Reads `value *(";" name "=" value)` as mail really has it.
+// Reads `value *(";" name "=" value)` as it occurs in real mail.
 
 /// A cursor over a structured MIME field.
 struct ParameterParser {
@@ -56,7 +56,7 @@ struct ParameterParser {
         return true
     }
 
-    /// Takes a token, generously: everything up to white space or one of `;/="(),`. Empty where none begins.
+    /// Reads a token leniently: everything up to white space or one of `;/="(),`. Empty where none begins.
     mutating func token() -> ArraySlice<UInt8> {
         skipCFWS()
         let start = index
@@ -121,11 +121,11 @@ struct ParameterParser {
         var value: [UInt8]
     }
 
-    /// Reads all parameters; what is before the first `;` is text that does not belong.
+    /// Reads all parameters; text before the first `;` does not belong to them.
     mutating func parameters() -> [Raw] {
         var list = [Raw]()
         skipCFWS()
-        // `text/plain charset=x`: the semicolon is forgotten.
+        // `text/plain charset=x`: the semicolon is missing.
         if !isAtEnd, input[index] != UInt8(ascii: ";") {
             defects.insert(hasEqualsBeforeSemicolon() ? .missingSemicolon : .trailingText)
         }
@@ -159,8 +159,8 @@ struct ParameterParser {
         }
     }
 
-    /// After a value something other than `;` follows: another parameter without its semicolon, or more words of an unquoted
-    /// value.
+    /// Called if something other than `;` follows a value: another parameter without its semicolon, or more words of an
+    /// unquoted value.
     private mutating func continueWords(_ list: inout [Raw]) {
         while true {
             skipCFWS()

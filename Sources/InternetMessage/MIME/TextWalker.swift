@@ -1,29 +1,29 @@
-// The text of a message as its body passes: decoded and handed out in stretches, so that nothing else of it must be held.
+// Decodes the text of a message as its body passes and hands it out in stretches, so that nothing else of it must be held.
 
 import Support
 
 /// A stretch of the text of one part.
 package struct TextStretch: Sendable {
-    /// The part, with the range of its body not known yet. Of loose text: the multipart around it.
+    /// The part; the range of its body is not known yet. For loose text: the multipart around it.
     package let part: MIMEPart
     /// Ordinal of the part among all entities of the message, from 0 (the message itself).
     package let ordinal: Int
     /// Decoded from the transfer encoding, in the charset of the part; unchanged where the encoding is unknown.
     package let octets: [UInt8]
-    /// How many of the first octets were the last ones of the stretch before.
+    /// How many octets at the start repeat the end of the stretch before.
     package let overlap: Int
-    /// Index in the part's decoded text of the first octet.
+    /// Index of the first octet in the part's decoded text.
     package let start: Int
     /// Whether this is the last stretch of the part.
     package let isLast: Bool
-    /// Whether this is not a part but what is before, between or behind the parts of a multipart: programs do not show it.
+    /// Whether this is not a part but text before, between or after the parts of a multipart, which programs do not show.
     package let isLoose: Bool
     /// Transfer encoding defects so far.
     package let defects: Set<TransferDefect>
 }
 
-/// Takes a body in chunks of any size and gives its texts: the leaves that the caller wants, those of attached messages too. What
-/// it reads as parts is what `MIMEPart.parse` reads.
+/// Takes a body in chunks of any size and returns its texts: the leaves that the caller wants, also those of attached messages.
+/// It finds the same parts as `MIMEPart.parse`.
 ///
 ///     var walker = TextWalker(header: header) { PartKind.isText($0.contentType) }
 ///     // as the body passes
@@ -33,21 +33,21 @@ package struct TextStretch: Sendable {
 ///     if walker.stop != nil { … }
 ///
 /// Most texts are one stretch. A longer one comes in several, each beginning with the end of the one before (`overlap` octets),
-/// so that whatever is no longer than the overlap is in one of them whole; what is within the overlap was seen before.
+/// so that anything no longer than the overlap is whole in one of them; what is within the overlap was seen before.
 ///
-/// Holds at most a stretch, its overlap, and the header section or line that is not complete yet. A text has no limit.
-/// Not part of the walk: messages in a transfer encoding, which are given unchanged, and files that are not text.
+/// Holds at most a stretch, its overlap, and the header section or line that is not complete yet. A text has no limit. Not
+/// walked: messages in a transfer encoding, which are handed out unchanged, and files that are not text.
 package struct TextWalker {
-    /// Octets of a part, still encoded, after which what is there is handed out.
+    /// Encoded octets of a part after which a stretch is handed out.
     package static let stretch = 16_384
-    /// Octets of decoded text that are handed out again with the next stretch, at most; half as many at least.
+    /// Most octets of decoded text that are repeated in the next stretch; at least half as many are.
     package static let overlap = 1_024
 
     private var parser: MIMEParser<TextCollector>
     /// Octets that the parser needs again, and the index of the first.
     private var carry: [UInt8] = []
     private var carryStart = 0
-    /// Octets of the body that came so far.
+    /// Octets of the body received so far.
     private var count = 0
 
     /// - Parameters:
@@ -57,7 +57,7 @@ package struct TextWalker {
         parser = MIMEParser(header, base: 0, visitor: TextCollector(isWanted: isWanted))
     }
 
-    /// Where the reading stopped, if it did: what follows is not handed out. Real mail never comes so far.
+    /// Why reading stopped, if it did: what follows is not handed out. Real mail never reaches this.
     package var stop: MIMEStop? { parser.stop }
 
     /// What is wrong with the entities that were read so far, all together.
@@ -66,7 +66,7 @@ package struct TextWalker {
     /// Takes the next octets.
     package mutating func feed(_ chunk: UnsafeRawBufferPointer) -> [TextStretch] {
         var rest: UnsafeBufferPointer<UInt8> = chunk.assumingMemoryBound(to: UInt8.self)
-        // What was left is completed line by line, until the chunk can be read in place.
+        // Completes the octets left over line by line, until the chunk can be read in place.
         while !rest.isEmpty, !carry.isEmpty {
             let lineFeed = rest.firstIndex(of: 0x0A)
             let part: UnsafeBufferPointer<UInt8> = UnsafeBufferPointer(rebasing: rest[..<(lineFeed.map { $0 + 1 } ?? rest.count)])
@@ -139,7 +139,7 @@ struct TextCollector: MIMEVisitor {
         return ready
     }
 
-    /// The text of one part, as far as it was not handed out.
+    /// The text of one part that was not handed out yet.
     private struct Text {
         let part: MIMEPart
         let ordinal: Int
@@ -149,7 +149,7 @@ struct TextCollector: MIMEVisitor {
         private var raw: [UInt8] = []
         private var base64 = Base64.Decoder()
         private var defects: Set<TransferDefect> = []
-        /// The end of what was handed out, to be handed out again.
+        /// The end of the last stretch, to be repeated in the next.
         private var tail: [UInt8] = []
         /// Octets of decoded text before `raw`.
         private var count = 0
@@ -210,8 +210,8 @@ struct TextCollector: MIMEVisitor {
             tail = Array(octets[tailStart(octets, start: start)...])
         }
 
-        /// Where what is handed out again begins: with a line where there is one, as charsets with a state begin again there;
-        /// where characters are wide, with one of them.
+        /// Where the repeated octets begin: at the start of a line if there is one, as stateful charsets begin again there; for
+        /// wide characters, at the start of one.
         private func tailStart(_ octets: [UInt8], start: Int) -> Int {
             let earliest = max(0, octets.count - TextWalker.overlap)
             let latest = max(earliest, octets.count - TextWalker.overlap / 2)
@@ -230,11 +230,11 @@ extension Base64.Decoder {
 }
 
 extension QuotedPrintable {
-    /// Where a text can be cut so that both sides decode to what the whole does: behind its last line break, else before the last
-    /// octet that begins something. Never 0.
+    /// Where a text can be cut so that both sides together decode to the same as the whole: after its last line break, else
+    /// before the last octet that begins something. Never 0.
     static func lastCut(in raw: [UInt8]) -> Int {
         if let lineFeed = raw.lastIndex(of: 0x0A) { return lineFeed + 1 }
-        // What an escape may have begun goes with what follows, and so do white space and what may be a soft line break.
+        // A possible start of an escape, white space and a possible soft line break go with what follows.
         var end = raw.count
         if end > 1, raw[end - 2] == UInt8(ascii: "=") { end -= 2 }
         while end > 0, raw[end - 1].isFoldingWhiteSpace || raw[end - 1] == UInt8(ascii: "=") { end -= 1 }

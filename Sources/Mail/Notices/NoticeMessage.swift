@@ -1,25 +1,25 @@
-// Builds a message of our own (RFC 5322): text and HTML, automatic, signed by the relay domain.
+// Builds one of our own messages (RFC 5322): text and HTML, automatic, signed by the relay domain.
 
 import InternetMessage
 import RelayCore
 
 /// One message to an inbox.
 struct NoticeMessage {
-    /// How the service calls itself.
+    /// The name of the service.
     let name: String
     let from: AddrSpec
     let to: InboxAddress
     /// Where an answer goes; nil for From itself.
     let replyTo: AddrSpec?
     let content: NoticeTemplates.Rendered
-    /// At which the message is signed, and of its Message-ID.
+    /// The domain of the signature and of the Message-ID.
     let relayDomain: String
     /// Random, in base32: for Message-ID and boundary.
     let id: String
     /// Seconds since 1970.
     let now: Int64
 
-    /// The octets to send, signed where there is a signer. Throws as the signer does.
+    /// The octets to send, signed if there is a signer. Throws as the signer does.
     func write(signer: (any MessageSigner)?) throws -> [UInt8] {
         let body = self.body
         var header = HeaderSection(fields)
@@ -41,7 +41,7 @@ struct NoticeMessage {
             HeaderField.unstructured("Subject", content.subject),
             HeaderField("Message-ID", "<notice.\(id)@\(relayDomain)>"),
             HeaderField("Auto-Submitted", "auto-generated"),
-            // Exchange answers automatic mail unless it is asked not to.
+            // Exchange answers automatic mail unless it is told not to.
             HeaderField("X-Auto-Response-Suppress", "All"),
             HeaderField("MIME-Version", "1.0"),
             HeaderField(name: "Content-Type", rawValue: Array(" multipart/alternative;\r\n boundary=\"\(boundary)\"".utf8)),
@@ -62,6 +62,6 @@ struct NoticeMessage {
 }
 
 extension AddrSpec {
-    /// With the domain in A-labels where the whole can be written in ASCII.
+    /// With the domain in A-labels if the whole address can be written in ASCII.
     fileprivate var headerForm: AddrSpec { asciiWireForm.flatMap { AddrSpec(envelope: $0) } ?? self }
 }

@@ -1,4 +1,4 @@
-// The texts of messages that Postern writes itself: built in, and replaced by files of the operator's.
+// The texts of Postern's own messages: built in, and replaceable by the operator's files.
 
 import Accounts
 import Foundation
@@ -6,40 +6,40 @@ import InternetMessage
 import Languages
 import Mustache
 
-/// What a text cannot be used for.
+/// Why a text cannot be used.
 package struct TemplateError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The file, or what is built in.
+    /// The file, or the name of the built-in text.
     package let path: String
     package let message: String
     package var description: String { "\(path): \(message)" }
 }
 
-/// What is in the place of a template's names. Nothing of it comes from whoever asked for the message, so that no one can
-/// have Postern send words of theirs to strangers.
+/// The values for a template's names. None of them comes from the requester, so that no one can use Postern to send text to
+/// others.
 package struct NoticeValues: Sendable {
-    /// How the service calls itself.
+    /// The name of the service.
     package var service: String
     package var relayDomain: String
     /// Six digits, in two groups.
     package var code: String?
     package var link: String?
-    /// The page of one's own.
+    /// The user's own page.
     package var page: String?
-    /// For how long it is good, as in `24 hours`.
+    /// How long it is valid, as in `24 hours`.
     package var lifetime: String?
-    /// Which mail goes to another inbox now.
+    /// Which mail now goes to another inbox.
     package enum Change: Sendable {
         case all
-        /// But for addresses that the user chose the inbox for.
+        /// Except for addresses for which the user chose the inbox.
         case most
         case one
     }
     package var change = Change.all
-    /// Of what is to come, as people write it.
+    /// The day of a coming event, as people write it.
     package var day: String?
-    /// Why mail was refused, in words of ours.
+    /// Why mail was refused, in our own words.
     package var reasons: [String] = []
-    /// Who wants to send from the address, as the operator named them.
+    /// The team that wants to send from the address, by the operator's name for it.
     package var team: String?
 
     package init(
@@ -83,20 +83,20 @@ package struct NoticeTemplates: Sendable {
     }
 
     package let languages: Languages
-    /// By the tag of their language.
+    /// By language tag.
     private let templates: [String: [NoticeKind: Template]]
 
-    /// Octets of a template file: a letter, not a catalogue.
+    /// Longest template file in octets: a letter, not a catalogue.
     private static let maximumSize = 100_000
 
-    /// The texts that are built in. They are checked as those of files are.
+    /// The built-in texts. They are checked in the same way as files.
     package static func standard(_ languages: Languages = .english) throws(TemplateError) -> NoticeTemplates {
         try NoticeTemplates(languages) { _ in nil }
     }
 
-    /// The texts of a folder, `verification.txt`, `verification.html` and so on (docs/MAIL.md); what is missing there is built
-    /// in. Throws for a file of another name, for one that cannot be read or does not parse, and for one that lacks what the
-    /// message is for: a code or a link.
+    /// The texts of a folder, `verification.txt`, `verification.html` and so on (docs/MAIL.md); the built-in text is used for a
+    /// missing file. Throws for a file of another name, for one that cannot be read or does not parse, and for one that lacks
+    /// the purpose of the message: a code or a link.
     package init(folder: String, _ languages: Languages = .english) throws(TemplateError) {
         let known = Set(NoticeKind.allCases.flatMap { ["\($0.rawValue).txt", "\($0.rawValue).html"] })
         let names: [String]
@@ -148,9 +148,9 @@ package struct NoticeTemplates: Sendable {
         return templates
     }
 
-    /// The files of `Templates`: text with its subject, and HTML without pictures, scripts and anything from elsewhere, so that
-    /// it looks the same everywhere. Styles are in the elements, as many mail programs drop every style sheet; only the
-    /// colours of dark screens are in the one of the frame.
+    /// The files of `Templates`: text with its subject, and HTML without pictures, scripts or external resources, so that it
+    /// looks the same everywhere. Styles are in the elements, as many mail programs drop every style sheet; only the colours
+    /// for dark screens are in the style sheet of the frame.
     private static func standard(_ kind: NoticeKind) -> (text: [UInt8], html: [UInt8]) {
         switch kind {
         case .verification: (PackageResources.verification_txt, PackageResources.verification_html)
@@ -167,7 +167,7 @@ package struct NoticeTemplates: Sendable {
 
     private static let frame = String(decoding: PackageResources.frame_html, as: UTF8.self)
 
-    /// What is no whole document gets our frame.
+    /// HTML that is not a whole document gets our frame.
     private static func framed(_ file: (path: String, text: String)) -> (path: String, text: String) {
         guard !file.text.lowercased().contains("<html") else { return file }
         return (file.path, frame.replacing("{{{content}}}\n", with: file.text))
@@ -189,7 +189,7 @@ package struct NoticeTemplates: Sendable {
     private static func parse(
         _ file: (path: String, text: String), _ language: Catalogue, isHTML: Bool
     ) throws(TemplateError) -> MustacheTemplate {
-        // Values are escaped for what the text is.
+        // Values are escaped for the kind of text.
         let pragma = "{{% CONTENT_TYPE:\(isHTML ? "HTML" : "TEXT")}}"
         do {
             return try MustacheTemplate(
@@ -224,7 +224,7 @@ package struct NoticeTemplates: Sendable {
 
     /// Subject and bodies of a message.
     package func render(_ kind: NoticeKind, _ values: NoticeValues, in language: Catalogue = .english) -> Rendered {
-        // Every kind was rendered when the templates were checked.
+        // Every kind was rendered once when the templates were checked.
         let template = (templates[language.tag] ?? templates[Catalogue.english.tag])?[kind]
         return template.flatMap { Self.render($0, values, language) } ?? Rendered(subject: "", text: "", html: "")
     }
@@ -238,10 +238,10 @@ package struct NoticeTemplates: Sendable {
             html: template.html.render(values.context(language)))
     }
 
-    /// Characters of a line in a terminal.
+    /// Characters per line in a terminal.
     private static let width = 72
 
-    /// With lines that people read in a terminal; words that are longer, as links are, stay whole.
+    /// Breaks lines for reading in a terminal; longer words, such as links, stay whole.
     private static func wrapped(_ text: String) -> String {
         text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
             guard line.count > width else { return String(line) }

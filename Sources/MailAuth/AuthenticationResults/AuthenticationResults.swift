@@ -13,7 +13,7 @@ package struct AuthenticationResults: Sendable, Hashable {
         package let ptype: String
         /// The property, lower case.
         package let property: String
-        /// The value without quotes; an address is here whole, local part included.
+        /// The value without quotes; an address is complete here, local part included.
         package let value: String
 
         package init(ptype: String, property: String, value: String) {
@@ -44,8 +44,8 @@ package struct AuthenticationResults: Sendable, Hashable {
             self.properties = properties
         }
 
-        /// The value of a property; nil where it is absent, and also where it occurs more than once: which one counts is
-        /// then anyone's guess, and a guess proves nothing.
+        /// The value of a property; nil if it is absent or occurs more than once: it is then unclear which one counts, and
+        /// proves nothing.
         package func value(_ ptype: String, _ property: String) -> String? {
             var found: String?
             for candidate in properties where candidate.ptype == ptype && candidate.property == property {
@@ -56,7 +56,7 @@ package struct AuthenticationResults: Sendable, Hashable {
         }
     }
 
-    /// The authserv-id without quotes, in the letters in which it was written.
+    /// The authserv-id without quotes, in its original letter case.
     package let authservID: String
     /// The version of the format; 1 where none is written (RFC 8601 section 2.2, authres-version).
     package let version: Int
@@ -69,11 +69,11 @@ package struct AuthenticationResults: Sendable, Hashable {
         self.results = results
     }
 
-    /// Parses a field value by the grammar of RFC 8601 section 2.2; UTF-8 is taken where RFC 8616 section 5 allows it.
+    /// Parses a field value by the grammar of RFC 8601 section 2.2; UTF-8 is accepted where RFC 8616 section 5 allows it.
     ///
     /// - Parameter value: everything after the colon, folds included.
-    /// - Returns: nil where any part of the value departs from the grammar, or where it is longer than
-    ///   `maximumLength`: a field that two readers could take differently proves nothing.
+    /// - Returns: nil where any part of the value departs from the grammar, or where it is longer than `maximumLength`: a field
+    ///   that two readers could read differently proves nothing.
     package static func parse(_ value: some Collection<UInt8>) -> AuthenticationResults? {
         guard value.count <= maximumLength else { return nil }
         return Array(value).withUnsafeBufferPointer { bytes in
@@ -82,19 +82,19 @@ package struct AuthenticationResults: Sendable, Hashable {
         }
     }
 
-    /// Octets of a field value that are read at all; no honest filter writes more, and a longer one counts as malformed.
+    /// Longest field value that is read, in octets; no honest filter writes more, and a longer one counts as malformed.
     package static let maximumLength = 16_384
 
-    /// Whether two authserv-ids are the same: ASCII letters compare case-insensitively, as the domain names that they are.
+    /// Whether two authserv-ids are equal: like domain names, they compare ASCII letters case-insensitively.
     package static func sameID(_ left: some StringProtocol, _ right: some StringProtocol) -> Bool {
         left.utf8.count == right.utf8.count && zip(left.utf8, right.utf8).allSatisfy { $0.asciiLowercased == $1.asciiLowercased }
     }
 
     /// The fields that must be removed from a message that comes from outside (RFC 8601 section 5): every
     /// Authentication-Results field whose authserv-id is one of `ids`, and every one whose authserv-id cannot be read, since a
-    /// reader less strict than this one may take it for ours. Well-formed fields of others stay.
+    /// less strict reader may think that it is ours. Well-formed fields of others stay.
     ///
-    /// - Returns: indices into `header.fields`, rising.
+    /// - Returns: indices into `header.fields`, ascending.
     package static func fieldsClaiming(ids: [String], in header: HeaderSection) -> [Int] {
         header.fields.indices.filter { index in
             let field = header.fields[index]

@@ -1,21 +1,21 @@
-// Evidence from a filter in front of us that the operator trusts (DESIGN.md 4.2): its fields, read strictly.
+// Evidence from an upstream filter that the operator trusts (DESIGN.md 4.2): its fields, read strictly.
 
 import InternetMessage
 import Support
 
 extension AuthenticationResults {
-    /// The version of the format, and of each method, that is understood; others are ignored (RFC 8601 sections 2.2, 2.6).
+    /// The supported version of the format and of each method; others are ignored (RFC 8601 sections 2.2, 2.6).
     private static let knownVersion = 1
 
-    /// What the trusted filters found out.
+    /// What the trusted filters found.
     ///
     /// *Every* Authentication-Results field whose authserv-id is in `ids` counts, wherever it is: an upstream filter has to
-    /// remove the foreign ones that carry its id (RFC 8601 section 5), and filters for SPF, DKIM and DMARC each add a field of
-    /// their own, so position says nothing. A field that does not parse, or has an unknown version, counts for nothing.
+    /// remove the foreign ones that carry its id (RFC 8601 section 5), and filters for SPF, DKIM and DMARC each add their own
+    /// field, so the position means nothing. A field that does not parse, or has an unknown version, is ignored.
     ///
-    /// A signature that passes counts as covering the whole body unless a DKIM-Signature field of the same `d=` (and `s=`, where
-    /// the filter names it) has `l=`: the filter does not say, and the length is the sender's choice. A pass by an algorithm that
-    /// proves nothing is taken for `policy`.
+    /// A signature that passes counts as covering the whole body unless a DKIM-Signature field of the same `d=` (and `s=`,
+    /// where the filter names it) has `l=`: the filter does not report it, and the sender chooses the length. A pass by an
+    /// algorithm that proves nothing becomes `policy`.
     package static func evidence(from header: HeaderSection, trusting ids: [String]) -> AuthenticationEvidence {
         var evidence = AuthenticationEvidence()
         guard !ids.isEmpty else { return evidence }
@@ -31,7 +31,7 @@ extension AuthenticationResults {
                     if let finding = dkimFinding(result, header: header) { evidence.dkim.append(finding) }
                 case "dmarc":
                     guard let finding = dmarcFinding(result) else { continue }
-                    // Two filters that disagree about DMARC: the one that did not let it pass is believed.
+                    // If two filters disagree about DMARC, the one whose result is not `pass` is believed.
                     if evidence.dmarc == nil || evidence.dmarc?.result == .pass { evidence.dmarc = finding }
                 default: continue
                 }
@@ -41,11 +41,11 @@ extension AuthenticationResults {
     }
 
     private static func spfFinding(_ result: Result) -> SPFFinding? {
-        // RFC 5451 called `fail` so, and some filters still do.
+        // RFC 5451 used this name for `fail`, and some filters still do.
         let keyword = result.result == "hardfail" ? "fail" : result.result
         guard let outcome = SPFResult(rawValue: keyword) else { return nil }
         let names = result.properties.filter { $0.ptype == "smtp" && ($0.property == "mailfrom" || $0.property == "helo") }
-        // With both properties the result is that of MAIL FROM, unless there was none to check.
+        // With both properties, the result is that of MAIL FROM, unless there was none to check.
         let mailFrom = names.contains { $0.property == "mailfrom" }
         guard let value = result.value("smtp", mailFrom ? "mailfrom" : "helo") else { return nil }
         let name = domain(of: value)
@@ -59,11 +59,11 @@ extension AuthenticationResults {
         let agent = result.value("header", "i").map(domain(of:))
         var name = signer ?? agent ?? ""
         if result.properties.filter({ $0.ptype == "header" && ["d", "i"].contains($0.property) }).count > 2 { name = "" }
-        // i= is in d= (RFC 6376 section 3.5); where it does not, the result is of no signature that could have passed.
+        // i= is within d= (RFC 6376 section 3.5); if it is not, no signature with this result could have passed.
         if let signer, let agent, !DomainName.isEqualOrBelow(agent, signer) { name = "" }
         guard outcome != .pass || !name.isEmpty else { return nil }
         let selector = result.value("header", "s") ?? ""
-        // The filter may leave out what the signature itself says; all signatures that the result can be about are looked at.
+        // The filter may omit what the signature itself says, so all signatures that the result may refer to are examined.
         let signatures = header.all("DKIM-Signature").map { SignatureTags($0.rawValue) }
             .filter { $0.domain == name && (selector.isEmpty || $0.selector == selector) }
         let algorithms = Set(signatures.map(\.algorithm))
@@ -86,10 +86,10 @@ extension AuthenticationResults {
             policy: ["none", "quarantine", "reject"].contains(policy) ? policy : "", organizationalDomain: nil)
     }
 
-    /// Nothing of the filter's own text: it may quote addresses.
+    /// Contains nothing of the filter's own text, which may quote addresses.
     private static let upstreamReason = "says the trusted upstream filter"
 
-    /// What follows the last `@`, or the whole; lower case, without the trailing dot.
+    /// The text after the last `@`, or the whole; lower case, without the trailing dot.
     private static func domain(of value: String) -> String {
         var name = value.utf8[...]
         if let at = name.lastIndex(of: UInt8(ascii: "@")) { name = name[name.index(after: at)...] }
@@ -124,7 +124,7 @@ extension AuthenticationResults {
     }
 }
 
-/// Proof by the results of a filter in front of us instead of our own evaluation; reads no body and asks no DNS.
+/// Uses the results of an upstream filter instead of our own evaluation; reads no body and does not query the DNS.
 package struct UpstreamResultsAuthenticator: SenderAuthenticator {
     /// The authserv-ids that are believed.
     package let trustedIDs: [String]

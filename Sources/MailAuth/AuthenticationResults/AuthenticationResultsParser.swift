@@ -37,7 +37,7 @@ struct AuthenticationResultsParser {
         return AuthenticationResults(authservID: identifier, version: version, results: results)
     }
 
-    /// `[CFWS] authserv-id`: a token or a quoted-string; nil where neither is there.
+    /// `[CFWS] authserv-id`: a token or a quoted-string; nil if neither follows.
     mutating func leadingIdentifier() -> String? {
         guard skipCFWS() else { return nil }
         return current == UInt8(ascii: "\"") ? quotedString() : token()
@@ -58,7 +58,7 @@ struct AuthenticationResultsParser {
             let before = position
             guard skipCFWS() else { return nil }
             guard let octet = current, octet != UInt8(ascii: ";") else { break }
-            // After a pvalue the white space is optional in the grammar only because the pvalue has taken it.
+            // The grammar makes white space optional after a pvalue only because the pvalue already includes it.
             guard position > before, let name = keyword(), skipCFWS() else { return nil }
             if take("=") {
                 guard name == "reason", reason == nil, properties.isEmpty, skipCFWS() else { return nil }
@@ -100,7 +100,7 @@ struct AuthenticationResultsParser {
         return local + domain
     }
 
-    /// Keyword: letters, digits and hyphens, the last no hyphen (RFC 5321 section 4.1.2, Ldh-str); returned in lower case.
+    /// Keyword: letters, digits and hyphens, not ending in a hyphen (RFC 5321 section 4.1.2, Ldh-str); returned in lower case.
     private mutating func keyword() -> String? {
         let start = position
         while let octet = current, octet.isASCIILetter || octet.isASCIIDigit || octet == UInt8(ascii: "-") { position += 1 }
@@ -108,7 +108,7 @@ struct AuthenticationResultsParser {
         return String(decoding: bytes[start..<position].lazy.map(\.asciiLowercased), as: UTF8.self)
     }
 
-    /// 1*DIGIT, at most nine of them: no version of anything is longer.
+    /// 1*DIGIT, at most nine of them: no version number is longer.
     private mutating func digits() -> Int? {
         let start = position
         var number = 0
@@ -178,7 +178,7 @@ struct AuthenticationResultsParser {
         return depth == 0
     }
 
-    /// A line end that is a fold: CRLF, or the bare LF that some filters see, followed by white space.
+    /// A line end that is a fold: CRLF, or a bare LF as some filters see it, followed by white space.
     private mutating func skipLineEnd() -> Bool {
         if current == 0x0D { position += 1 }
         guard current == 0x0A else { return false }
@@ -208,7 +208,7 @@ struct AuthenticationResultsParser {
 
 extension UInt8 {
     fileprivate var isBlank: Bool { self == 0x20 || self == 0x09 }
-    /// Printable, or part of a UTF-8 sequence; those are validated where the text is taken.
+    /// Printable, or part of a UTF-8 sequence; UTF-8 is validated where the text is used.
     fileprivate var isVisible: Bool { self > 0x20 && self != 0x7F }
 
     /// atext (RFC 5322 section 3.2.3, RFC 6532 section 3.2).

@@ -1,9 +1,10 @@
-// Our own Authentication-Results field (RFC 8601): what the signatures and envelope that we change had proved.
+// Our own Authentication-Results field (RFC 8601): it records what the signatures and the envelope proved before we change
+// them.
 
 import InternetMessage
 
 extension AuthenticationResults {
-    /// Our field for what was found out. It names domains and never a local part, unless `mailFrom` is given.
+    /// Our field for these findings. It names domains and never a local part, unless `mailFrom` is given.
     ///
     /// - Parameters:
     ///   - authservID: our authserv-id.
@@ -44,7 +45,7 @@ extension AuthenticationResults {
         return writer.field
     }
 
-    /// The value while it is written.
+    /// The value while it is being written.
     private struct Writer {
         private var value: [UInt8] = [0x20]
         private var isEmpty = true
@@ -55,7 +56,7 @@ extension AuthenticationResults {
             if version != 1 { value += " \(version)".utf8 }
         }
 
-        /// The outcome of a method; what it is about follows.
+        /// The outcome of a method; its properties follow.
         mutating func begin(_ method: String, _ result: String, version: Int = 1, reason: String? = nil) {
             isEmpty = false
             value += ";\r\n\t".utf8
@@ -85,7 +86,7 @@ extension AuthenticationResults {
             HeaderField(name: AuthenticationResults.fieldName, rawValue: isEmpty ? value + Array("; none".utf8) : value)
         }
 
-        /// Longest value that is written, in octets; what is beyond is cut, so that no line passes the 998 of RFC 5322.
+        /// Longest value written, in octets. The rest is cut, so that no line exceeds the 998 of RFC 5322.
         private static let maximumLength = 255
 
         /// Writes a token unchanged; anything else as a quoted-string in which each octet outside printable ASCII is a question

@@ -1,27 +1,27 @@
-// Body canonicalization (RFC 6376 sections 3.4.3 and 3.4.4) as a stream: chunks of any size in, long runs out.
+// Body canonicalization (RFC 6376 sections 3.4.3 and 3.4.4) as a stream: it takes chunks of any size and outputs long runs.
 
 /// Makes the canonical form of one body. For one thread at a time.
 ///
-/// Two stages. The first, for relaxed alone, changes white space within and at the end of lines, sixteen octets at a time. The
-/// second looks only at the ends of what it gets, and holds back line ends, since they vanish where nothing follows.
+/// There are two stages. The first, for relaxed only, changes white space within and at the end of lines, sixteen octets at a
+/// time. The second looks only at the ends of its input and holds back line ends, since they are dropped if nothing follows.
 final class DKIMBodyCanonicalizer {
-    /// What the first stage gathers before it passes it on: more costs cache, less costs calls of the hash.
+    /// Octets that the first stage collects before it passes them on: more costs cache, less costs hash calls.
     private static let bufferSize = 4_096
 
     let kind: DKIMCanonicalization
     private let output: (UnsafeRawBufferPointer) -> Void
 
-    // First stage: gathered octets; white space of which it is not known what follows, and whether a CR is behind it.
+    // First stage: collected octets; white space whose next octet is not known yet, and whether a CR follows it.
     private let buffer: UnsafeMutablePointer<UInt8>
     private var buffered = 0
     private var heldSpace = false
     private var heldSpaceCR = false
-    // Second stage: line ends and a CR not passed on yet.
+    // Second stage: line ends and a CR that were not passed on yet.
     private var heldLineEnds = 0
     private var heldCR = false
     private var isEmpty = true
 
-    /// - Parameter output: takes the canonical octets in order; the memory is only good during the call.
+    /// - Parameter output: takes the canonical octets in order; the memory is valid only during the call.
     init(_ kind: DKIMCanonicalization, output: @escaping (UnsafeRawBufferPointer) -> Void) {
         self.kind = kind
         self.output = output
@@ -40,8 +40,8 @@ final class DKIMBodyCanonicalizer {
 
     /// Ends the body. Called once.
     func finish() {
-        // White space is only dropped before a CRLF that is there: in a last line without one it is white space within the line.
-        // A CR behind it then ends no line either.
+        // White space is dropped only before an actual CRLF: in a last line without one, it is white space within the line. A
+        // CR after it then ends no line either.
         if heldSpace { put(0x20) }
         if heldSpaceCR { put(0x0D) }
         flush()
@@ -49,7 +49,7 @@ final class DKIMBodyCanonicalizer {
             releaseHeld()
             emitLineEnds(1)
         } else if !isEmpty || kind == .simple {
-            // One line end stays of all; a body without one gets it. An empty body is CRLF in simple, nothing in relaxed.
+            // Of all line ends one is kept; a body without one gets it. An empty body is CRLF in simple, nothing in relaxed.
             emitLineEnds(1)
         }
     }
@@ -75,7 +75,7 @@ final class DKIMBodyCanonicalizer {
         }
     }
 
-    /// Decides on white space held from the chunk before; returns where this chunk is to be read on.
+    /// Decides on white space held from the last chunk; returns where to continue in this chunk.
     private func resumeSpace(_ base: UnsafeRawPointer, _ count: Int) -> Int {
         guard heldSpace else { return 0 }
         if heldSpaceCR {
@@ -96,8 +96,8 @@ final class DKIMBodyCanonicalizer {
         return index
     }
 
-    /// Works on blocks of sixteen octets while two more follow, and returns where it stopped. What becomes of an octet depends on
-    /// itself and the next two alone: white space goes before white space and before CRLF, and is a space otherwise.
+    /// Works on blocks of sixteen octets while two more follow, and returns where it stopped. The result for an octet depends
+    /// only on itself and the next two: white space is dropped before white space and before CRLF, and is a space otherwise.
     private func relaxBlocks(_ base: UnsafeRawPointer, from: Int, _ count: Int) -> Int {
         let tab = SIMD16<UInt8>(repeating: 0x09), space = SIMD16<UInt8>(repeating: 0x20)
         let cr = SIMD16<UInt8>(repeating: 0x0D), lf = SIMD16<UInt8>(repeating: 0x0A)
@@ -114,7 +114,7 @@ final class DKIMBodyCanonicalizer {
             let next = base.loadUnaligned(fromByteOffset: index + 1, as: SIMD16<UInt8>.self)
             let tabs = here .== tab
             let spaces = here .== space
-            // A first look that is nearly always no: a tab, or a space before a space or control character.
+            // A first test that nearly always fails: a tab, or a space before a space or control character.
             let suspects = unsafeBitCast(tabs .| (spaces .& (next .<= space)), to: SIMD2<UInt64>.self)
             if suspects[0] | suspects[1] == 0 {
                 UnsafeMutableRawPointer(target).storeBytes(of: here, as: SIMD16<UInt8>.self)
@@ -133,7 +133,7 @@ final class DKIMBodyCanonicalizer {
         return index
     }
 
-    /// Writes those of eight octets whose mask octet is zero; returns how many. Without branches: the pattern cannot be foretold.
+    /// Writes those of eight octets whose mask octet is zero; returns how many. Without branches: the pattern is unpredictable.
     @inline(__always)
     private static func store(_ values: UInt64, without mask: UInt64, at target: UnsafeMutablePointer<UInt8>) -> Int {
         if mask == 0 {
@@ -194,7 +194,7 @@ final class DKIMBodyCanonicalizer {
         heldCR = endsWithCR
     }
 
-    /// Something follows: what was held belongs to the body.
+    /// Something follows, so what was held belongs to the body.
     private func releaseHeld() {
         guard heldLineEnds > 0 || heldCR else { return }
         isEmpty = false

@@ -1,4 +1,4 @@
-// Body hashes (RFC 6376 section 3.7), computed while the body arrives and shared by all signatures that want the same one.
+// Body hashes (RFC 6376 section 3.7), computed while the body arrives and shared by all signatures that need the same one.
 
 import MailCrypto
 
@@ -18,7 +18,7 @@ final class DKIMBodyHashes {
         let bodyLength: Int64
     }
 
-    /// What came out, once for each request.
+    /// The results, one for each request.
     struct Digests {
         fileprivate(set) var values: [Digest] = []
 
@@ -31,7 +31,7 @@ final class DKIMBodyHashes {
         init(_ length: Int64?) { remaining = length ?? .max }
     }
 
-    /// One canonicalization and everything that listens to it.
+    /// One canonicalization and all hashes of its output.
     private final class Stream {
         var sinks: [(request: Request, sink: Sink)] = []
         var length: Int64 = 0
@@ -48,7 +48,7 @@ final class DKIMBodyHashes {
 
     private var streams: [(stream: Stream, canonicalizer: DKIMBodyCanonicalizer)] = []
 
-    /// - Parameter requests: a few; the same one may occur more than once.
+    /// - Parameter requests: a few; may contain duplicates.
     init(_ requests: [Request]) {
         for request in requests {
             let known = streams.first { $0.canonicalizer.kind == request.canonicalization }?.stream

@@ -5,7 +5,7 @@ import MailCrypto
 
 extension DKIMCanonicalization {
     /// Appends the canonical form of one field, without the CRLF that ends it.
-    /// - Parameter removed: offsets that are left out, as the value of `b=` is; empty for none.
+    /// - Parameter removed: offsets to leave out, such as the value of `b=`; empty for none.
     func append(_ field: HeaderField, without removed: Range<Int> = 0..<0, to output: inout [UInt8]) {
         output += [UInt8](unsafeUninitializedCapacity: Self.bound(field)) { buffer, count in
             guard let base = buffer.baseAddress else { return }
@@ -13,10 +13,10 @@ extension DKIMCanonicalization {
         }
     }
 
-    /// The longest that a canonical form of the field can be: no octet becomes two, but a field without a colon gets one.
+    /// The maximum length of the field's canonical form: no octet becomes two, but a field without a colon gets one.
     static func bound(_ field: HeaderField) -> Int { field.bytes.count + 1 }
 
-    /// Writes the canonical form to memory for `bound` octets, and returns how many it took.
+    /// Writes the canonical form to memory of `bound` octets, and returns its length.
     func write(_ field: HeaderField, without removed: Range<Int> = 0..<0, to output: UnsafeMutablePointer<UInt8>) -> Int {
         field.bytes.withUnsafeBufferPointer { bytes in
             switch self {
@@ -38,7 +38,7 @@ extension DKIMCanonicalization {
         }
     }
 
-    /// The relaxed form of a value while it is written.
+    /// The relaxed form of a value while it is being written.
     private struct Relaxation {
         let output: UnsafeMutablePointer<UInt8>
         let start: Int
@@ -78,7 +78,7 @@ extension DKIMCanonicalization {
     }
 }
 
-/// Names of fields one after the other, as `h=` has them.
+/// Names of fields one after the other, as in `h=`.
 struct DKIMNameList: Sendable {
     /// In lower case.
     private let octets: [UInt8]
@@ -102,7 +102,7 @@ struct DKIMNameList: Sendable {
         octets.reserveCapacity(value.count)
         ranges.reserveCapacity(value.count / 8)
         var start = 0
-        // Whether white space is behind the name.
+        // Whether white space follows the name.
         var isEnded = false
         for octet in value {
             if octet == UInt8(ascii: ":") {
@@ -137,7 +137,8 @@ struct DKIMNameList: Sendable {
     }
 }
 
-/// Finds the fields that a signature names: for each time a name occurs, the next field of it from the bottom up (section 5.4.2).
+/// Finds the fields that a signature names: for each occurrence of a name, the next such field from the bottom up (section
+/// 5.4.2).
 struct DKIMSignedFields {
     private let fields: [HeaderField]
     private let index: FieldNameIndex
@@ -159,7 +160,8 @@ struct DKIMSignedFields {
     ///   fields.
     func signed(_ names: DKIMNameList, own: Int?) -> [Int] {
         var chosen: [Int] = []
-        // By name the next field to be taken, counted from 1 so that 0 is a name that has not occurred; -1 where none is left.
+        // For each name the next field to take, counted from 1; 0 means that the name has not occurred, -1 that no field is
+        // left.
         var next = [Int](repeating: 0, count: index.count)
         names.forEach { name in
             guard let number = index.number(of: name), next[number] >= 0 else { return }
@@ -171,7 +173,8 @@ struct DKIMSignedFields {
         return chosen
     }
 
-    /// The fields that are signed where all of each name are, in the order of the names, and how many there are of each.
+    /// The signed fields if all fields of each name are signed, in the order of the names, and the number of fields of each
+    /// name.
     func all(_ names: DKIMNameList) -> (chosen: [Int], counts: [Int]) {
         var (chosen, counts): ([Int], [Int]) = ([], [])
         chosen.reserveCapacity(fields.count)

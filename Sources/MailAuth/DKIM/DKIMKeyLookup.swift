@@ -1,8 +1,8 @@
-// Keys from the DNS (RFC 6376 section 6.1.2): each name once for a message, a bounded number of names.
+// Keys from the DNS (RFC 6376 section 6.1.2): each name is queried once per message, and the number of names is limited.
 
 struct DKIMKeyLookup {
     enum Outcome {
-        /// At least one key that may be used.
+        /// At least one usable key.
         case found([DKIMKeyRecord])
         case failed(DKIMResult, String)
     }
@@ -42,7 +42,7 @@ struct DKIMKeyLookup {
                 }
             }
             guard usable.isEmpty else { return .found(usable) }
-            // A revoked key says more than some other record beside it.
+            // An unusable key, such as a revoked one, is a better reason than another record.
             let objection = objections.first { $0.isKeyRecord } ?? objections.first
             return .failed(.permerror, objection?.reason ?? "no key in the DNS")
         }

@@ -3,7 +3,7 @@
 import MailCrypto
 import Support
 
-/// What is in the DNS for one key.
+/// The DNS record for one key.
 package struct DKIMKeyPublication: Sendable, Hashable {
     /// `selector._domainkey.domain`, without trailing dot.
     package let name: String
@@ -38,13 +38,13 @@ package struct DKIMKeyPublication: Sendable, Hashable {
         }
     }
 
-    /// One record unchanged in a zone file (RFC 1035 section 5.1), with the full name and its dot; no line end behind it.
+    /// One record as written in a zone file (RFC 1035 section 5.1), with the full name and its dot; no line end after it.
     package var zoneFileRecord: String {
         let strings = characterStrings.map { "\"\($0)\"" }
         return strings.count == 1 ? "\(name). IN TXT \(strings[0])" : "\(name). IN TXT ( \(strings.joined(separator: "\n    ")) )"
     }
 
-    /// What is wrong with the DNS's answer for `name`, in words for the operator; nil where verifiers find this key there.
+    /// What is wrong with the DNS answer for `name`, in words for the operator; nil if verifiers find this key there.
     package func objection(to answer: DNSAnswer) -> String? {
         guard case .records(let records) = answer else { return Self.describe(answer) }
         let texts = records.compactMap { if case .txt(let text) = $0 { text } else { nil } }
@@ -59,7 +59,7 @@ package struct DKIMKeyPublication: Sendable, Hashable {
         return nil
     }
 
-    /// What an answer for a key's name holds, in words for the operator: `rsa, 2048 bits`, `no key in the DNS`, ….
+    /// Describes an answer for a key's name, in words for the operator: `rsa, 2048 bits`, `no key in the DNS`, ….
     package static func describe(_ answer: DNSAnswer) -> String {
         var lookup = DKIMKeyLookup(resolver: KnownAnswer(answer: answer), limits: DKIMLimits())
         switch lookup.records("") {

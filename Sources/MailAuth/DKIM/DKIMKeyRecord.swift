@@ -10,10 +10,10 @@ struct DKIMKeyRecord: Sendable {
 
     enum KeyType: Hashable { case rsa, ed25519 }
 
-    /// A record that gives no key for mail. `reason` is for the log.
+    /// A record without a usable key for mail. `reason` is for the log.
     struct Unusable: Error, Hashable {
         let reason: String
-        /// Whether it is a key record of this kind at all: others found at the name say nothing.
+        /// Whether it is a key record of this kind at all; other records at the name mean nothing.
         let isKeyRecord: Bool
     }
 
@@ -26,11 +26,11 @@ struct DKIMKeyRecord: Sendable {
     let isTesting: Bool
     /// `t=s`: the domain of `i=` must be `d=` itself.
     let requiresSameDomain: Bool
-    /// The key itself; nil where the data is none of that type.
+    /// The key itself; nil if the data is not a valid key of that type.
     let publicKey: PublicKey?
 
-    /// The records read of late. A team's mail comes under one key, and a key's first use also works out what libcrypto keeps
-    /// with it for the next ones.
+    /// Recently read records. A team's mail uses one key, and the first use of a key also computes what libcrypto keeps with it
+    /// for later uses.
     static let parsed = ParsedRecords<Result<DKIMKeyRecord, Unusable>> { text in
         do throws(Unusable) { return .success(try DKIMKeyRecord(text)) } catch { return .failure(error) }
     }

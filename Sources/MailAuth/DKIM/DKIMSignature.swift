@@ -1,4 +1,4 @@
-// The DKIM-Signature field (RFC 6376 section 3.5), parsed and checked as far as that goes without key and message.
+// The DKIM-Signature field (RFC 6376 section 3.5), parsed and checked as far as possible without key and message.
 
 import InternetMessage
 import Support
@@ -10,7 +10,7 @@ enum DKIMCanonicalization: Hashable, Sendable {
 enum DKIMAlgorithm: String, Hashable, Sendable, CaseIterable {
     case rsaSHA256 = "rsa-sha256"
     case ed25519SHA256 = "ed25519-sha256"
-    /// Known, and never a proof (RFC 8301 section 3.1).
+    /// Known, but never a proof (RFC 8301 section 3.1).
     case rsaSHA1 = "rsa-sha1"
 }
 
@@ -30,7 +30,7 @@ struct DKIMSignature {
     let expiration: Int64?
     /// Domain of `i=`, lower case; `d=` where there is no `i=`. The local part is not kept: it may name a person.
     let identityDomain: String
-    /// The value of `b=` within the field's bytes, which is not part of what is signed (section 3.7).
+    /// The value of `b=` within the field's bytes; it is not part of the signed data (section 3.7).
     let signatureRange: Range<Int>
 
     init(_ field: HeaderField) throws(DKIMSyntaxError) {
@@ -70,13 +70,13 @@ struct DKIMSignature {
             throw DKIMSyntaxError("q= names no known query method")
         }
         bodyLength = try Self.number(tags, "l")
-        // More than twelve digits are not error but a time without end (section 3.5, `t=`).
+        // More than twelve digits are not an error but a time without end (section 3.5, `t=`).
         timestamp = try Self.number(tags, "t")
         expiration = try Self.number(tags, "x")
         if let timestamp, let expiration, expiration <= timestamp { throw DKIMSyntaxError("x= is not after t=") }
     }
 
-    /// Where the key is to be found.
+    /// The DNS name of the key.
     var keyName: String { "\(selector)._domainkey.\(domain)" }
 
     private static func number(_ tags: DKIMTagList, _ name: StaticString) throws(DKIMSyntaxError) -> Int64? {

@@ -4,17 +4,17 @@ import InternetMessage
 import MailCrypto
 import Support
 
-/// The hash of one body, made while the body goes by, for any number of signers. For one thread at a time.
+/// The hash of one body, computed while the body passes, for any number of signers. For one thread at a time.
 package final class DKIMBodyHasher {
     private static let request = DKIMBodyHashes.Request(canonicalization: DKIMSigner.canonicalization, length: nil)
     private let hashes = DKIMBodyHashes([request])
 
     package init() {}
 
-    /// Takes the next octets of the body, line ends as CRLF, cut anywhere.
+    /// Takes the next octets of the body, line ends as CRLF, split anywhere.
     package func update(body: UnsafeRawBufferPointer) { hashes.update(body) }
 
-    /// Takes the next octets of the body, line ends as CRLF, cut anywhere.
+    /// Takes the next octets of the body, line ends as CRLF, split anywhere.
     package func update(body: [UInt8]) { body.withUnsafeBytes { hashes.update($0) } }
 
     /// Ends the body. Called once.
@@ -41,19 +41,20 @@ package struct DKIMSigner: Sendable {
         package let reason: String
     }
 
-    /// relaxed/relaxed: what servers on the way do to white space and folds does not break it, and it loses nothing that
-    /// matters: a reader cannot see the difference.
+    /// relaxed/relaxed: the changes that servers on the way make to white space and folds do not break it, and it loses nothing
+    /// that a reader could see.
     static let canonicalization = DKIMCanonicalization.relaxed
 
-    /// Signed one time more than they occur, so that none can be added on the way (RFC 6376 section 5.4): what tells the reader
-    /// who writes about what, what answers go by, how the body is read, and what RFC 8058 section 4 requires.
+    /// Each is signed once more than it occurs, so that none can be added on the way (RFC 6376 section 5.4): fields that show
+    /// who writes to whom about what, that decide where answers go and how the body is read, and those that RFC 8058 section 4
+    /// requires.
     package static let signedNames = [
         "From", "Sender", "Reply-To", "To", "Cc", "Subject", "Date", "Message-ID", "In-Reply-To", "References", "MIME-Version",
         "Content-Type", "Content-Transfer-Encoding", "List-Unsubscribe", "List-Unsubscribe-Post", "List-Id", "Auto-Submitted",
     ]
 
     private static let signedNameList = DKIMNameList(signedNames)
-    /// Each with a colon behind it, as in `h=`, one after the other.
+    /// Each name with a colon after it, as in `h=`, one after the other.
     private static let signedNameText = Array(signedNames.map { $0 + ":" }.joined().utf8)
 
     /// `d=`, lower case.
@@ -61,7 +62,7 @@ package struct DKIMSigner: Sendable {
     /// `s=`, lower case.
     package let selector: String
     private let key: Key
-    /// The field's value up to `s=`, which is the same in every message.
+    /// The field's value up to `s=`, which is the same for every message.
     private let start: DKIMFieldText
 
     /// - Throws: `InvalidName`. Domain and selector are ASCII (A-labels).
@@ -90,12 +91,12 @@ package struct DKIMSigner: Sendable {
     /// `a=`.
     package let algorithm: String
 
-    /// The DKIM-Signature field, to be put above all others. Several signers may sign the same header one after the other:
-    /// none covers the signature of another.
+    /// The DKIM-Signature field, to be put above all others. Several signers may sign the same header one after the other: no
+    /// signature covers another.
     /// - Parameters:
     ///   - header: the fields as they will be sent, folds as CRLF.
     ///   - now: seconds since 1970, for `t=`.
-    /// - Throws: `CryptoError` where libcrypto does not sign.
+    /// - Throws: `CryptoError` if libcrypto fails to sign.
     package func sign(header: HeaderSection, bodyHash: DKIMBodyHash, now: Int64) throws -> HeaderField {
         let fields = DKIMSignedFields(header)
         var text = start
@@ -130,9 +131,9 @@ package struct DKIMSigner: Sendable {
     }
 }
 
-/// The value of a DKIM-Signature field while it is written, folded where the grammar allows white space.
+/// The value of a DKIM-Signature field while it is being written, folded where the grammar allows white space.
 private struct DKIMFieldText: Sendable {
-    /// Longest line, CRLF not counted (RFC 5322 section 2.1.1 recommends 78); only a domain that is longer itself goes beyond.
+    /// Longest line without CRLF (RFC 5322 section 2.1.1 recommends 78); only a longer domain exceeds it.
     private static let lineLength = 77
 
     private(set) var bytes: [UInt8]
@@ -152,7 +153,7 @@ private struct DKIMFieldText: Sendable {
         column = 1
     }
 
-    /// A tag in one piece, behind a space or a fold.
+    /// A tag in one piece, after a space or a fold.
     mutating func append(_ tag: String) {
         if column + 1 + tag.utf8.count > Self.lineLength {
             fold()
@@ -164,21 +165,21 @@ private struct DKIMFieldText: Sendable {
         column += tag.utf8.count
     }
 
-    /// Begins a tag on its own line.
+    /// Begins a tag on a new line.
     mutating func begin(_ tag: String) {
         fold()
         bytes += tag.utf8
         column += tag.utf8.count
     }
 
-    /// A part of the tag that was begun; before it there may be a fold.
+    /// Part of the current tag; a fold may come before it.
     mutating func append(part: UnsafeBufferPointer<UInt8>) {
         if column + part.count > Self.lineLength { foldWithin() }
         bytes += part
         column += part.count
     }
 
-    /// Puts a semicolon in place of the colon behind the last part.
+    /// Replaces the colon after the last part with a semicolon.
     mutating func endList() { bytes[bytes.count - 1] = UInt8(ascii: ";") }
 
     /// Base64, which may be folded anywhere.

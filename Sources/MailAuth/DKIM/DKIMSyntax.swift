@@ -3,7 +3,7 @@
 import InternetMessage
 import Support
 
-/// A field or record that is not what RFC 6376 describes. The reason never quotes it: it may hold an address.
+/// A field or record that does not follow RFC 6376. The reason never quotes it: it may hold an address.
 struct DKIMSyntaxError: Error, Hashable {
     let reason: String
     init(_ reason: String) { self.reason = reason }
@@ -43,7 +43,8 @@ enum DKIMSyntax {
         }
     }
 
-    /// 1 to `maximumDigits` digits; what does not fit into `Int64` becomes its largest value (RFC 6376 section 3.5, `t=`).
+    /// 1 to `maximumDigits` digits; a number that does not fit into `Int64` becomes its largest value (RFC 6376 section 3.5,
+    /// `t=`).
     static func number(_ bytes: ArraySlice<UInt8>, maximumDigits: Int) -> Int64? {
         guard !bytes.isEmpty, bytes.count <= maximumDigits, bytes.allSatisfy(\.isASCIIDigit) else { return nil }
         var value: Int64 = 0
@@ -56,8 +57,8 @@ enum DKIMSyntax {
         return value
     }
 
-    /// A domain name or selector in lower case; nil where it is none. Underscores are taken as well, since selectors with
-    /// them are in use and the DNS does not mind. U-labels (RFC 8616) are not: they would must be sent as A-labels.
+    /// A domain name or selector in lower case; nil if it is not valid. Underscores are accepted too, since selectors use them
+    /// and the DNS allows them. U-labels (RFC 8616) are not: they must be sent as A-labels.
     static func domain(_ bytes: ArraySlice<UInt8>) -> String? {
         guard !bytes.isEmpty, bytes.count <= DomainName.maximumQueryLength else { return nil }
         var start = bytes.startIndex

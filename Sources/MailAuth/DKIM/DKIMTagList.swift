@@ -20,11 +20,11 @@ struct DKIMTagList {
     private let bytes: ArraySlice<UInt8>
     /// In order of appearance.
     private var places: [Place] = []
-    /// The names, once there are so many that looking through them would take more than linear time.
+    /// The names, once there are so many that a search through `places` would take more than linear time.
     private var seen: Set<ArraySlice<UInt8>> = []
     private static let fewNames = 16
 
-    /// Takes linear time. Octets outside ASCII are let through in values (RFC 8616); other control characters are not.
+    /// Takes linear time. Octets outside ASCII are allowed in values (RFC 8616); other control characters are not.
     init(_ bytes: ArraySlice<UInt8>) throws(DKIMSyntaxError) {
         self.bytes = bytes
         try Self.checkFolding(bytes)
@@ -66,7 +66,7 @@ struct DKIMTagList {
             name.allSatisfy({ $0.isASCIILetter || $0.isASCIIDigit || $0 == UInt8(ascii: "_") })
         else { throw DKIMSyntaxError("a malformed tag name") }
         guard isNew(name) else {
-            // A long name in a reason is of no use to anyone.
+            // A long name in a reason does not help.
             throw DKIMSyntaxError(
                 name.count <= 16 ? "the tag \(String(decoding: name, as: UTF8.self))= occurs twice" : "a tag occurs twice")
         }
@@ -81,7 +81,7 @@ struct DKIMTagList {
         return seen.insert(name).inserted
     }
 
-    /// CR and LF only as CRLF with white space behind it, and no other control characters.
+    /// CR and LF only as CRLF followed by white space, and no other control characters.
     private static func checkFolding(_ bytes: ArraySlice<UInt8>) throws(DKIMSyntaxError) {
         if let reason = bytes.withUnsafeBufferPointer(objection) { throw DKIMSyntaxError(reason) }
     }

@@ -4,19 +4,20 @@ import InternetMessage
 import MailCrypto
 import Support
 
-/// What verification may cost at most, and what happens beyond.
+/// Limits on the cost of verification, and the result beyond each.
 package struct DKIMLimits: Sendable, Hashable {
-    /// Signatures that are evaluated, from the top; those below are reported as `policy`. Mail in use has up to five or so,
-    /// and each costs a DNS query and a public-key operation.
+    /// Signatures that are evaluated, from the top; those below are reported as `policy`. Real mail has up to five or so, and
+    /// each costs a DNS query and a public-key operation.
     package var signatures = 10
-    /// Names asked for in the DNS; beyond, `permerror`. A name that several signatures share is asked for once.
+    /// Names queried in the DNS; beyond, `permerror`. A name that several signatures share is queried once.
     package var lookups = 10
-    /// Usable keys tried at one name; further ones are not looked at. RFC 6376 section 3.6.2.2 expects one.
+    /// Usable keys tried at one name; others are ignored. RFC 6376 section 3.6.2.2 expects one.
     package var keysPerName = 3
-    /// RSA keys outside these lengths prove nothing (`policy`): RFC 8301 section 3.2 asks for 1024 at least, and beyond 4096
-    /// a verifier need not go.
+    /// RSA keys outside these lengths prove nothing (`policy`): RFC 8301 section 3.2 requires at least 1024, and does not
+    /// require verifiers to support more than 4096.
     package var rsaBits = 1024...4096
-    /// Seconds that `t=` may lie ahead: a signer whose clock shows local time as UTC is up to 14 hours off. Beyond, `policy`.
+    /// Seconds that `t=` may be in the future: a signer whose clock shows local time as UTC is up to 14 hours off. Beyond,
+    /// `policy`.
     package var clockLeeway: Int64 = 14 * 3600
 
     package init() {}
@@ -24,16 +25,16 @@ package struct DKIMLimits: Sendable, Hashable {
 
 /// Verifies the signatures of one message while its body arrives. For one thread at a time.
 ///
-/// Results: `pass` for a valid signature; `fail` where the body or a signed field was changed; `policy` for what may be valid
-/// and still is not proof (rsa-sha1, key too short or too long, expired, made in the future, a From field beside the signed one,
-/// key in test mode, beyond the limits); `permerror` for malformed signatures and for keys that are missing, revoked or unfit;
-/// `temperror` where the DNS gave no answer.
+/// Results: `pass` for a valid signature; `fail` if the body or a signed field was changed; `policy` for a signature that may
+/// be valid but is not proof (rsa-sha1, key too short or too long, expired, made in the future, an unsigned From field, key in
+/// test mode, beyond the limits); `permerror` for malformed signatures and for keys that are missing, revoked or unusable;
+/// `temperror` if the DNS gave no answer.
 ///
-/// A key with `t=y` gives `policy` at best, with `isTesting` set: RFC 6376 section 3.6.1 forbids to treat such mail other than
-/// unsigned mail.
+/// A key with `t=y` gives `policy` at best, with `isTesting` set: RFC 6376 section 3.6.1 forbids treating such mail differently
+/// from unsigned mail.
 package final class DKIMVerifier {
     private enum Candidate {
-        /// Refused without a look at body or key.
+        /// Refused without checking body or key.
         case settled(DKIMFinding)
         case pending(DKIMSignature, headerDigest: [UInt8])
     }
@@ -76,18 +77,18 @@ package final class DKIMVerifier {
         bodyHashes = DKIMBodyHashes(requests)
     }
 
-    /// Asks for the keys and checks the signed fields before there is a body: one finding for each DKIM-Signature field, as it
-    /// will be if the body is the one that was signed.
+    /// Queries the keys and checks the signed fields before there is a body: one finding for each DKIM-Signature field, valid
+    /// if the body turns out to be the signed one.
     func prepare(resolver: any DNSResolver) -> [DKIMFinding] {
         findings(resolver) { signature, digest, keys in
             Self.evaluate(signature, headerDigest: digest, coversWholeBody: true, keys: &keys, limits: limits)
         }
     }
 
-    /// Takes the next octets of the body, line ends as CRLF, cut anywhere.
+    /// Takes the next octets of the body, line ends as CRLF, split anywhere.
     package func update(body: UnsafeRawBufferPointer) { bodyHashes.update(body) }
 
-    /// Ends the body, asks for the keys and evaluates; one finding for each DKIM-Signature field, from the top. Called once.
+    /// Ends the body, queries the keys and evaluates; one finding for each DKIM-Signature field, from the top. Called once.
     package func finish(resolver: any DNSResolver) -> [DKIMFinding] {
         let digests = bodyHashes.finish()
         return findings(resolver) { signature, digest, keys in
@@ -107,9 +108,9 @@ package final class DKIMVerifier {
         }
     }
 
-    /// Why a well-formed signature is not proof whatever its key says.
+    /// Why a well-formed signature is not proof, whatever its key says.
     private static func objection(to signature: DKIMSignature, now: Int64, leeway: Int64, hasUnsignedFrom: Bool) -> String? {
-        // RFC 6376 section 8.15: a From put in beside the signed one is what the reader may be shown.
+        // RFC 6376 section 8.15: a From added beside the signed one may be the one that the reader sees.
         if hasUnsignedFrom { return "a From field is not signed" }
         if signature.algorithm == .rsaSHA1 { return "rsa-sha1 proves nothing (RFC 8301)" }
         if let expiration = signature.expiration, now > expiration { return "the signature expired" }
@@ -123,7 +124,7 @@ package final class DKIMVerifier {
         limits: DKIMLimits
     ) -> DKIMFinding {
         guard let body else { return finding(.permerror, "the body was not hashed", signature) }
-        // The body comes first: where it was changed, no key can help, and the DNS need not be asked.
+        // The body comes first: if it was changed, no key can help, and no DNS query is needed.
         if let length = signature.bodyLength, length > body.bodyLength {
             return finding(.permerror, "l= is longer than the body", signature)
         }
@@ -134,7 +135,7 @@ package final class DKIMVerifier {
         return evaluate(signature, headerDigest: headerDigest, coversWholeBody: whole, keys: &keys, limits: limits)
     }
 
-    /// The signature over the fields, which says what the body must be.
+    /// Checks the signature over the fields, which include the body hash.
     private static func evaluate(
         _ signature: DKIMSignature, headerDigest: [UInt8], coversWholeBody whole: Bool, keys: inout DKIMKeyLookup,
         limits: DKIMLimits
@@ -154,7 +155,7 @@ package final class DKIMVerifier {
             }
             if result == .pass, !record.isTesting { break }
         }
-        // Of several keys the one that says most counts: a pass, then a valid one in test mode, then the first.
+        // Of several keys, the best result counts: a pass, then a valid one in test mode, then the first.
         let outcome =
             outcomes.first { $0.result == .pass } ?? outcomes.first { $0.result == .policy } ?? outcomes.first
             ?? (.permerror, "no key", false)

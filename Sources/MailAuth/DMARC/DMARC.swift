@@ -5,7 +5,7 @@ import Support
 
 /// Domain-based Message Authentication, Reporting, and Conformance, by tree walk; no public-suffix list.
 package enum DMARC {
-    /// What is at `_dmarc.` of a domain.
+    /// The record at `_dmarc.` of a domain.
     package enum RecordLookup: Sendable, Hashable {
         case record(DMARCRecord)
         /// No record, or more than one (RFC 9989 section 4.10).
@@ -17,13 +17,13 @@ package enum DMARC {
     package enum OrganizationalDomain: Sendable, Hashable {
         /// By a record that was found at the domain or above it; lower case.
         case found(String)
-        /// No record at the domain or above it, or no domain name.
+        /// No record at the domain or above it, or not a valid domain name.
         case none
         case temporaryFailure(String)
     }
 
-    /// Distinct authenticated domains whose organizational domain is looked for in one message, so that a message with many
-    /// signatures cannot ask many questions; what is beyond counts as not aligned.
+    /// Distinct authenticated domains of one message whose organizational domain is looked up, so that a message with many
+    /// signatures cannot cause many queries; the others count as not aligned.
     package static let maximumAlignmentWalks = 10
 
     /// The record of a domain itself, without any walk.
@@ -39,7 +39,7 @@ package enum DMARC {
         }
     }
 
-    /// The organizational domain (RFC 9989 section 4.10.2) by records actually found: at most eight questions.
+    /// The organizational domain (RFC 9989 section 4.10.2) by the records found: at most eight queries.
     package static func organizationalDomain(of domain: String, resolver: any DNSResolver) -> OrganizationalDomain {
         guard let name = DomainName.queryable(domain) else { return .none }
         let walk = DMARCTreeWalk(from: name) { record(at: $0, resolver: resolver) }
@@ -52,10 +52,10 @@ package enum DMARC {
     /// - Parameters:
     ///   - fromDomain: the domain of the one address in the header From, as A-labels.
     ///   - spf: a finding for HELO counts only where there is none for MAIL FROM (the null sender; RFC 9989 section 4.4.2).
-    ///   - dkim: a signature counts by its result alone, whether or not it covers the whole body: what DMARC says is
-    ///     information, what proves a sender is decided by the relay.
-    /// - Returns: `temperror` where no record could be looked up, or where what did not pass for a temporary reason might have
-    ///   been aligned; `permerror` where the From domain is not a valid domain name.
+    ///   - dkim: a signature counts by its result alone, whether or not it covers the whole body: DMARC is information, and the
+    ///     relay decides what proves a sender.
+    /// - Returns: `temperror` if no record could be looked up, or if an identifier that did not pass for a temporary reason
+    ///   might have been aligned; `permerror` if the From domain is not a valid domain name.
     package static func evaluate(
         fromDomain: String, spf: [SPFFinding], dkim: [DKIMFinding], resolver: any DNSResolver
     ) -> DMARCFinding {
@@ -70,7 +70,7 @@ package enum DMARC {
     private struct Evaluation {
         private let from: String
         private let resolver: any DNSResolver
-        /// At most eight for each walk, and one walk more than there are alignments.
+        /// At most eight for each walk; there is at most one walk more than there are alignments.
         private var records: [(name: String, lookup: RecordLookup)] = []
         private var alignments: [(domain: String, alignment: Alignment)] = []
         private var walk: DMARCTreeWalk?
@@ -86,7 +86,7 @@ package enum DMARC {
             let walk = walk(from: from)
             self.walk = walk
             let organization = walk.failure == nil ? walk.organizationalDomain : nil
-            // A walk that broke off tells which record applies only where that is the domain's own.
+            // If the walk failed, it is certain which record applies only if that is the domain's own.
             guard let applicable = walk.applicable, walk.failure == nil || applicable.domain == from else {
                 return DMARCFinding(
                     result: walk.failure == nil ? .none : .temperror, domain: "", policy: "", organizationalDomain: organization)
@@ -108,7 +108,8 @@ package enum DMARC {
             var policy = record.policy
             if applicable.domain != from {
                 policy = record.policyForSubdomain(exists: true)
-                // Only a name for which the DNS says NXDOMAIN does not exist (RFC 9989 section 3.2); asked only if it matters.
+                // Only a name for which the DNS answers NXDOMAIN does not exist (RFC 9989 section 3.2); queried only if it
+                // matters.
                 let other = record.policyForSubdomain(exists: false)
                 if other != policy, case .nxDomain = resolver.query(from, .a) { policy = other }
             }
@@ -119,7 +120,7 @@ package enum DMARC {
             let mailFrom = spf.filter { $0.identity == .mailFrom }
             let counted = mailFrom.isEmpty ? spf : mailFrom
             var isUndecided = false
-            // Everything that passed first: a pass makes questions about the rest needless.
+            // Everything that passed comes first: after an aligned pass, the rest needs no queries.
             let passed =
                 dkim.filter { $0.result == .pass }.map { ($0.domain, record.strictDKIM) }
                 + counted.filter { $0.result == .pass }.map { ($0.domain, record.strictSPF) }
@@ -144,7 +145,7 @@ package enum DMARC {
             if domain == from { return .aligned }
             if isStrict { return .notAligned }
             guard let walk, walk.failure == nil else { return .unknown }
-            // An organizational domain is the domain itself or above it, so what is outside needs no walk.
+            // An organizational domain is the domain itself or above it, so a domain outside it needs no walk.
             guard let organization = walk.organizationalDomain, DomainName.isEqualOrBelow(domain, organization) else {
                 return .notAligned
             }
@@ -157,7 +158,7 @@ package enum DMARC {
             return alignment
         }
 
-        /// One walk; names that an earlier one asked for are not asked for again.
+        /// One walk; names that an earlier walk queried are not queried again.
         private mutating func walk(from domain: String) -> DMARCTreeWalk {
             DMARCTreeWalk(from: domain) { name in
                 if let known = records.first(where: { $0.name == name }) { return known.lookup }

@@ -2,13 +2,13 @@
 
 import InternetMessage
 
-/// A parsed `v=DMARC1` record. Unknown tags are ignored; a known tag in error has its default.
+/// A parsed `v=DMARC1` record. Unknown tags are ignored; an invalid known tag has its default.
 package struct DMARCRecord: Sendable, Hashable {
-    /// What a domain asks to be done with mail that does not pass; weakest first.
+    /// What a domain asks receivers to do with mail that does not pass; weakest first.
     package enum Policy: String, Sendable, Hashable, CaseIterable {
         case none, quarantine, reject
 
-        /// One level below, as test mode has it (`t=y`).
+        /// One level below, as test mode requires (`t=y`).
         package var lowered: Policy { self == .reject ? .quarantine : .none }
     }
 
@@ -19,14 +19,14 @@ package struct DMARCRecord: Sendable, Hashable {
         case unknown = "u"
     }
 
-    /// `p`; `none` also where it or another policy is missing or in error, see `hasUsablePolicy`.
+    /// `p`; also `none` if it is missing, or if it or another policy is invalid; see `hasUsablePolicy`.
     package let policy: Policy
     /// `sp`.
     package let subdomainPolicy: Policy?
     /// `np`.
     package let nonexistentPolicy: Policy?
-    /// Whether the record asks for anything: false where `p` is missing, or `p`, `sp` or `np` is in error, and there is no valid
-    /// URI in `rua` either. Then DMARC does not apply (RFC 9989 section 4.10.1).
+    /// Whether the record asks for anything: false if `p` is missing, or `p`, `sp` or `np` is invalid, and `rua` has no valid
+    /// URI either. Then DMARC does not apply (RFC 9989 section 4.10.1).
     package let hasUsablePolicy: Bool
     /// `adkim=s`.
     package let strictDKIM: Bool
@@ -42,13 +42,13 @@ package struct DMARCRecord: Sendable, Hashable {
     /// `fo`, as written; `0` by default.
     package let failureOptions: String
 
-    /// Tags of RFC 7489 that RFC 9989 ended, where the record has them.
+    /// Tags of RFC 7489 that RFC 9989 removed, if the record has them.
     package let endedTags: [String]
 
-    /// The records read of late; nil for a text that is none.
+    /// Recently read records; nil for a text that is not a DMARC record.
     static let parsed = ParsedRecords<DMARCRecord?>(parse: DMARCRecord.init(parsing:))
 
-    /// The `v` tag, exact but for white space around the equals sign.
+    /// The `v` tag, exact except for white space around the equals sign.
     private static let version = Array("DMARC1".utf8)
 
     /// Parses the text of a TXT record; nil where it does not begin with `v=DMARC1`.
@@ -57,7 +57,8 @@ package struct DMARCRecord: Sendable, Hashable {
         guard let first = tags.first, first.first != 0x20, first.first != 0x09, let version = Self.tag(first),
             version.name == "v", version.value.elementsEqual(Self.version)
         else { return nil }
-        // A tag that occurs twice is in error (RFC 6376 section 3.2), which an empty value is for every tag.
+        // A tag that occurs twice is invalid (RFC 6376 section 3.2); it becomes empty, and an empty value is invalid for every
+        // tag.
         var values: [String: String] = [:]
         for tag in tags.dropFirst().compactMap(Self.tag) {
             let isPrintable = tag.value.allSatisfy { $0 >= 0x20 && $0 < 0x7F }
@@ -103,7 +104,7 @@ package struct DMARCRecord: Sendable, Hashable {
         return text
     }
 
-    /// dmarc-urilist, without what is not a URI: a scheme, a colon, and more.
+    /// dmarc-urilist, without entries that are not URIs: a scheme, a colon, and more.
     private static func uris(_ list: String?) -> [String] {
         guard let list else { return [] }
         return list.utf8.split(separator: UInt8(ascii: ",")).compactMap { item in

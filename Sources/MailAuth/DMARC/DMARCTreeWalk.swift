@@ -1,4 +1,4 @@
-// The DNS tree walk (RFC 9989 section 4.10): which records are at and above a domain, and what they make of it.
+// The DNS tree walk (RFC 9989 section 4.10): which records are at and above a domain, and what follows from them.
 
 import InternetMessage
 
@@ -10,20 +10,20 @@ struct DMARCTreeWalk: Sendable {
         let record: DMARCRecord
     }
 
-    /// Questions of one walk at most (RFC 9989 section 4.10); a longer name is shortened to seven labels after the first.
+    /// Most queries of one walk (RFC 9989 section 4.10); a longer name is shortened to seven labels after the first.
     static let maximumQueries = 8
 
     /// The domain where the walk started, lower case.
     let start: String
     private(set) var found: [Found] = []
-    /// Why the walk ended before its end; what was found until then is there.
+    /// Why the walk stopped early; `found` has the records until then.
     private(set) var failure: String?
 
-    /// Walks up from a domain that `DomainName.queryable` gave.
+    /// Walks up from a domain that `DomainName.queryable` returned.
     init(from domain: String, lookup: (String) -> DMARC.RecordLookup) {
         start = domain
         var target = domain
-        // A name that the DNS can be asked for has no empty labels.
+        // A name that the DNS can be queried for has no empty labels.
         let labels = domain.utf8.reduce(1) { $1 == UInt8(ascii: ".") ? $0 + 1 : $0 }
         for step in 0..<Self.maximumQueries {
             switch lookup(target) {

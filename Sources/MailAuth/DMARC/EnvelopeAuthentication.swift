@@ -1,15 +1,16 @@
-// SPF and DMARC around the signatures of one message: everything that native authentication asks besides DKIM.
+// SPF and DMARC for one message, given its DKIM findings: everything that native authentication checks besides DKIM.
 
 import InternetMessage
 
-/// The half of native authentication that needs no body.
+/// The part of native authentication that needs no body.
 package enum EnvelopeAuthentication {
     /// Checks SPF for MAIL FROM, and for HELO where MAIL FROM is null or gives `none`; then evaluates DMARC.
     ///
     /// - Parameters:
-    ///   - client: whom SPF judges. Without an address there is nothing to check and no SPF finding.
-    ///   - fromDomain: the domain of the header From as A-labels; nil where there is not exactly one address, and then no DMARC.
-    ///   - dkim: what was found out about the signatures; taken over unchanged.
+    ///   - client: the client that SPF checks. Without an address there is nothing to check and no SPF finding.
+    ///   - fromDomain: the domain of the header From as A-labels; nil if there is not exactly one address: then DMARC is
+    ///     skipped.
+    ///   - dkim: the findings for the signatures; returned unchanged.
     package static func evaluate(
         client: SMTPClientIdentity, fromDomain: String?, dkim: [DKIMFinding], resolver: any DNSResolver
     ) -> AuthenticationEvidence {

@@ -1,6 +1,6 @@
-// The one door through which mail authentication asks the DNS. Evaluation itself does no I/O.
+// The only interface through which mail authentication queries the DNS. Evaluation itself does no I/O.
 
-/// The record types that mail authentication asks for.
+/// The record types that mail authentication queries.
 package enum DNSRecordType: String, Sendable, Hashable, CaseIterable {
     case txt = "TXT"
     case a = "A"
@@ -21,7 +21,7 @@ package enum DNSRecord: Sendable, Hashable {
     case ptr(String)
 }
 
-/// What the DNS answered. *No answer* is never *no record*: only the first three say something of the name.
+/// The answer of the DNS. *No answer* is never *no record*: only the first three cases say something about the name.
 package enum DNSAnswer: Sendable, Hashable {
     /// One record or more, CNAMEs already followed.
     case records([DNSRecord])
@@ -33,7 +33,7 @@ package enum DNSAnswer: Sendable, Hashable {
     case temporaryFailure(String)
 }
 
-/// Answers DNS questions. May block; must be callable from any thread.
+/// Answers DNS queries. May block; must be callable from any thread.
 package protocol DNSResolver: Sendable {
     /// - Parameter name: a domain name in ASCII form, without trailing dot.
     func query(_ name: String, _ type: DNSRecordType) -> DNSAnswer

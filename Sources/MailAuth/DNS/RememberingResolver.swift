@@ -1,9 +1,9 @@
-// Asks each question of one message once.
+// Asks each DNS question of one message once.
 
 import Synchronization
 
-/// Wraps a resolver for one message that is evaluated twice: what was asked before the body is not asked again behind it, nor
-/// waited for.
+/// Wraps a resolver for one message that is evaluated twice: questions asked before the body are not asked, or waited for,
+/// again after it.
 final class RememberingResolver: DNSResolver {
     private struct Question: Hashable {
         let name: String
@@ -11,7 +11,7 @@ final class RememberingResolver: DNSResolver {
     }
 
     private let base: any DNSResolver
-    /// As many as the budget of a message allows to ask.
+    /// At most as many as the message's budget allows to ask.
     private let answers = Mutex<[Question: DNSAnswer]>([:])
 
     init(_ base: any DNSResolver) { self.base = base }

@@ -2,8 +2,8 @@
 
 import InternetMessage
 
-/// Answers from data in memory. A name that is not there does not exist; names compare without regard to ASCII case and to a
-/// trailing dot.
+/// Answers from data in memory. A name that is not in the data does not exist; names compare without regard to ASCII case and
+/// to a trailing dot.
 package struct ZoneResolver: DNSResolver {
     /// How a name or one of its types fails.
     package enum Failure: String, Sendable, Hashable, CaseIterable {
@@ -22,9 +22,9 @@ package struct ZoneResolver: DNSResolver {
         }
     }
 
-    /// What is at one name.
+    /// The data at one name.
     package struct Node: Sendable {
-        /// The records by type; they win over `failure` and `alias`.
+        /// The records by type; they take precedence over `failure` and `alias`.
         package var records: [DNSRecordType: [DNSRecord]]
         /// The target of a CNAME.
         package var alias: String?
@@ -44,7 +44,7 @@ package struct ZoneResolver: DNSResolver {
         }
     }
 
-    /// Longest chain of CNAMEs that is followed; a longer one, or a loop, is a temporary failure, as name servers have it.
+    /// Longest chain of CNAMEs that is followed; a longer one, or a loop, is a temporary failure, as in name servers.
     package static let maximumChain = 8
 
     private let nodes: [String: Node]

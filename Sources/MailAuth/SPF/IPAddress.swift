@@ -1,9 +1,9 @@
-// An IPv4 or IPv6 address in network order, read strictly and written as SPF macros and reverse zones want it.
+// An IPv4 or IPv6 address in network order, parsed strictly and formatted as SPF macros and reverse zones require.
 
 import InternetMessage
 import Support
 
-/// An IP address; an IPv4-mapped IPv6 address is held as the IPv4 address that it stands for (RFC 7208 section 5).
+/// An IP address; an IPv4-mapped IPv6 address is stored as the IPv4 address that it stands for (RFC 7208 section 5).
 package struct IPAddress: Sendable, Hashable {
     /// 4 or 16 octets in network order.
     package let octets: [UInt8]
@@ -48,7 +48,7 @@ package struct IPAddress: Sendable, Hashable {
         return octets
     }
 
-    /// `ip6-network` (RFC 4291 section 2.2): 16 octets, whether or not they map an IPv4 address.
+    /// `ip6-network` (RFC 4291 section 2.2): 16 octets, even if they map an IPv4 address.
     package static func ipv6(_ text: ArraySlice<UInt8>) -> [UInt8]? {
         // The longest form is 39 octets, or 45 with a dotted quad at its end.
         guard text.count >= 2, text.count <= 45 else { return nil }

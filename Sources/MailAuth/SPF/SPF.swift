@@ -1,30 +1,30 @@
-// SPF (RFC 7208): the door to check_host().
+// SPF (RFC 7208): the entry point of check_host().
 
 import InternetMessage
 import Support
 
 /// Sender Policy Framework.
 package enum SPF {
-    /// Terms that ask the DNS, per check (RFC 7208 section 4.6.4); beyond: permerror.
+    /// Terms that query the DNS, per check (RFC 7208 section 4.6.4); beyond: permerror.
     package static let maximumLookups = 10
     /// Exchanges of one `mx` term (RFC 7208 section 4.6.4); beyond: permerror.
     package static let maximumExchanges = 10
-    /// PTR names that are looked at (RFC 7208 section 4.6.4); the others are ignored.
+    /// PTR names that are examined (RFC 7208 section 4.6.4); the others are ignored.
     package static let maximumPointers = 10
     /// Terms whose look-up found nothing (RFC 7208 section 4.6.4); beyond: permerror.
     package static let maximumVoidLookups = 2
-    /// Octets of an explanation, so that no record can fill a reply with more; a longer one is ignored.
+    /// Longest explanation in octets, so that no record can put more into a reply; a longer one is ignored.
     package static let maximumExplanation = 2_000
 
     /// A finding, and the explanation that the domain offers for a `fail`.
     package struct Outcome: Sendable, Hashable {
         package let finding: SPFFinding
-        /// The expanded text of `exp=`, printable ASCII; nil where none was asked for, there is none, or it is in error. It comes
+        /// The expanded text of `exp=`, printable ASCII; nil if none was requested, there is none, or it is invalid. It comes
         /// from outside and may hold the local part of the sender.
         package let explanation: String?
     }
 
-    /// What an explanation may speak of besides the check itself (RFC 7208 section 7.2, macros `r` and `t`).
+    /// What an explanation may mention besides the check itself (RFC 7208 section 7.2, macros `r` and `t`).
     package struct Receiver: Sendable {
         /// The name of the receiving host.
         package let hostName: String
@@ -46,7 +46,7 @@ package enum SPF {
     ///
     /// - Parameters:
     ///   - identity: with `.helo` the sender is `postmaster@` and the HELO name (RFC 7208 sections 2.3 and 2.4).
-    ///   - explaining: asks for the explanation of a `fail`, which costs one more question; nil fetches none.
+    ///   - explaining: requests the explanation of a `fail`, which costs one more query; nil requests none.
     package static func check(
         client: SMTPClientIdentity, identity: SPFFinding.Identity, resolver: any DNSResolver, explaining: Receiver? = nil
     ) -> Outcome {
@@ -71,7 +71,7 @@ package enum SPF {
             explanation: explanation)
     }
 
-    /// The sender whose parts macros name.
+    /// The sender whose parts macros refer to.
     private struct Sender {
         /// Never empty (RFC 7208 section 4.3).
         let localPart: [UInt8]

@@ -3,9 +3,9 @@
 import InternetMessage
 import Support
 
-/// Evaluates records. Recursion goes through `include` and `redirect` alone, and each of them takes one of the ten look-ups.
+/// Evaluates records. Only `include` and `redirect` recurse, and each of them uses one of the ten look-ups.
 struct SPFEvaluator {
-    /// The explanation that the deciding record names, not yet asked for.
+    /// The explanation that the deciding record names; not fetched yet.
     struct OfferedExplanation: Sendable {
         let target: SPFMacroString
         /// `<domain>` of the deciding record.
@@ -33,9 +33,9 @@ struct SPFEvaluator {
     private var voidLookups = 0
     /// Whether the term that is being evaluated has been counted as void.
     private var termIsVoid = false
-    /// The client's PTR names, at most ten, asked for once.
+    /// The client's PTR names, at most ten, queried once.
     private var pointers: [String]?
-    /// What forward confirmation found out, by name.
+    /// Results of forward confirmation, by name.
     private var confirmed: [String: Bool] = [:]
 
     init(address: IPAddress, localPart: [UInt8], senderDomain: String, helo: String, resolver: any DNSResolver) {
@@ -78,7 +78,7 @@ struct SPFEvaluator {
         return try evaluate(redirect.target, of: redirect.text, domain)
     }
 
-    /// The record that `include` or `redirect` names; where there is none, that is a permerror (RFC 7208 sections 5.2 and 6.1).
+    /// The record that `include` or `redirect` names; if there is none, that is a permerror (RFC 7208 sections 5.2 and 6.1).
     private mutating func evaluate(_ target: SPFMacroString, of term: String, _ domain: String) throws(Abort) -> Verdict {
         guard let target = expand(target, domain: domain), target.utf8.contains(UInt8(ascii: ".")) else {
             throw Abort(result: .permerror, reason: describe("does not name a domain", term, domain))
@@ -140,9 +140,9 @@ struct SPFEvaluator {
         }
     }
 
-    // MARK: Questions
+    // MARK: Queries
 
-    /// Counts one term that asks the DNS.
+    /// Counts one term that queries the DNS.
     private mutating func count(_ term: String, _ domain: String) throws(Abort) {
         lookups += 1
         guard lookups <= SPF.maximumLookups else {
@@ -151,7 +151,7 @@ struct SPFEvaluator {
         }
     }
 
-    /// Asks on behalf of a term: a temporary failure ends the check, and nothing found counts as void, once for each term.
+    /// Queries for a term: a temporary failure ends the check, and an empty answer counts as void, once for each term.
     private mutating func ask(
         _ name: String, _ type: DNSRecordType, _ term: String, _ domain: String
     ) throws(Abort)
@@ -210,7 +210,7 @@ struct SPFEvaluator {
         return names
     }
 
-    /// Whether a PTR name leads back to the client; a failing look-up skips the name.
+    /// Whether a PTR name resolves to the client; a failed look-up skips the name.
     private mutating func confirm(_ name: String) -> Bool {
         if let known = confirmed[name] { return known }
         var result = false
@@ -223,15 +223,16 @@ struct SPFEvaluator {
 
     // MARK: Macros
 
-    /// A target-name (RFC 7208 section 4.8): the expansion, cut from the left to 253 octets; `domain` itself where there is no
-    /// domain-spec. Nil where the DNS cannot be asked for it: octets outside ASCII (RFC 8616 section 4), empty or long labels.
+    /// A target-name (RFC 7208 section 4.8): the expansion, truncated on the left to 253 octets; `domain` itself where there is
+    /// no domain-spec. Nil if the DNS cannot be queried for it: octets outside ASCII (RFC 8616 section 4), empty or long
+    /// labels.
     private mutating func expand(_ target: SPFMacroString?, domain: String) -> String? {
         guard let target else { return domain }
         let limit = 2 * DomainName.maximumQueryLength
         var bytes = target.expand(limit: limit) { value(of: $0, domain: domain) }[...]
         if bytes.last == UInt8(ascii: ".") { bytes = bytes.dropLast() }
         if bytes.count > DomainName.maximumQueryLength {
-            // The dot before the first label that stays may itself be one octet further left.
+            // The dot before the first label that is kept may itself be one octet further left.
             guard let dot = bytes.suffix(DomainName.maximumQueryLength + 1).firstIndex(of: UInt8(ascii: ".")) else { return nil }
             bytes = bytes[(dot + 1)...]
         }
@@ -254,14 +255,14 @@ struct SPFEvaluator {
         }
     }
 
-    /// `%{p}`: the domain itself where it is a confirmed name of the client, else one below it, else any, else `unknown`.
+    /// `%{p}`: the domain itself if it is a confirmed name of the client, else one below it, else any, else `unknown`.
     private mutating func validatedName(domain: String) -> String {
         if pointers == nil {
-            // The PTR question counts against the ten (RFC 7208 section 4.6.4); past them there is no validated name.
+            // The PTR query counts against the ten (RFC 7208 section 4.6.4); past them there is no validated name.
             guard lookups < SPF.maximumLookups else { return "unknown" }
             lookups += 1
         }
-        // Nothing throws here: a void look-up for a macro is the client's doing, and an error means `unknown`.
+        // Nothing throws here: the client causes a void look-up for a macro, and an error means `unknown`.
         let wasVoid = termIsVoid
         termIsVoid = true
         let names = (try? clientNames("", domain)) ?? []
@@ -272,7 +273,7 @@ struct SPFEvaluator {
         return "unknown"
     }
 
-    /// Fetches and expands an explanation (RFC 7208 section 6.2); nil for every error, and for text that is not ASCII.
+    /// Fetches and expands an explanation (RFC 7208 section 6.2); nil for every error, and for text outside ASCII.
     mutating func explanation(_ offered: OfferedExplanation, receiver: SPF.Receiver) -> String? {
         guard let name = expand(offered.target, domain: offered.domain),
             case .records(let records) = resolver.query(name, .txt), records.count == 1, case .txt(let text)? = records.first,

@@ -1,11 +1,11 @@
-// Macro strings (RFC 7208 section 7): their grammar, and their expansion with bounded size.
+// Macro strings (RFC 7208 section 7): their grammar, and their expansion with limited size.
 
 import InternetMessage
 import Support
 
 /// A parsed macro-string.
 struct SPFMacroString: Sendable, Hashable {
-    /// What may be in the text.
+    /// Where the text occurs, which decides what it may contain.
     enum Context { case term, explanation }
 
     struct Expansion: Sendable, Hashable {
@@ -74,7 +74,7 @@ struct SPFMacroString: Sendable, Hashable {
         rest = rest[digits.endIndex...]
         var parts: Int?
         if !digits.isEmpty {
-            // More parts than a name has labels are all of them, so the number needs no more precision than this.
+            // A number above a name's label count keeps all labels, so it needs no more precision than this.
             let number = digits.reduce(0) { min($0 * 10 + Int($1 - 0x30), 1000) }
             guard number > 0 else { return nil }
             parts = number
@@ -111,8 +111,8 @@ struct SPFMacroString: Sendable, Hashable {
     /// Expands into text.
     ///
     /// - Parameters:
-    ///   - limit: octets after which no further piece is expanded, so that no record can ask for more than `limit` octets and one
-    ///     value. The pieces are taken from the right, because what is too long loses its left side.
+    ///   - limit: octets after which no further piece is expanded, so that no record can cause more than `limit` octets and one
+    ///     value. The pieces are taken from the right, because text that is too long loses its left side.
     ///   - value: gives the value of a macro-letter.
     func expand(limit: Int, value: (UInt8) -> [UInt8]) -> [UInt8] {
         var reversedParts: [[UInt8]] = []

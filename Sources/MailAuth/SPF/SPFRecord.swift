@@ -1,4 +1,4 @@
-// The SPF record (RFC 7208 sections 4.6 and 12), parsed whole before anything is evaluated.
+// The SPF record (RFC 7208 sections 4.6 and 12), parsed completely before anything is evaluated.
 
 import InternetMessage
 import Support
@@ -20,7 +20,7 @@ struct SPFRecord: Sendable {
         /// The result where the mechanism matches.
         let result: SPFResult
         let mechanism: Mechanism
-        /// The term unchanged in the record, for reasons.
+        /// The term as written in the record, for reasons.
         let text: String
     }
 
@@ -35,7 +35,7 @@ struct SPFRecord: Sendable {
         let term: String
     }
 
-    /// The records read of late.
+    /// Recently read records.
     static let parsed = ParsedRecords<Result<SPFRecord, SyntaxError>> { text in
         do throws(SyntaxError) { return .success(try SPFRecord(parsing: text)) } catch { return .failure(error) }
     }
@@ -60,7 +60,7 @@ struct SPFRecord: Sendable {
 
     /// Takes one term; false for a syntax error.
     private mutating func add(_ term: ArraySlice<UInt8>) throws(SyntaxError) -> Bool {
-        // Whatever comes first of `:`, `/` and `=` tells a modifier from a directive: no mechanism's name is followed by `=`.
+        // The first of `:`, `/` and `=` distinguishes a modifier from a directive: no mechanism's name is followed by `=`.
         let mark = term.firstIndex { $0 == UInt8(ascii: "=") || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: "/") }
         if let mark, term[mark] == UInt8(ascii: "=") {
             return addModifier(name: term[..<mark], value: term[(mark + 1)...], term: term)
@@ -97,7 +97,7 @@ struct SPFRecord: Sendable {
         return true
     }
 
-    /// - Parameter argument: from the first `:` or `/`; empty where there is none.
+    /// - Parameter argument: the text from the first `:` or `/`; empty where there is none.
     private static func mechanism(_ name: String, argument: ArraySlice<UInt8>) -> Mechanism? {
         let colon = UInt8(ascii: ":")
         switch name {
@@ -134,7 +134,7 @@ struct SPFRecord: Sendable {
         }
     }
 
-    /// Takes dual-cidr-length off the end: `[/n][//m]`. Nil where a length is out of range or has a leading zero.
+    /// Removes dual-cidr-length from the end: `[/n][//m]`. Nil where a length is out of range or has a leading zero.
     private static func dualPrefix(_ text: ArraySlice<UInt8>) -> (rest: ArraySlice<UInt8>, Int, Int)? {
         let slash = UInt8(ascii: "/")
         var (rest, prefix4, prefix6) = (text, 32, 128)
@@ -163,7 +163,7 @@ struct SPFRecord: Sendable {
         return number <= maximum ? number : nil
     }
 
-    /// Octets of a term that a reason quotes.
+    /// Octets of a term that a reason may quote.
     private static let quotedLength = 100
 
     private static func printable(_ term: ArraySlice<UInt8>) -> String { DomainName.printable(term.prefix(quotedLength)) }

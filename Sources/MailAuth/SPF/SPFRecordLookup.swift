@@ -1,4 +1,4 @@
-// Which SPF record is at a domain, before anything of it is evaluated.
+// Which SPF record a domain has, before it is evaluated.
 
 import InternetMessage
 import Support
@@ -16,7 +16,7 @@ extension SPF {
         case temporaryFailure(String)
     }
 
-    /// The SPF record of a domain, for those who look after it; nothing is evaluated.
+    /// The SPF record of a domain, for its administrator; nothing is evaluated.
     package static func record(at domain: String, resolver: any DNSResolver) -> RecordLookup {
         guard let name = DomainName.mailDomain(domain) else { return .none }
         switch select(at: name, resolver: resolver) {
@@ -37,7 +37,7 @@ extension SPF {
         case temporaryFailure(String)
     }
 
-    /// Asks for TXT records only (section 3.1), keeps those that begin with `v=spf1`, and parses where there is exactly one.
+    /// Queries TXT records only (section 3.1), keeps those that begin with `v=spf1`, and parses if there is exactly one.
     static func select(at domain: String, resolver: any DNSResolver) -> Selection {
         let texts: [[UInt8]]
         switch resolver.query(domain, .txt) {

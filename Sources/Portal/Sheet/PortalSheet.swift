@@ -1,5 +1,5 @@
-// The built-in sign-in page: shows a user what an app asks for, and gives the app what the user agreed to. `/auth/authorize`
-// hands its checked requests here, and `/auth/continue` takes the answers to the app.
+// The built-in sign-in page: shows users an app's request, and gives the app what they agreed to. `/auth/authorize` passes
+// checked requests to it, and `/auth/continue` delivers the responses to the app.
 
 import Accounts
 import Database
@@ -10,12 +10,12 @@ import InternetMessage
 import SignIn
 import Support
 
-/// What the page needs to answer apps itself.
+/// The dependencies for answering apps on this page.
 package struct SheetProvider: Sendable {
     /// `iss`, without a final slash.
     let issuer: String
     let signer: IdentitySigner
-    /// Says how likely users are to be real; nil: 0 is given.
+    /// Rates how likely users are to be real; if nil, 0 is given.
     let statuses: (any StatusSource)?
 
     package init(issuer: String, signer: IdentitySigner, statuses: (any StatusSource)? = nil) {
@@ -25,9 +25,9 @@ package struct SheetProvider: Sendable {
     }
 }
 
-/// An app's request that is open in a browser.
+/// An app's request that is open in the browser.
 struct OpenSheet: Sendable {
-    /// Sealed, as it is in addresses and forms.
+    /// Sealed, as in addresses and forms.
     let identifier: String
     let pending: PendingAuthorization
 
@@ -40,7 +40,7 @@ extension PortalPage {
     func addSheetRoutes(to routes: Routes) {
         guard provider != nil else { return }
         open(routes, .get, "/sign-in") { request in
-            // GET may answer or sign out: what only looks does neither.
+            // GET may send the response or sign out; requests that only check the page (HEAD) must do neither.
             guard request.request.method == .get else { return request.redirect(Self.sheetPath) }
             if let identifier = request.query("end_session") { return try await showSignOut(request, identifier) }
             return try await showSheet(request)
@@ -51,7 +51,7 @@ extension PortalPage {
         }
     }
 
-    /// The app that asks. Throws `PortalRefusal` where it was removed meanwhile.
+    /// The app of the request. Throws `PortalRefusal` if it was removed meanwhile.
     func app(_ sheet: OpenSheet) async throws -> (clientID: String, name: String?, hasIcon: Bool, teamName: String) {
         let clientID = sheet.request.clientID
         let (team, shown) = try await pool.run {
@@ -64,7 +64,7 @@ extension PortalPage {
         return (clientID, shown.name, shown.hasIcon, team)
     }
 
-    // MARK: What comes next
+    // MARK: The next step
 
     private func step(_ sheet: OpenSheet, _ session: PageSession?) async throws -> (SheetStep, StandingConsent?) {
         let clientID = sheet.request.clientID
@@ -103,7 +103,7 @@ extension PortalPage {
             )
         }
         let scopes = sheet.request.scopes
-        // What the team has of the user's address stays as long as the user uses any of its apps.
+        // While the user uses any of the team's apps, the address that the team has does not change.
         let isSettled = consent?.isTeamsLive ?? false
         let chosen = Self.standingInbox(consent, inboxes)
         var values: [String: Any] = [
@@ -140,7 +140,7 @@ extension PortalPage {
             status: problem == nil ? .ok : .unprocessableContent)
     }
 
-    /// `Inbox.number` of the inbox that mail of the team goes to where the user chooses none.
+    /// `Inbox.number` of the inbox for the team's mail if the user chooses none.
     private static func standingInbox(_ consent: StandingConsent?, _ inboxes: [Inbox]) -> Int64? {
         consent?.inboxNumber ?? inboxes.first(where: \.isDefault)?.number
     }
@@ -150,7 +150,7 @@ extension PortalPage {
     func decide(_ request: PortalRequest) async throws -> Response {
         guard let sheet = request.sheet else { throw PortalRefusal.over }
         let session = try await session(request)
-        // Before anyone is signed in the form carries the token of the browser.
+        // Before sign-in, the form has the token of the browser.
         let token = session == nil ? request.browser : request.sessionToken
         guard let token, PortalCSRF.matches(request.form["csrf"], token) else { throw PortalRefusal.foreign }
         switch (request.form["decision"], session) {
@@ -161,7 +161,7 @@ extension PortalPage {
             return request.redirect(request.step("/me/sign-in"), cookies: [cookies.remove(PortalCookies.session)])
         case ("continue", let session?):
             let (step, consent) = try await step(sheet, session)
-            // What was asked, by what is so now: a session may have grown too old, and a consent ended.
+            // Decided again with the current state: the session may be too old now, and a consent may have ended.
             guard case .ask(_, let isKnown) = step, isKnown || request.form["known"] == nil else {
                 return request.redirect(request.step(Self.sheetPath))
             }
@@ -174,8 +174,8 @@ extension PortalPage {
         }
     }
 
-    /// Gives the app what it gets.
-    /// - Parameter choice: nil where it has everything already.
+    /// Sends the app its response.
+    /// - Parameter choice: nil if the app already has everything.
     private func answer(
         _ request: PortalRequest, _ sheet: OpenSheet, _ session: PageSession, _ consent: StandingConsent?, _ choice: SheetChoice?
     ) async throws -> Response {
@@ -197,7 +197,7 @@ extension PortalPage {
                 let standing = Self.standingInbox(consent, try store.inboxes.inboxes(user: session.userID))
                 choice.apply(to: &authorization, storedName: stored, standingInbox: standing)
             }
-            // Nothing but what the user saw: a name that they took out is not put back from the store.
+            // Only what the user saw: a name that they removed is not taken from the store.
             let name = GivenName(first: choice?.firstName, last: choice?.lastName)
             var ticket = ""
             _ = try store.provider.authorize(authorization, statuses: provider.statuses, change) {
@@ -212,8 +212,8 @@ extension PortalPage {
         return request.redirect("\(provider.issuer)/auth/continue?ticket=\(ticket)")
     }
 
-    /// Tells the app at once, from whatever browser: an error is worth nothing to anyone else, and nothing is stored for someone
-    /// who is not signed in.
+    /// Sends the error at once, from any browser: it is useless to anyone but the app, and nothing is stored for a person who
+    /// is not signed in.
     private func refuse(_ request: PortalRequest, _ sheet: OpenSheet, _ error: AuthorizationError) async throws -> Response {
         let target = sheet.request.target
         let registered = try await pool.run {

@@ -1,11 +1,11 @@
-// Signing out at an app's request: `/auth/end-session` hands its checked requests here, and `/auth/signed-out` leads back.
+// Sign-out at an app's request: `/auth/end-session` passes checked requests here, and `/auth/signed-out` leads back.
 
 import HTTP
 import Hummingbird
 import SignIn
 
 extension PortalPage {
-    /// Signs out at once where the app proved by a token whom it means; asks otherwise.
+    /// Signs out at once if the app's token names the signed-in user; asks otherwise.
     func showSignOut(_ request: PortalRequest, _ identifier: String) async throws -> Response {
         guard let ended = store.authorizations.openEndSession(identifier, now: now()) else { throw PortalRefusal.over }
         guard let session = try await session(request), let token = request.sessionToken else {
@@ -30,7 +30,7 @@ extension PortalPage {
         return try await afterSignOut(request, identifier, session)
     }
 
-    /// - Parameter session: what ends; nil for nothing.
+    /// - Parameter session: the session that ends; nil for none.
     private func afterSignOut(
         _ request: PortalRequest, _ identifier: String, _ session: PageSession?
     ) async throws -> Response {

@@ -1,19 +1,19 @@
-// What a user chose on the sheet, as the form says it. Pure.
+// The user's choices on the sheet, from the form. Pure.
 
 import Accounts
 import HTTP
 import SignIn
 
 struct SheetChoice: Hashable {
-    /// Unless the user said otherwise.
+    /// True unless the user chose otherwise.
     let hidesEmail: Bool
-    /// `Inbox.number`; nil where the user was not asked which.
+    /// `Inbox.number`; nil if the user had no choice.
     let inbox: Int64?
-    /// As typed, without white space around; nil where nothing was.
+    /// As entered, without white space around; nil if empty.
     let firstName: String?
     let lastName: String?
 
-    /// Octets of each part of a name.
+    /// The most octets of each part of a name.
     private static let longestName = 400
 
     init(_ form: FormBody) {
@@ -26,7 +26,7 @@ struct SheetChoice: Hashable {
         lastName = name("last_name")
     }
 
-    /// What is wrong with it, for the user; nil for nothing.
+    /// An error for the user; nil for none.
     var problem: String? {
         for name in [firstName, lastName].compactMap({ $0 }) {
             guard name.utf8.count <= Self.longestName, NameText.isPlain(name) else {
@@ -36,16 +36,16 @@ struct SheetChoice: Hashable {
         return nil
     }
 
-    /// A stored name in the two parts that apps get: its last word is taken for the last name.
+    /// A stored name in the two parts that apps get: its last word becomes the last name.
     static func parts(of name: String?) -> (first: String?, last: String?) {
         guard let words = name?.split(separator: " "), words.count > 1 else { return (name, nil) }
         return (words.dropLast().joined(separator: " "), words.last.map(String.init))
     }
 
     /// - Parameters:
-    ///   - storedName: as `parts(of:)`.
-    ///   - standingInbox: that mail goes to anyway. Whoever leaves it as it is has not chosen it for this app alone: mail follows
-    ///     when they choose another one for all.
+    ///   - storedName: as from `parts(of:)`.
+    ///   - standingInbox: the inbox that mail goes to by default. Leaving it selected is not a choice for this app alone: mail
+    ///     follows when the user changes the default.
     func apply(
         to authorization: inout ProviderAuthorization, storedName: (first: String?, last: String?), standingInbox: Int64?
     ) {

@@ -1,28 +1,28 @@
-// What a request of an app comes to for whoever is at the browser. Pure: decided here, applied in PortalSheet.
+// The step that an app's request requires of the user at the browser. Pure: decided here, applied in PortalSheet.
 
 import SignIn
 
 /// The next step of a sign-in.
 enum SheetStep: Hashable {
-    /// The app is told at once.
+    /// The app gets an error at once.
     case refuse(AuthorizationError)
-    /// The user signs in, first or again.
+    /// The user signs in, for the first time or again.
     case door
-    /// The app gets what it has already, and no one is asked.
+    /// The app gets what it already has, without asking the user.
     case answer(PageSession)
     /// The user is asked.
-    /// - isKnown: whether they consented before, to all that is asked for now.
+    /// - isKnown: whether they already consented to everything in this request.
     case ask(PageSession, isKnown: Bool)
 
     /// - Parameters:
     ///   - session: nil while no one is signed in.
-    ///   - isOther: whether the app asked for another user than that of the session.
-    ///   - consent: of that user; nil where there is none.
+    ///   - isOther: whether the app asked for another user than the session's.
+    ///   - consent: that of the user; nil if there is none.
     init(_ pending: PendingAuthorization, session: PageSession?, isOther: Bool, consent: StandingConsent?) {
         let asked = pending.request
         let isSilent = asked.prompts.contains(.none)
         guard let session, !isOther, pending.accepts(authenticatedAt: session.authenticatedAt) else {
-            // Whoever signed in for this very request, and is another, is led to no door again: it would never end.
+            // A different user who signed in for this very request is not sent to sign in again: this would never end.
             let isOver = isOther && session.map { pending.isFollowed(by: $0.createdAt) } ?? false
             self =
                 isSilent || isOver

@@ -1,4 +1,4 @@
-// Signing in by the OpenID provider that the operator already has: the way there, and what comes back.
+// Sign-in by the operator's existing OpenID provider: the redirect to it, and the return.
 
 import Accounts
 import HTTP
@@ -20,19 +20,19 @@ extension PortalPage {
     /// As registered with the provider.
     private var redirectURI: String { origin + Self.upstreamCallback }
 
-    /// What the door needs of the button.
+    /// The values that the sign-in page needs for the button.
     func upstreamValues(_ request: PortalRequest) -> [String: Any]? {
         upstream.map { ["name": $0.settings.name, "path": request.step(Self.upstreamPath)] }
     }
 
-    /// Throws `PortalRefusal` where everyone signs in by the provider.
+    /// Throws `PortalRefusal` if all users must sign in by the provider.
     func requireOwnSignIn() throws {
         if upstream?.settings.isOnly == true { throw PortalRefusal.notFound }
     }
 
-    /// A link, and no form: browsers hold a form to the pages that it may lead to, and this one leads away.
+    /// A link instead of a form: browsers limit where a form may lead, and this leads to another site.
     private func goUpstream(_ request: PortalRequest, _ upstream: UpstreamProvider) async throws -> Response {
-        // Without it the provider could be asked for as many metadata and states as anyone likes.
+        // Without this limit, anyone could cause any number of metadata requests and states.
         if let seconds = trips.take(request.clientNetworks, now: monotonic()) { throw PortalRefusal.tooOften(seconds) }
         guard request.request.method == .get else { throw PortalRefusal.notLikeThat }
         do throws(UpstreamFailure) {
@@ -93,7 +93,7 @@ extension PortalPage {
         }
     }
 
-    /// Back at the door, in words of ours: of the provider's none are shown.
+    /// Returns to the sign-in page, with Postern's own text: text of the provider is never shown.
     private func refuse(
         _ request: PortalRequest, _ upstream: UpstreamProvider, _ failure: UpstreamFailure
     ) async throws -> Response {
@@ -119,6 +119,6 @@ extension PortalPage {
 }
 
 extension UpstreamProvider {
-    /// For texts that name it.
+    /// For texts that name the provider.
     fileprivate var words: [String: String] { ["provider": settings.name] }
 }

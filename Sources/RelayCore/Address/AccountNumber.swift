@@ -10,7 +10,7 @@ package struct AccountNumber: Sendable, Hashable, CustomStringConvertible {
         self.rawValue = rawValue
     }
 
-    /// The last one there is; accounts of a store count from 1.
+    /// The highest number; the accounts of a store are numbered from 1.
     package static let highest = AccountNumber(unchecked: (1 << 35) - 1)
 
     private init(unchecked rawValue: UInt64) { self.rawValue = rawValue }

@@ -1,12 +1,11 @@
-// How the number of an account is written in tokens: under a keyed permutation, so that numbers that follow one another do not
-// show it.
+// How account numbers are written in tokens: under a keyed permutation, so that consecutive numbers do not show as such.
 
 import MailCrypto
 
 /// A permutation of the numbers below 2^35 under a token key: a Feistel network over 18 and 17 bits with HMAC-SHA-256 as its
-/// round function. Its output is seen by teams, who know some of the accounts behind it and none of the numbers.
+/// round function. Teams see its output; they know some of the accounts behind it, but none of the numbers.
 struct AccountPermutation {
-    /// What is numbered. Each has its own permutation, so that equal numbers do not show.
+    /// What is numbered. Each series has its own permutation, so that equal numbers do not show.
     enum Series: UInt8 {
         case account = 0x61
         case verification = 0x63
@@ -15,13 +14,13 @@ struct AccountPermutation {
     /// Twice the four rounds that Luby and Rackoff need.
     private static let rounds: UInt8 = 8
     private static let label = Array("postern account number 1\n".utf8)
-    /// The right half; the left one has 18.
+    /// Bits of the right half; the left half has 18.
     private static let rightBits: UInt64 = 17
 
     let key: HMACSHA256
     let series: Series
 
-    /// The number as it is written.
+    /// The permuted number, as tokens write it.
     func hidden(_ number: UInt64) -> UInt64 {
         var left = number >> Self.rightBits
         var right = number & (1 << Self.rightBits - 1)
@@ -29,7 +28,7 @@ struct AccountPermutation {
         return left << Self.rightBits | right
     }
 
-    /// The number that is written so.
+    /// The number behind a permuted one.
     func revealed(_ written: UInt64) -> UInt64 {
         var left = written >> Self.rightBits
         var right = written & (1 << Self.rightBits - 1)
@@ -37,7 +36,7 @@ struct AccountPermutation {
         return left << Self.rightBits | right
     }
 
-    /// Each round changes one half by the other, and undoes itself.
+    /// Each round changes one half by the other; the same round again undoes it.
     private func step(_ round: UInt8, _ left: inout UInt64, _ right: inout UInt64) {
         if round % 2 == 0 { left ^= code(round, right) >> (64 - 18) } else { right ^= code(round, left) >> (64 - Self.rightBits) }
     }

@@ -3,7 +3,6 @@
 import InternetMessage
 
 extension AddrSpec {
-    /// The domain in lower-case A-labels; where it is not a valid domain name, unchanged, in lower case: it then matches nothing
-    /// that was registered.
+    /// The domain in lower-case A-labels. An invalid domain name is only lowercased; it then matches nothing registered.
     package var asciiDomain: String { normalized?.domain ?? domain.lowercased() }
 }

@@ -1,11 +1,11 @@
-// What the local parts that Postern makes say, once read: the values of reverse addresses and return paths.
+// The values read from the local parts that Postern makes: reverse addresses and return paths.
 
 import InternetMessage
 
-/// A local part that is not a relay address but one of ours: a reverse address or a return path.
+/// A local part made by Postern that is not a relay address: a reverse address or a return path.
 ///
 /// Written as `[local=domain.]<key id><purpose><account>[<nonce><expiry>[<recipients>|<sender>]]<MAC>` in lower-case base32 after
-/// the last dot: readable where the address fits, authenticated always, and worth nothing to any account but its own.
+/// the last dot: readable where the address fits, always authenticated, and useless to any other account.
 package struct AddressToken: Sendable, Hashable {
     /// The letter behind the key id.
     package enum Purpose: UInt8, Sendable, Hashable, CaseIterable {
@@ -18,7 +18,7 @@ package struct AddressToken: Sendable, Hashable {
         /// Return path of a forward; the envelope sender is in the table of stored tokens, under a keyed hash that the local part
         /// holds.
         case storedForward = 0x73  // s
-        /// Return path of a forward whose envelope sender was not proved: failures are counted, no one is written to.
+        /// Return path of a forward whose envelope sender was not proved: failures are counted, but no one is notified.
         case silentForward = 0x6F  // o
         /// Return path of a reply: reports go to the account's user.
         case reply = 0x70  // p
@@ -37,18 +37,18 @@ package struct AddressToken: Sendable, Hashable {
     package let expiryDay: UInt64
     /// The whole local part in lower case.
     package let localPart: String
-    /// What a stored address is found under: the local part, or what is in it of account and sender.
+    /// The key of a stored address: the local part, or its parts for account and sender.
     package var storageKey: String { TokenShape.storageKey(localPart) }
 }
 
-/// A local part that an answer to a verification message comes to: no account's, and distinguished from the others by its second
-/// letter.
+/// A local part that receives answers to a verification message. It belongs to no account; its second letter distinguishes it
+/// from other tokens.
 ///
 /// Written as `<key id>h<number><nonce><expiry><MAC>` in lower-case base32.
 package struct AnswerToken: Sendable, Hashable {
-    /// The letter that is where other tokens have their purpose.
+    /// The letter in the place where other tokens have their purpose.
     static let letter: UInt8 = 0x68  // h
-    /// That of tokens in which the number is unpermuted. None is made any more.
+    /// The letter of tokens with an unpermuted number. No longer made.
     static let serialLetter: UInt8 = 0x63  // c
 
     /// Number of the verification, below 2^35.
@@ -68,22 +68,22 @@ package struct AnswerToken: Sendable, Hashable {
 /// A freshly made local part.
 package struct MintedToken: Sendable, Hashable {
     package let localPart: String
-    /// Set where the local part does not hold the address: to be stored under `storageKey` before the mail leaves.
+    /// Set where the local part does not hold the address: store it under `storageKey` before the mail leaves.
     package let addressToStore: AddrSpec?
     /// As `AddressToken.storageKey`.
     package var storageKey: String { TokenShape.storageKey(localPart) }
 }
 
-/// What a local part turned out to be.
+/// The result of reading a local part.
 package enum TokenReading: Sendable, Hashable {
     /// Not written as a token at all.
     case notAToken
     /// Written as a token; its MAC is wrong or its key is retired.
     case forged(AddressToken.Purpose)
-    /// Right, as far as can be known without the stored address.
+    /// Valid, as far as this can be known without the stored address.
     case token(AddressToken)
-    /// Right: an answer to a verification message comes to it.
+    /// Valid: it receives an answer to a verification message.
     case answer(AnswerToken)
-    /// Written as one of those; its MAC is wrong or its key is retired.
+    /// Written as an answer token; its MAC is wrong or its key is retired.
     case forgedAnswer
 }

@@ -1,13 +1,13 @@
-// What the return path of a reply says of those it went to: enough to tell whether an address is one of them, and no address.
+// What the return path of a reply holds of its recipients: enough to check whether an address is one of them, but no address.
 
 import MailCrypto
 import Support
 
-/// Keyed hashes of the first recipients of a reply. A sender that wants the user to read of another recipient can only try, one
-/// message for each attempt, and every message is counted.
+/// Keyed hashes of the first recipients of a reply. A sender that wants the user to read of another recipient can only guess:
+/// each attempt takes one message, and every message is counted.
 enum RecipientWitnesses {
-    /// Recipients that can be named; a report about a further one is passed on without its name. Four fit, and nearly all replies
-    /// have fewer.
+    /// How many recipients can be named; a report about any other is passed on without its name. Four fit, and nearly all
+    /// replies have fewer.
     static let maximum = 4
     /// 25 bits.
     private static let digitsOfOne = 5
@@ -16,16 +16,16 @@ enum RecipientWitnesses {
     private static let label = Array("postern reply recipient 1\n".utf8)
     private static let fillerLabel = Array("postern reply filler 1\n".utf8)
 
-    /// Always of the same length: how many recipients there were, blind copies included, cannot be seen.
+    /// Always the same length, so that the number of recipients, blind copies included, does not show.
     /// - Parameters:
-    ///   - recipients: in the one form in which addresses are authenticated.
-    ///   - head: what is before in the token: account, nonce and day.
+    ///   - recipients: in the canonical form that tokens authenticate.
+    ///   - head: what precedes them in the token: account, nonce and day.
     static func written(_ recipients: [[UInt8]], head: [UInt8], key: HMACSHA256) -> [UInt8] {
         let told = recipients.prefix(maximum).flatMap { witness($0, head: head, key: key) }
         return told + Base32.encode(key.authenticationCode(for: fillerLabel + head)).prefix(digits - told.count)
     }
 
-    /// Whether one of the witnesses is that of this recipient.
+    /// Whether one of the witnesses belongs to this recipient.
     static func hold(_ recipient: [UInt8], in witnesses: ArraySlice<UInt8>, head: [UInt8], key: HMACSHA256) -> Bool {
         let wanted = witness(recipient, head: head, key: key)
         return stride(from: witnesses.startIndex, to: witnesses.endIndex, by: digitsOfOne).contains { start in

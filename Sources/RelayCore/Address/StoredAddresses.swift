@@ -1,4 +1,4 @@
-// Stored tokens that come up while a message is rewritten: looked up as they are met, bounded, and no failure overlooked.
+// Looks up the stored tokens met while a message is rewritten; their number is bounded, and no failure is overlooked.
 
 import InternetMessage
 
@@ -7,7 +7,7 @@ package final class StoredAddresses {
     private let directory: any RelayDirectory
     private let tokens: TokenMint
     private var known: [String: AddrSpec?] = [:]
-    /// Look-ups a message; a token beyond is treated as one that leads nowhere, and is taken out.
+    /// Look-ups per message; any further token is treated as one that leads nowhere, and is removed.
     private static let maximumLookups = 100
     /// Set where the directory failed: the message must be deferred.
     package private(set) var failure: DirectoryFailure?
@@ -17,7 +17,7 @@ package final class StoredAddresses {
         self.tokens = tokens
     }
 
-    /// The address of a token that leads to one; nil where nothing right is stored.
+    /// The address that a token leads to; nil where no valid address is stored.
     package func address(of token: AddressToken) -> AddrSpec? {
         if let address = token.address { return address }
         guard token.purpose.isStored else { return nil }

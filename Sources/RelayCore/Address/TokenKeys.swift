@@ -3,7 +3,7 @@
 import MailCrypto
 import Support
 
-/// HMAC keys by one-character key id. New tokens take the active one; the others go on verifying until they are retired.
+/// HMAC keys by one-character key id. New tokens use the active key; the others still verify tokens until they are retired.
 package struct TokenKeys: Sendable, SecretHolder {
     /// One base32 character.
     package typealias KeyID = UInt8
@@ -29,12 +29,12 @@ package struct TokenKeys: Sendable, SecretHolder {
     /// The key of this id, ready to make codes; nil where there is none.
     package func key(_ id: KeyID) -> HMACSHA256? { id == activeID ? activeKey : keys[id]?.code }
 
-    /// The active key's id, and so many base32 digits of the code that it gives of a text.
+    /// The active key's id, and this many base32 digits of the text's authentication code.
     package func seal(_ text: String, digits: Int) -> String {
         String(decoding: [activeID] + Self.code(text, activeKey, digits), as: UTF8.self)
     }
 
-    /// Whether a seal of so many digits was made of this text with a key that is kept.
+    /// Whether a seal of this many digits was made of this text with one of these keys.
     package func isSeal(_ seal: some Collection<UInt8>, of text: String, digits: Int) -> Bool {
         guard let id = seal.first, let key = key(id) else { return false }
         return constantTimeEqual(Self.code(text, key, digits), Array(seal.dropFirst()))

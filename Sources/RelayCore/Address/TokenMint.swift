@@ -1,4 +1,4 @@
-// Makes and reads the local parts of reverse addresses and return paths. Stateless but for addresses that do not fit.
+// Makes and reads the local parts of reverse addresses and return paths. Stateless, except for addresses that do not fit.
 
 import InternetMessage
 import MailCrypto
@@ -16,7 +16,7 @@ package struct TokenMint: Sendable {
     static let returnPathDigits = accountDigits + nonceDigits + dayDigits
     /// 13 characters are 65 bits of HMAC-SHA-256.
     static let macDigits = 13
-    /// What an address is stored under stands for the address itself, so it must be free of collisions too: 125 bits.
+    /// The key of a stored address stands for the address itself, so it must be free of collisions: 125 bits.
     static let storedMACDigits = 25
 
     package init(keys: TokenKeys) { self.keys = keys }
@@ -40,7 +40,7 @@ package struct TokenMint: Sendable {
     }
 
     /// The return path of a reply. Holds nothing of the inbox: the account leads to it.
-    /// - Parameter recipients: whom the reply goes to; of these alone reports may name one (`isRecipient`).
+    /// - Parameter recipients: the reply's recipients; a report may name only one of these (`isRecipient`).
     package func replyReturnPath(account: AccountNumber, recipients: [AddrSpec], nonce: UInt64, expiryDay: UInt64) -> MintedToken
     {
         let head = written(account) + Self.times(nonce: nonce, expiryDay: expiryDay)
@@ -86,7 +86,7 @@ package struct TokenMint: Sendable {
 
     private func bare(_ purpose: AddressToken.Purpose, head: [UInt8]) -> String { token(purpose, head: head, address: []) }
 
-    /// The local part, with what can be read before the dot where there is anything.
+    /// The local part; the readable address, if any, is before the dot.
     private func token(_ purpose: AddressToken.Purpose, head: [UInt8], address: [UInt8], before readable: [UInt8] = []) -> String
     {
         var text = readable
@@ -105,8 +105,8 @@ package struct TokenMint: Sendable {
 
     private static let senderLabel = Array("postern stored sender 1\n".utf8)
 
-    /// Always the same for a sender that writes to an account, and of another account another one: the address is stored once,
-    /// and nothing shows that two accounts have mail from the same sender.
+    /// Always the same for one sender and account, and different for another account: the address is stored once, and nothing
+    /// shows that two accounts get mail from the same sender.
     /// - Parameter head: begins with the account as tokens write it.
     private static func senderHash(_ canonical: [UInt8], account head: [UInt8], key: HMACSHA256) -> ArraySlice<UInt8> {
         Base32.encode(key.authenticationCode(for: senderLabel + head.prefix(accountDigits) + canonical)).prefix(storedMACDigits)
@@ -125,7 +125,7 @@ package struct TokenMint: Sendable {
         return Base32.encode(key.authenticationCode(for: message)).prefix(digits)
     }
 
-    /// `local=domain`, where the address can be in a local part unchanged: ASCII dot-atoms, no letter whose case could matter.
+    /// `local=domain`, where a local part can hold the address unchanged: ASCII dot-atoms, no letter whose case could matter.
     private static func readable(_ address: AddrSpec) -> [UInt8]? {
         var text = Array(address.localPart.utf8)
         let equals = text.count
@@ -155,14 +155,14 @@ package struct TokenMint: Sendable {
 
     // MARK: Reading
 
-    /// How the tokens of one account, letter and key look behind the last dot, whatever address they are made with.
+    /// What all tokens of one account, letter and key have in common after the last dot, whatever their address.
     struct Form {
         let shape: TokenShape
-        /// What is right behind the key id: letter and account.
+        /// What directly follows the key id: letter and account.
         let anchor: [UInt8]
     }
 
-    /// The forms of all purposes: as every key writes the account, and as tokens did that show its number.
+    /// The forms of all purposes: with the account as each key writes it, and with its unpermuted number, as in older tokens.
     func forms(account: AccountNumber) -> [Form] {
         func forms(_ digits: [UInt8], isSerial: Bool) -> [Form] {
             TokenShape.all.filter { $0.isSerial == isSerial }.map { Form(shape: $0, anchor: [$0.letter] + digits) }
@@ -171,15 +171,15 @@ package struct TokenMint: Sendable {
             + forms(Base32.encode(account.rawValue, digits: Self.accountDigits), isSerial: true)
     }
 
-    /// Whether what is behind the last dot of a local part, in lower case, has length and letters of a token: tested without a
-    /// code, as every word before a relay domain is asked.
+    /// Whether the text after the last dot of a local part, in lower case, has the length and letters of a token. This test
+    /// computes no MAC, as it runs for every word before a relay domain.
     static func mayBeTail(_ octets: UnsafeBufferPointer<UInt8>) -> Bool {
         guard TokenShape.lengths.contains(octets.count) else { return false }
         for octet in octets where !(octet >= 0x61 && octet <= 0x7A || octet >= 0x32 && octet <= 0x37) { return false }
         return true
     }
 
-    /// Whether a local part is written as a token whose key is no longer there, so that it can only be recognized by its form.
+    /// Whether a local part is written as a token whose key no longer exists, so that only its form can identify it.
     func isRetired(_ localPart: String) -> Bool {
         let text = localPart.utf8.map { $0.asciiLowercased }
         let tail = text.lastIndex(of: UInt8(ascii: ".")).map { text[($0 + 1)...] } ?? text[...]
@@ -187,7 +187,7 @@ package struct TokenMint: Sendable {
         return keys.key(id) == nil
     }
 
-    /// Reads a local part, in any letter case. Judges form and MAC; whether a return path is expired is the caller's to ask.
+    /// Reads a local part, in any letter case. Checks form and MAC; the caller checks whether a return path has expired.
     package func read(_ localPart: String) -> TokenReading {
         let text = localPart.utf8.map { $0.asciiLowercased }
         guard text.count <= Self.maximumLocalPart else { return .notAToken }
@@ -247,8 +247,8 @@ package struct TokenMint: Sendable {
                 expiryDay: day))
     }
 
-    /// Whether the reply that a return path was made for went to this address, as far as the return path tells
-    /// (`RecipientWitnesses`). False for return paths that were made before they held it.
+    /// Whether the reply of this return path went to this address, as far as the return path shows (`RecipientWitnesses`).
+    /// False for return paths made before they held witnesses.
     func isRecipient(_ address: AddrSpec, of token: AddressToken) -> Bool {
         let text = Array(token.localPart.utf8)
         guard token.purpose == .reply, text.count == TokenShape(.reply).length, let key = keys.key(text[0]) else { return false }

@@ -1,17 +1,17 @@
-// How local parts that Postern makes are written, by the letter behind the key id: what is in them, and how long they are.
+// How the local parts that Postern makes are written, by the letter after the key id: what they hold, and their length.
 
 import Support
 
 /// How the tokens of one letter are written.
 struct TokenShape: Sendable, Hashable {
-    /// When tokens are, or were, written so.
+    /// When tokens of this shape are, or were, made.
     enum Generation: Sendable, Hashable {
         case current
-        /// A stored return path without a hash of its sender: its row is found by the whole local part, so that each message
-        /// wrote one. Good until it expires. None is made any more.
+        /// A stored return path without a hash of its sender. Its row is found by the whole local part, so each message wrote a
+        /// row. Valid until it expires. No longer made.
         case unhashed
-        /// The account's number is in it unpermuted: so it was until the numbers were permuted, and such tokens are good until
-        /// their key is retired. None is made any more.
+        /// Holds the account's unpermuted number, as tokens did before the numbers were permuted. Valid until its key is
+        /// retired. No longer made.
         case serial
     }
 
@@ -20,16 +20,16 @@ struct TokenShape: Sendable, Hashable {
     /// The letter behind the key id.
     let letter: UInt8
 
-    /// Every one there is.
+    /// All shapes.
     static let all =
         AddressToken.Purpose.allCases.map { TokenShape($0) }
         + [TokenShape(.storedForward, .unhashed, letter: UInt8(ascii: "e"))]
         + AddressToken.Purpose.allCases.map { TokenShape($0, .serial, letter: $0.serialLetter) }
 
-    /// Every length there is, in octets.
+    /// All lengths, in octets.
     static let lengths = Set(all.map(\.length)).sorted()
 
-    /// As tokens are written now.
+    /// The shape of new tokens.
     init(_ purpose: AddressToken.Purpose) { self.init(purpose, .current, letter: purpose.rawValue) }
 
     /// Nil for a letter of no address token.
@@ -49,13 +49,13 @@ struct TokenShape: Sendable, Hashable {
         self.letter = letter
     }
 
-    /// Whether the account's number is in it unpermuted.
+    /// Whether it holds the account's unpermuted number.
     var isSerial: Bool { generation == .serial }
 
     /// Whether a keyed hash of account and sender is before the MAC.
     var hasSenderHash: Bool { purpose == .storedForward && generation == .current }
 
-    /// Whether the MAC is over the stored address, so that it cannot be checked before that is found.
+    /// Whether the MAC covers the stored address, so that it cannot be checked before the address is found.
     var isCheckedByAddress: Bool { purpose.isStored && !hasSenderHash }
 
     /// Octets between the letter and the MAC.
@@ -70,10 +70,10 @@ struct TokenShape: Sendable, Hashable {
     /// Octets from the key id to the end.
     var length: Int { 2 + headDigits + macDigits }
 
-    /// Whether an address is before it.
+    /// Whether an address precedes the token.
     var hasAddress: Bool { purpose == .reverse || purpose == .forward }
 
-    /// What the address of a stored token is found under: the local part, or key id, letter, account and hash where it has one.
+    /// The key of a stored token's address: the local part, or key id, letter, account and sender hash where it has one.
     /// - Parameter localPart: in lower case.
     static func storageKey(_ localPart: String) -> String {
         let text = localPart.utf8

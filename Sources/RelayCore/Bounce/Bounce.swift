@@ -1,4 +1,4 @@
-// What comes to a return path: reports are rebuilt, automatic notes of the user go on as replies, all else is refused.
+// Handles mail to a return path: reports are rebuilt, the user's automatic notes are relayed as replies, all else is refused.
 
 import InternetMessage
 import MailCrypto
@@ -16,7 +16,7 @@ enum Bounce {
         case .note, .receipt, .optOut:
             return try automatic(engine: engine, message: message, token: token, paths: paths)
         case .feedback where report.isComplaint:
-            // Feedback loops write as someone or as no one; whatever the sender, nothing of the report goes on.
+            // Feedback loops send with or without an envelope sender; in both cases, nothing of the report is relayed.
             let detail = try Complaint.record(token, engine: engine, day: message.day)
             return RelayDecision(.discard, reasons: [RelayReason("return-path-discarded", detail)])
         case .feedback where isNullSender:
@@ -42,7 +42,7 @@ enum Bounce {
 
     // MARK: Automatic notes and receipts
 
-    /// A note goes on as a reply where its author proves to be this account's user; no other is answered, so that nothing loops.
+    /// A note is relayed as a reply if its author proves to be this account's user; others are not answered, to avoid loops.
     private static func automatic(
         engine: RelayEngine, message: IncomingMessage, token: AddressToken, paths: [String]
     ) throws(Refusal) -> RelayDecision {
@@ -70,7 +70,7 @@ enum Bounce {
 
         var report = report
         if token.purpose == .reply {
-            // Others that the report speaks of are not recipients of the reply.
+            // Other addresses in the report are not recipients of the reply.
             let own = report.recipients.filter { recipient(of: $0, token: token, engine: engine) != nil }
             if !own.isEmpty { report.recipients = own }
         }
@@ -99,7 +99,7 @@ enum Bounce {
         let outgoing: (message: OutgoingMessage, to: AddrSpec)
         switch token.purpose {
         case .reply:
-            // Anyone who sends this proves nothing, and so learns nothing about the account.
+            // The sender of a report proves nothing, and so learns nothing about the account.
             guard account.isActive, account.isForwardingOn, let inbox = account.inbox, inbox.isVerified, !inbox.isSuspended else {
                 return discard(engine, message, token, .reportDropped, "the account accepts no mail")
             }
@@ -117,7 +117,7 @@ enum Bounce {
             return discard(engine, message, token, .reportDropped, "told already")
         }
         if token.purpose == .reply {
-            // It comes to the user as a forward does, and counts as one.
+            // The report reaches the user like a forward, and counts as one.
             let limit = engine.settings.limits.messagesPerDay
             guard
                 try Refusal.deferring(
@@ -132,15 +132,15 @@ enum Bounce {
             reasons: [RelayReason("report-relayed", decisive.map { "\($0.action.rawValue) \($0.status)" } ?? "not understood")])
     }
 
-    /// The recipient of the reply that a report speaks of, by the address that it came to or the one that it was written to; nil
-    /// for any other. An address that forwards is often reported as the one that it forwards to.
+    /// The recipient of the reply that a report names, by its address or its original address; nil for any other. A forwarding
+    /// address is often reported as the one that it forwards to.
     private static func recipient(of report: RecipientReport, token: AddressToken, engine: RelayEngine) -> AddrSpec? {
         [report.address, report.originalAddress].lazy.compactMap(AddrSpec.parseForwardPath).first {
             engine.tokens.isRecipient($0, of: token)
         }
     }
 
-    /// One report a day for each relayed message and what became of it: anyone who knows a return path could send any number.
+    /// One report a day for each relayed message and outcome: anyone who knows a return path could send any number of reports.
     private static func isFirst(
         engine: RelayEngine, message: IncomingMessage, token: AddressToken, action: String
     ) throws(Refusal) -> Bool {
@@ -150,7 +150,7 @@ enum Bounce {
                 day: message.day))
     }
 
-    /// Once for each relayed message, for the account of the token alone.
+    /// Recorded once for each relayed message, only for the account of the token.
     private static func recordFailure(
         engine: RelayEngine, message: IncomingMessage, token: AddressToken
     ) throws(Refusal) -> FailureRecord {

@@ -1,18 +1,18 @@
-// Complaints of users about forwarded mail, as providers' feedback loops report them (RFC 5965): counted, and told to the team.
+// Users' complaints about forwarded mail, from providers' feedback loops (RFC 5965): counted, and reported to the team.
 
 import InternetMessage
 import MailCrypto
 
 enum Complaint {
-    /// Whether mail to the operator may be a complaint, by its Content-Type alone: anything else of theirs is not looked into.
+    /// Whether mail to the operator may be a complaint, by its Content-Type alone: other mail to the operator is not examined.
     static func isAnnounced(by header: HeaderSection) -> Bool {
         let type = ContentType.parse(header.first("Content-Type")?.unfoldedValue ?? "")
         return type.matches("multipart", "report") && type.parameters["report-type"]?.lowercased() == "feedback-report"
     }
 
     /// Records a complaint, once a day for each token.
-    /// - Parameter token: of the message that it is about: only the inbox's side knows it. One of a reply counts nothing, as the
-    ///   user wrote that.
+    /// - Parameter token: that of the message complained about: only the inbox's side knows it. A reply's token counts nothing,
+    ///   as the user wrote the reply.
     /// - Returns: what became of it, for the log.
     static func record(
         _ token: AddressToken, engine: RelayEngine, day: UInt64
@@ -23,8 +23,8 @@ enum Complaint {
         return isNew ? "complaint" : "complaint, known already"
     }
 
-    /// The token that a report names, as providers leave out more or less of the message: its return path, or the reverse address
-    /// in From. A report without one could be about anyone's mail.
+    /// The token in a report: the message's return path, or the reverse address in From, as providers leave out different parts
+    /// of the message. A report without one could be about anyone's mail.
     static func token(in report: DeliveryReport, engine: RelayEngine) -> AddressToken? {
         guard report.kind == .feedback else { return nil }
         for name in ["original-mail-from", "return-path", "from"] {
@@ -36,7 +36,7 @@ enum Complaint {
         return nil
     }
 
-    /// What is in the last angle brackets, or all of it.
+    /// The address in the last angle brackets, or the whole value.
     private static func address(in value: String) -> AddrSpec? {
         let inner = value.split(separator: "<", omittingEmptySubsequences: false).last ?? ""
         let path = inner.split(separator: ">", omittingEmptySubsequences: false).first ?? ""

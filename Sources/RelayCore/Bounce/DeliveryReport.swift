@@ -1,4 +1,4 @@
-// What a message at a return path says about the delivery of another one, as values.
+// What a message to a return path says about the delivery of another message, as values.
 
 /// An enhanced status code (RFC 3463): class, subject, detail.
 package struct EnhancedStatus: Sendable, Hashable, CustomStringConvertible {
@@ -19,8 +19,8 @@ package struct EnhancedStatus: Sendable, Hashable, CustomStringConvertible {
     /// `X.0.0`, which says nothing but the class.
     package var isVague: Bool { subject == 0 && detail == 0 }
 
-    /// Whether it says that the mailbox is not there or no longer in use: 5.1.x, 5.2.1 (docs/DESIGN.md, "Bounce"). Not 5.1.7 and
-    /// 5.1.8, which speak of the sender's address.
+    /// Whether it says that the mailbox does not exist or is no longer in use: 5.1.x, 5.2.1 (docs/DESIGN.md, "Bounce"). Not
+    /// 5.1.7 and 5.1.8, which are about the sender's address.
     package var saysNoMailbox: Bool {
         level == 5 && (subject == 1 && detail != 7 && detail != 8 || (subject == 2 && detail == 1))
     }
@@ -31,17 +31,17 @@ package enum DeliveryAction: String, Sendable, Hashable {
     case failed, delayed, delivered, relayed, expanded
 }
 
-/// What is said of one recipient.
+/// What a report says of one recipient.
 package struct RecipientReport: Sendable, Hashable {
     /// As the report writes it; not to be believed and never shown to the team.
     package var address: String
-    /// The address that the sender wrote to, as the report writes it; empty where it does not (RFC 3464 section 2.3.1).
+    /// The address that the sender wrote to, as the report writes it; empty where the report has none (RFC 3464 section 2.3.1).
     package var originalAddress = ""
     package var action: DeliveryAction
     package var status: EnhancedStatus
     /// What the remote server said, as found; not yet redacted. Empty where the report does not quote it.
     package var diagnostic: String
-    /// What the status comes to once the words beside it are read: where a server states 5.0.0 and says *no such user*, 5.1.1.
+    /// The status, made precise by the words beside it: 5.1.1 where a server states 5.0.0 and says *no such user*.
     package var understood: EnhancedStatus
 
     package init(
@@ -59,7 +59,7 @@ package struct RecipientReport: Sendable, Hashable {
 package enum ReportClass: String, Sendable, Hashable, CaseIterable {
     /// Not delivered, and trying again is of no use.
     case hard
-    /// Not delivered yet, or for a reason that passes.
+    /// Not delivered yet, or not delivered for a temporary reason.
     case soft
     /// A vacation note or a receipt.
     case autoReply = "auto-reply"
@@ -81,9 +81,9 @@ package struct DeliveryReport: Sendable, Hashable {
         /// A disposition notification (RFC 8098).
         case receipt
         case feedback
-        /// A mail program's request to take its user off a list: feedback, which its sender has to have.
+        /// A mail program's request to take its user off a list: feedback that the sender of the list must receive.
         case optOut
-        /// No report.
+        /// Not a report.
         case other
     }
 
@@ -98,7 +98,7 @@ package struct DeliveryReport: Sendable, Hashable {
         self.original = original
     }
 
-    /// The recipient that says most: a failure before a delay before a success.
+    /// The most significant recipient: a failure before a delay before a success.
     package var decisive: RecipientReport? {
         for action in [DeliveryAction.failed, .delayed, .relayed, .delivered, .expanded] {
             if let recipient = recipients.first(where: { $0.action == action }) { return recipient }
@@ -125,8 +125,8 @@ package struct DeliveryReport: Sendable, Hashable {
         }
     }
 
-    /// Whether it says by its fields that a user complains (RFC 5965 section 7.3). Reports of feedback loops also say that a
-    /// message is not spam, or what failed in checking it.
+    /// Whether its fields state a user's complaint (RFC 5965 section 7.3). Feedback loops also report that a message is not
+    /// spam, or which check of it failed.
     var isComplaint: Bool {
         kind == .feedback && ["abuse", "fraud"].contains(original["feedback-type"]?.lowercased() ?? "")
     }

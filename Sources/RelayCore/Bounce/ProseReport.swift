@@ -3,7 +3,7 @@
 import InternetMessage
 
 enum ProseReport {
-    /// Lines behind which the returned message begins, in lower case.
+    /// Lines after which the returned message begins, in lower case.
     private static let originals = [
         "--- below this line is a copy of the message", "------ this is a copy of", "----- original message follows",
         "----- unsent message follows",
@@ -19,7 +19,7 @@ enum ProseReport {
         "the first 50 lines of the original", "transcript of the original",
     ]
 
-    /// What only a report on a failed delivery says.
+    /// Phrases that only a report on a failed delivery contains.
     private static let failures = [
         "qmail-send program", "mail failed, returning", "failed addresses follow", "did not reach the", "could not be delivered",
         "couldn't be delivered", "was not delivered", "not be delivered to", "did not reach the following",
@@ -51,7 +51,7 @@ enum ProseReport {
         "配信", "could not send your message", "not deliverable", "delivery error", "giving up", "mailbox full", "user unknown",
     ]
 
-    /// What a report on a delay says.
+    /// Phrases of a report on a delay.
     private static let delays = [
         "has not yet been delivered", "not been delivered yet", "still trying", "will continue to be retried", "will keep trying",
         "warning message only",
@@ -160,7 +160,7 @@ enum ProseReport {
         return (text.joined(separator: "\n"), "")
     }
 
-    /// The line in which the server's answer is, with the two after it.
+    /// The line with the server's answer, and the two after it.
     private static func diagnostic(in text: String) -> String {
         let lines = text.split(whereSeparator: { $0 == "\n" || $0 == "\r\n" }).map { $0.drop { $0 == " " || $0 == "\t" } }
         let isQuote: (Substring) -> Bool = {
@@ -183,7 +183,7 @@ enum ProseReport {
         return ""
     }
 
-    /// HTML as the text that it shows, roughly.
+    /// The text that HTML shows, roughly.
     static func withoutTags(_ html: [UInt8]) -> [UInt8] {
         var output: [UInt8] = []
         var isTag = false

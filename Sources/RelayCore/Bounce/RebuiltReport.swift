@@ -17,15 +17,15 @@ struct RebuiltReport {
         self.report = report
     }
 
-    /// For the envelope sender of a forward. Nothing in it is the provider's text, which may echo what the team wrote, or name
-    /// the inbox: status, our own words, and of the original what the witness shows to be the team's. Nothing in it depends on
-    /// the inbox, so that there is nothing to search for.
+    /// For the envelope sender of a forward. It holds the status, our own words, and the parts of the original that the witness
+    /// confirms as the team's. It holds no text of the provider, which may echo what the team wrote, or name the inbox. Nothing
+    /// in it depends on the inbox, so that there is nothing to search for.
     func forTeam(_ sender: AddrSpec) -> OutgoingMessage {
         write(.team, to: sender, recipient: account.relayAddress, original: witnessed)
     }
 
-    /// For the user, whose reply did not arrive. A sender that knows the return path can send a report there, so that nothing of
-    /// its text goes on: a status code, our own words, and the user's own message id, which no one else can make.
+    /// For the user, whose reply did not arrive. A sender that knows the return path can send a report there, so none of its
+    /// text is relayed: only a status code, our own words, and the user's own message id, which no one else can make.
     /// - Parameter recipient: one that the reply really went to; nil where the report names none of them.
     func forUser(_ inbox: InboxAddress, recipient: AddrSpec?) throws(Refusal) -> OutgoingMessage {
         var named: AddrSpec?
@@ -36,7 +36,7 @@ struct RebuiltReport {
         return write(.user, to: inbox.revealed, recipient: named, original: own.map { [$0] } ?? [])
     }
 
-    /// The reverse address of a correspondent; nil where it must be stored and is not any more. A report makes nothing be stored.
+    /// The reverse address of a correspondent; nil where it must be stored and no longer is. A report never stores an address.
     private func reverse(_ correspondent: AddrSpec) throws(Refusal) -> AddrSpec? {
         let minted = engine.tokens.reverse(account: account.number, correspondent: correspondent)
         if minted.addressToStore != nil {
@@ -53,7 +53,7 @@ struct RebuiltReport {
         _ reader: ReportWriter.Reader, to: AddrSpec, recipient: AddrSpec?, original: [HeaderField]
     ) -> OutgoingMessage {
         var told = report.decisive
-        // Made precise by the words that stood beside it, which do not go on.
+        // Made precise by the words beside it, which are not relayed.
         if reader == .user, let understood = told?.understood { told?.status = understood }
         let writer = ReportWriter(
             reader: reader, relayDomain: account.relayAddress.domain, to: to, recipient: recipient, report: told,
@@ -66,7 +66,7 @@ struct RebuiltReport {
             header: HeaderSection(fields + [engine.mark.field(hops: hops + 1)]), body: [body[...]], bodyForSigning: [body[...]])
     }
 
-    /// Of the original, unchanged: Subject and Message-ID, each where the witness confirms it.
+    /// Subject and Message-ID of the original, unchanged, each where the witness confirms it.
     private var witnessed: [HeaderField] {
         let witness = report.original[OriginalWitness.fieldName.lowercased()]
         func isConfirmed(_ part: OriginalWitness.Part, _ value: String) -> Bool {

@@ -1,9 +1,9 @@
-// Recognises what comes to a return path: RFC 3464 reports, older dialects, receipts, notes and complaints.
+// Recognises mail to a return path: RFC 3464 reports, older dialects, receipts, notes and complaints.
 
 import InternetMessage
 
 enum ReportReader {
-    /// Octets of a part that are read as prose or fields; reports say what they have to say at their beginning.
+    /// Octets of a part that are read as prose or fields; reports state the facts at their beginning.
     private static let partLimit = 200_000
 
     static func read(header: HeaderSection, body: [UInt8]) -> DeliveryReport {
@@ -54,7 +54,7 @@ enum ReportReader {
         type.matches("message", "disposition-notification") || type.matches("message", "global-disposition-notification")
     }
 
-    /// A vague status becomes what the explanation beside it says of the failure.
+    /// Makes a vague status precise by the explanation beside it.
     private static func refine(_ recipient: inout RecipientReport, prose: String) {
         guard recipient.status.isVague, recipient.action == .failed || recipient.action == .delayed, recipient.diagnostic.isEmpty
         else { return }
@@ -76,7 +76,7 @@ enum ReportReader {
         .contains { subject.hasPrefix($0) }
     }
 
-    /// The decoded octets of a part, line ends as they are.
+    /// The decoded octets of a part, line ends unchanged.
     private static func text(of part: MIMEPart, body: [UInt8]) -> [UInt8] {
         let range = part.bodyRange.clamped(
             to: part.bodyRange.lowerBound..<min(part.bodyRange.upperBound, part.bodyRange.lowerBound + partLimit))
@@ -85,7 +85,7 @@ enum ReportReader {
         return Array(text.utf8)
     }
 
-    /// What the report says to people: its first text part that says anything.
+    /// The report's text for people: its first text part that is not blank.
     private static func prose(_ parts: [MIMEPart], body: [UInt8]) -> String {
         var nested = false
         for part in parts {
@@ -99,12 +99,12 @@ enum ReportReader {
                 return String(decoding: plain.filter { $0 != 0x0D }, as: UTF8.self)
             }
         }
-        // Parts that cannot be distinguished: everything is prose.
+        // The parts cannot be distinguished: everything is prose.
         guard let root = parts.first, root.contentType.matches("multipart") else { return "" }
         return String(decoding: body.prefix(partLimit).filter { $0 != 0x0D }, as: UTF8.self)
     }
 
-    /// Subject, Message-ID, our witness and who sent the returned message, by lower-case name.
+    /// Subject, Message-ID, our witness and the sender fields of the returned message, by lower-case name.
     private static func original(_ parts: [MIMEPart], body: [UInt8]) -> [String: String] {
         for part in parts {
             if part.contentType.matches("text", "rfc822-headers") || part.contentType.matches("message", "rfc822-headers")

@@ -1,9 +1,9 @@
-// Builds the report that leaves (RFC 3464): a text for people, the fields for programs, and three fields of the original.
+// Builds the outgoing report (RFC 3464): text for people, fields for programs, Subject and Message-ID of the original.
 
 import InternetMessage
 
 struct ReportWriter {
-    /// Whom the report tells.
+    /// Who reads the report.
     enum Reader {
         /// The team's server: the recipient is the relay address.
         case team
@@ -14,7 +14,7 @@ struct ReportWriter {
     let reader: Reader
     let relayDomain: String
     let to: AddrSpec
-    /// The recipient as the reader knows it; nil where the report did not say which it was.
+    /// The recipient as the reader knows it; nil where the report did not say which one it was.
     let recipient: AddrSpec?
     /// Nil where the report could not be understood.
     let report: RecipientReport?
@@ -65,7 +65,7 @@ struct ReportWriter {
         return isDelayed ? "Delayed: your message has not been delivered yet" : "Undelivered: your message could not be delivered"
     }
 
-    /// RFC 3464 needs a recipient; a report that names none is about the relay's own.
+    /// RFC 3464 requires a recipient; a report that names none gets one at the relay domain.
     private var recipientText: String { (recipient ?? AddrSpec(localPart: "unknown", domain: relayDomain)).wireForm }
 
     private var explanation: String {

@@ -1,4 +1,4 @@
-// Finds status codes in what servers say, and says in codes what they say in words.
+// Finds status codes in servers' texts, and turns their words into codes.
 
 enum StatusCodes {
     /// The status of a recipient: what the report states, made precise by what the remote server said.

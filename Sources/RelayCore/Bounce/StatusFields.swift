@@ -72,7 +72,7 @@ enum StatusFields {
             understood: StatusCodes.understood(status, diagnostic: diagnostic))
     }
 
-    /// What is behind `type;` (`rfc822; anna@example.org`, `smtp; 550 …`).
+    /// The text after `type;` (`rfc822; anna@example.org`, `smtp; 550 …`).
     private static func value(_ field: String) -> String {
         guard let mark = field.firstIndex(of: ";"),
             field[..<mark].allSatisfy({ $0.isLetter || $0.isNumber || "- /._".contains($0) }), field[..<mark].count <= 24

@@ -1,7 +1,7 @@
-// The words in which servers say what went wrong, from the manuals and habits of the programs named in the tests.
+// Phrases in which servers say what went wrong, from the manuals and practice of the programs named in the tests.
 
 enum StatusPhrases {
-    /// Phrases in lower case; the first that occurs counts. More telling ones come first.
+    /// Phrases in lower case; the first one found counts, so more specific ones come first.
     private static let table: [(status: EnhancedStatus, phrases: [String])] = [
         (
             status(5, 2, 1),
@@ -146,7 +146,7 @@ enum StatusPhrases {
 
 /// Plain search for words in octets.
 enum OctetSearch {
-    /// The text's UTF-8 with A–Z folded and white space runs as one space, at most so many octets.
+    /// The text's UTF-8 with A–Z in lower case and runs of white space as one space, at most `limit` octets.
     static func lowercased(_ text: String, limit: Int) -> [UInt8] {
         var output: [UInt8] = []
         for octet in text.utf8.prefix(limit) {
@@ -157,7 +157,7 @@ enum OctetSearch {
         return output
     }
 
-    /// The first place of a word.
+    /// The index of the first occurrence of a word.
     static func find(_ word: String, in text: [UInt8]) -> Int? {
         var word = word
         return word.withUTF8 { word in

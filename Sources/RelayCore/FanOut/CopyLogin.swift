@@ -1,16 +1,16 @@
-// How a copy is known to be ours: Postfix's smtpd for copies lets every user of this machine say which client mail comes from,
-// and SPF is judged for that client. So a process that hands a copy over names, as the login of its session, something that only
-// the keys give.
+// How a copy is recognized as ours: Postfix's smtpd for copies lets every user of this machine state which client mail comes
+// from, and SPF is judged for that client. So a process that hands over a copy gives its session a login that only the keys can
+// produce.
 
 import InternetMessage
 import Support
 
-/// Makes and reads logins for sessions that hand copies over: `copies.<end>.<nonce>.<key id><MAC>`. Postfix logs them, so each is
-/// good for one session (`UsedCopyLogins` in RelayMilter), and for minutes only where the process that saw it is gone.
+/// Makes and reads logins for sessions that hand over copies: `copies.<end>.<nonce>.<key id><MAC>`. Postfix logs them, so each
+/// is valid for one session (`UsedCopyLogins` in RelayMilter); if the process that saw it is gone, for minutes only.
 package struct CopyLogin {
-    /// Seconds for which one is good: a session takes copies for four minutes, and each in less than that.
+    /// Seconds for which a login is valid: a session takes copies for four minutes, and each copy in less than that.
     package static let lifetime: Int64 = 600
-    /// Octets by which two sessions for one client within a second differ.
+    /// Octets that distinguish two sessions for one client within a second.
     private static let nonceOctets = 10
     /// 130 bits.
     private static let macDigits = 26
@@ -19,14 +19,14 @@ package struct CopyLogin {
 
     /// - Parameters:
     ///   - address: of the client that the session stands for; nil where it has none.
-    ///   - randomness: gives that many octets.
+    ///   - randomness: returns the requested number of octets.
     ///   - now: seconds since 1970.
     func make(for address: String?, randomness: (Int) -> [UInt8], now: Int64) -> String {
         let end = "\(now + Self.lifetime)." + String(decoding: Base32.encode(randomness(Self.nonceOctets)), as: UTF8.self)
         return "copies.\(end)." + keys.seal(Self.label(end, address), digits: Self.macDigits)
     }
 
-    /// Whether a login was made with a key of ours, for this client, and has not ended.
+    /// Whether a login was made with one of our keys, for this client, and has not expired.
     func isOurs(_ login: String, for address: String?, now: Int64) -> Bool {
         let parts = login.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 4, parts[0] == "copies", let end = Int64(parts[1]), end >= now, end - now <= Self.lifetime

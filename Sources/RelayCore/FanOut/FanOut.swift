@@ -1,5 +1,5 @@
-// Fan-out: a message to several users arrives in one transaction, but needs its own message for each. What belongs to the first
-// one goes on in place; the others get a copy of the original, which comes back to the relay as its own transaction.
+// Fan-out: a message to several users arrives in one transaction, but each user needs a separate message. The first user's
+// message is relayed in place; the others get a copy of the original, which comes back to the relay in a separate transaction.
 
 import InternetMessage
 import MailCrypto
@@ -7,15 +7,15 @@ import Synchronization
 
 /// A copy of the original message that must be handed over before the message may be accepted.
 package struct FanOutCopy: Sendable, Hashable {
-    /// Whose account its recipients belong to.
+    /// The account of its recipients.
     package let account: AccountNumber
     /// The recipients, exactly as RCPT gave them. All of one account.
     package let paths: [String]
-    /// By which a repetition of the message is recognised: a keyed hash over message, sender and recipients.
+    /// Identifies a repetition of the message: a keyed hash over message, sender and recipients.
     let mark: [UInt8]
 }
 
-/// The message as it came in, for copies of it.
+/// The message as received, for its copies.
 package struct FanOutOriginal {
     /// The reverse-path without angle brackets.
     package let sender: String
@@ -23,7 +23,7 @@ package struct FanOutOriginal {
     package let body: [UInt8]
 }
 
-/// How copies are recognised when the sender repeats a message of which only some were taken.
+/// Recognises copies when the sender repeats a message of which only some copies were taken.
 struct FanOutMarks {
     let keys: TokenKeys
     private let digest: [UInt8]
@@ -40,18 +40,18 @@ struct FanOutMarks {
         digest = hash.finalize() + Array(original.sender.utf8)
     }
 
-    /// The mark under the active key, and under all others that were one of late.
+    /// The marks under the active key and under all other keys.
     func marks(_ paths: [String]) -> [[UInt8]] {
         let text = Array("postern fan-out 1\n".utf8) + digest + paths.flatMap { [0] + Array($0.utf8) }
         return keys.ids.compactMap { id in keys.key(id)?.authenticationCode(for: text) }
     }
 }
 
-/// Copies that are in custody although the store could not note it, as on a full disk: by their marks, for the life of the
-/// process.
+/// Copies that were handed over although the store could not record it, as on a full disk. Holds their marks, for the life of
+/// the process.
 package final class HandedOverCopies: Sendable {
-    /// Beyond so many, all are forgotten: a message of those may then come twice. The store has to fail for each of them by
-    /// itself, as no further copy of a message is made after one that cannot be noted.
+    /// At this number all marks are forgotten; a message of those may then be delivered twice. Each mark needs a store failure
+    /// of its own, as no further copy of a message is made after one that cannot be recorded.
     private static let capacity = 20_000
 
     private let marks = Mutex<Set<[UInt8]>>([])

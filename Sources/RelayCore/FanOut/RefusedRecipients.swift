@@ -1,45 +1,45 @@
-// Recipients of a fan-out that refused: in memory, so that a sender that repeats the message gets an answer for each of them.
+// Recipients of a fan-out that were refused, in memory, so that a sender that repeats the message gets an answer for each.
 
 import MailAuth
 import Synchronization
 
-/// What becomes of a message of which one recipient refused: the answer to the whole message could not say it, and the sender
-/// repeats it.
+/// What becomes of a message that one recipient refused: the answer to the whole message cannot name that recipient, and the
+/// sender repeats the message.
 ///
-/// The state of an account is revealed to a proved sender only, and at RCPT there is no author yet. Where SPF proved the
-/// envelope, a sender that repeats client and sender proves as much, and gets the state at RCPT. Every other sender gets a
-/// transaction for each account instead, the second one by `452`, and learns at the end of data what the author of that message
-/// may know.
+/// The state of an account is revealed only to a proved sender, and at RCPT the author is not known yet. Where SPF proved the
+/// envelope, the same client and envelope sender prove the same again, and get the state at RCPT. Every other sender gets a
+/// separate transaction for each account, as the second account gets `452`. It learns at the end of data what the author of
+/// that message may know.
 ///
-/// Kept in memory, as keyed hashes: were it lost, one more repetition would be needed, and no mail.
+/// Kept in memory, as keyed hashes: losing it costs one more repetition, but no mail.
 package final class RefusedRecipients: Sendable {
-    /// Beyond so many, the oldest half is forgotten.
+    /// At this number, the oldest half is forgotten.
     private static let capacity = 20_000
     /// Seconds. Longer than senders wait before they repeat: Postfix waits 4,000 at most.
     private static let lifetime: Int64 = 7_200
 
     private let keys: TokenKeys
-    /// The state of an account; nil for a sender whose recipients come apart.
+    /// The state of an account; nil where recipients get separate transactions.
     private let state = Mutex<[[UInt8]: (reply: SMTPReply?, until: Int64)]>([:])
 
     init(keys: TokenKeys) { self.keys = keys }
 
-    /// Notes the state of the account of a recipient, for a client and sender that SPF proves.
+    /// Records the state of a recipient's account, for a client and sender that SPF proves.
     func note(_ reply: SMTPReply, of path: String, for client: SMTPClientIdentity, now: Int64) {
         note(reply, key(path, client), now)
     }
 
-    /// Notes that recipients of several accounts come apart for a while.
+    /// Records that recipients of several accounts get separate transactions for a while.
     func separate(_ client: SMTPClientIdentity, now: Int64) { note(nil, key(nil, client), now) }
 
-    /// Notes that these recipients come apart for a while where this sender names them, from whatever client: a large sender
-    /// repeats a message from another address each time. For what depends on no account's state; a sender is nothing that is
-    /// proved.
+    /// Records that these recipients get separate transactions for a while where this sender names them, from any client: a
+    /// large sender repeats a message from another address each time. Only for what depends on no account's state, as the
+    /// sender is not proved.
     func separate(_ paths: [String], from client: SMTPClientIdentity, now: Int64) {
         for path in paths { note(nil, senderKey(path, client), now) }
     }
 
-    /// What was noted of a recipient.
+    /// The recorded state of a recipient.
     func reply(to path: String, for client: SMTPClientIdentity, now: Int64) -> SMTPReply? {
         found(now) { key(path, client) } ?? nil
     }
@@ -70,9 +70,9 @@ package final class RefusedRecipients: Sendable {
         }
     }
 
-    /// What is noted under a key; nil where nothing is.
+    /// The entry of a key; nil where there is none.
     private func found(_ now: Int64, _ key: () -> [UInt8]) -> SMTPReply?? {
-        // Nearly always there is nothing, and nothing must be hashed.
+        // Nearly always there are no entries, and nothing must be hashed.
         guard state.withLock({ !$0.isEmpty }) else { return nil }
         let key = key()
         return state.withLock { state in
@@ -87,7 +87,7 @@ package final class RefusedRecipients: Sendable {
 }
 
 extension Refusal {
-    /// Whether it is about one recipient and not about the message: others may have it although this one may not.
+    /// Whether it is about one recipient and not about the message: other recipients may still get the message.
     var isOfRecipient: Bool { SMTPReply.isOfRecipient(reply.code, reply.enhanced) }
 }
 

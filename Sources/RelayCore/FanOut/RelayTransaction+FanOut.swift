@@ -1,16 +1,15 @@
-// A transaction whose message goes out as copies too: which of them are still to be handed over, and what becomes of each.
+// A transaction whose message also goes out as copies: which copies must still be handed over, and what becomes of each.
 
 extension RelayTransaction {
-    /// For how long a copy that was handed over is remembered: as long as senders go on repeating a message (RFC 5321 section
-    /// 4.5.4.1).
+    /// How long a handed-over copy is remembered: as long as senders repeat a message (RFC 5321 section 4.5.4.1).
     private static var handedOverSeconds: Int64 { 5 * 86_400 }
 
-    /// The message as it came, while its body is held: what copies are made of.
+    /// The message as received, while its body is held; copies are made from it.
     package var original: FanOutOriginal? {
         held.map { FanOutOriginal(sender: client.mailFrom, header: header, body: $0.bytes) }
     }
 
-    /// Decides on what goes on in place, for the first account, and which copies are made for the others.
+    /// Decides what is relayed in place, for the first account, and which copies are made for the others.
     func finish(
         _ original: FanOutOriginal, of number: AccountNumber, _ turn: @escaping () -> (any RewritingTurn)?
     ) -> RelayDecision {
@@ -22,7 +21,7 @@ extension RelayTransaction {
                 guard let account = scope.account, let mark = all.first else { continue }
                 if try !isHandedOver(all, account) { copies.append(FanOutCopy(account: account, paths: paths, mark: mark)) }
             }
-            // The first one may have been a further one when the message came before, and have its copy.
+            // When the message came before, this account may not have been the first, and may have its copy already.
             if try isHandedOver(marks.marks(paths), number) {
                 return RelayDecision(
                     .discard, reasons: [RelayReason("handed-over", "a copy was handed over before")], copies: copies)
@@ -34,7 +33,7 @@ extension RelayTransaction {
                 return .refuse(.fanOutRefused)
             }
             hasReserved = decision.outcome == .relay
-            // What goes on in place is for the first account alone.
+            // The message relayed in place is for the first account alone.
             let others = further.flatMap(\.paths).map { Modification.deleteRecipient($0) }
             return RelayDecision(
                 decision.outcome, modifications: decision.modifications + others, reasons: decision.reasons, copies: copies)
@@ -50,14 +49,14 @@ extension RelayTransaction {
     }
 
     /// Called before the first copy is handed over.
-    /// - Throws: where nothing could be remembered of them. Then none may be handed over: a repetition would bring them again.
+    /// - Throws: where they could not be recorded. Then none may be handed over, as a repetition would deliver them again.
     package func beginHandOver(_ copies: [FanOutCopy]) throws(Refusal) {
         try Refusal.deferring(
             engine.directory.beginHandOver(copies.map { ($0.mark, $0.account) }, until: now + Self.handedOverSeconds))
     }
 
-    /// A copy is in the custody of Postfix: a repetition of the message does not make another one.
-    /// - Throws: where that cannot be written. This process knows it all the same; no further copy may be handed over.
+    /// Records that Postfix has taken a copy: a repetition of the message does not make another one.
+    /// - Throws: where the store cannot record it. This process still remembers it; no further copy may be handed over.
     package func handedOver(_ copy: FanOutCopy) throws(Refusal) {
         do {
             try engine.directory.rememberHandedOver(copy.mark, account: copy.account, until: now + Self.handedOverSeconds)
@@ -67,7 +66,7 @@ extension RelayTransaction {
         }
     }
 
-    /// A copy was refused. Unless that passes by itself, a sender that repeats the message learns which (`RefusedRecipients`).
+    /// A copy was refused. Unless the cause passes by itself, a sender that tries again learns which (`RefusedRecipients`).
     /// - Returns: the answer to the whole message.
     package func refused(_ copy: FanOutCopy, _ reply: SMTPReply) -> Refusal {
         guard SMTPReply.isOfRecipient(reply.code, reply.enhanced) || reply.code / 100 == 5 else {

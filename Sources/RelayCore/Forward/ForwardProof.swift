@@ -30,8 +30,8 @@ package enum SenderProof: Sendable, Hashable {
 
 package enum ForwardProof {
     /// Proved by DKIM or SPF of a domain of the source, unless the DMARC policy of the author's domain refuses the message. A
-    /// paired envelope domain does not override that policy: to pair is to say whose servers may send, and not that the domain's
-    /// owner does not mean what its record asks of everyone.
+    /// paired envelope domain does not override that policy: pairing states whose servers may send; it does not cancel what the
+    /// domain owner's record asks of everyone.
     /// - Parameter sources: the sources that cover the author; at least one.
     package static func prove(
         author: AddrSpec, sources: [RegisteredSource], evidence: AuthenticationEvidence
@@ -41,7 +41,7 @@ package enum ForwardProof {
         return proof
     }
 
-    /// `quarantine` is refused like `reject`: there is no place here where mail could be held.
+    /// `quarantine` is refused like `reject`: the relay has no place to hold mail.
     private static func heed(_ dmarc: DMARCFinding, proof: SenderProof, author: AddrSpec) throws(Refusal) {
         let isUnknown: Bool
         switch dmarc.result {
@@ -50,7 +50,7 @@ package enum ForwardProof {
             guard dmarc.policy != DMARCRecord.Policy.none.rawValue else { return }
             isUnknown = dmarc.policy.isEmpty
         case .temperror:
-            // What proves the author's own domain is aligned by every record.
+            // A proof of the author's own domain is aligned under any record.
             guard dmarc.policy != DMARCRecord.Policy.none.rawValue, proof.domain != author.asciiDomain else { return }
             isUnknown = true
         }

@@ -20,10 +20,10 @@ struct ForwardRewriting {
         "list-unsubscribe", "list-post", "list-help", "list-subscribe", "list-owner", "list-archive",
     ]
 
-    /// Fields of message ids, of which hidden ones are given back to the user.
+    /// Fields of message ids; hidden ids in them become the user's own again.
     private static let threadFields: FieldNameSet = ["in-reply-to", "references"]
 
-    /// Fields that go: what would make the user's program write past the relay, what would tell it another address of the user,
+    /// Removed fields: those that make the user's program write past the relay, those that show it another address of the user,
     /// and signatures that the rewriting breaks.
     private static let removed: FieldNameSet = [
         // Requests for receipts and answers elsewhere
@@ -48,7 +48,7 @@ struct ForwardRewriting {
         self.author = author
     }
 
-    /// The display name that a mailbox without one is given, so that the user sees whom the reverse address means.
+    /// The display name for a mailbox without one, so that the user sees whose reverse address it is.
     static func madeUpName(_ address: AddrSpec) -> String { "\(address.localPart) at \(address.domain)" }
 
     /// - Returns: the edits, and what must be stored before the mail leaves.
@@ -109,7 +109,7 @@ struct ForwardRewriting {
 
     /// The reverse address of a correspondent, at the domain of the account's relay address.
     mutating func reverse(_ correspondent: AddrSpec) -> AddrSpec {
-        // The message is refused, so that no more work is put into it.
+        // The message will be refused, so no more work is spent on it.
         guard toStore.count <= engine.settings.limits.storedAddresses else { return account.relayAddress }
         let token = engine.tokens.reverse(account: account.number, correspondent: correspondent)
         if let address = StoredAddress(token) { toStore[address.token] = address }
@@ -121,7 +121,7 @@ struct ForwardRewriting {
             && address.domain.lowercased() == account.relayAddress.domain.lowercased()
     }
 
-    /// Address fields in which other users of the relay are left out: what a reply to all answers to.
+    /// Address fields that a reply to all uses; other users of the relay are left out of them.
     private static let answered: FieldNameSet = ["reply-to", "to", "cc"]
 
     /// Whether an address at a relay domain is neither this account's nor the operator's. Only the team can write to it: a user's
@@ -131,8 +131,8 @@ struct ForwardRewriting {
             && engine.settings.operatorMailbox(address.localPart.lowercased()) == nil
     }
 
-    /// How many other users To and Cc name. One may be there by several addresses, and so may this one; what is no one's address,
-    /// and what is behind as many as a transaction may name, counts for itself.
+    /// How many other users To and Cc name. A user, also this one, may appear with several addresses. An address of no user
+    /// counts as one, and so does each address beyond the number that a transaction may name.
     private func others(in header: HeaderSection) throws(Refusal) -> Int {
         var accounts: Set<AccountNumber> = []
         var addresses: Set<String> = []
@@ -151,7 +151,7 @@ struct ForwardRewriting {
         return accounts.count + unknown
     }
 
-    /// The account of an address at a relay domain, and those that it leads to besides; empty where there is none.
+    /// The account of an address at a relay domain, and its successors; empty where there is none.
     private func owners(of address: String) throws(Refusal) -> [AccountNumber] {
         switch RecipientReading.read("<\(address)>", settings: engine.settings, tokens: engine.tokens) {
         case .relayAddress(let localPart, let domain):
@@ -162,8 +162,8 @@ struct ForwardRewriting {
         }
     }
 
-    /// Tells of those who were left out, as a comment behind the addresses: no program takes one for a recipient, as some do with
-    /// an empty group, and some show it as the name of the address before it.
+    /// Mentions the users left out, in a comment after the addresses. No program takes a comment for a recipient, as some do
+    /// with an empty group; some show it as the name of the address before it.
     private static func note(others: Int) -> [UInt8] {
         others == 0 ? [] : Array("\r\n (you and \(others) other user\(others == 1 ? "" : "s") of this relay)".utf8)
     }
@@ -174,7 +174,7 @@ struct ForwardRewriting {
         return Mailbox(displayName: name, addrSpec: reverse(mailbox.addrSpec))
     }
 
-    /// - Parameter others: how many other users the message names, where this field tells of them.
+    /// - Parameter others: how many other users the message names, where this field mentions them.
     private mutating func rewriteAddresses(_ field: HeaderField, others: Int) -> HeaderEdits.Edit {
         let list = AddressList.parse(field.rawValue)
         let mailboxes = list.mailboxes
@@ -194,7 +194,7 @@ struct ForwardRewriting {
             }
         }
         if !list.isLegal, mailboxes.isEmpty {
-            // Only where no list can be read: beside one that can, what looks like an address in a name is no further recipient.
+            // Only where no list can be read: next to a readable one, an address-like string in a name is not a recipient.
             var seen: Set<AddrSpec> = []
             for candidate in AddressCandidates.find(in: field.rawValue) where seen.insert(candidate.addrSpec).inserted {
                 let mailbox = Mailbox(addrSpec: candidate.addrSpec)
@@ -202,15 +202,15 @@ struct ForwardRewriting {
             }
         }
         if addresses.isEmpty {
-            // Nothing to answer to. Only To has to stay, and tells the user which address it was.
+            // No address to answer to. Only To must stay, and shows the user which address it was.
             guard field.isNamed("To") || others > 0 else { return .remove }
             addresses = [.mailbox(Mailbox(addrSpec: account.relayAddress))]
         }
         return .replace(AddressFieldValue.write(addresses, nameLength: field.nameLength) + Self.note(others: others))
     }
 
-    /// Whether a defect leaves no doubt where the addresses of a list are, so that they alone need to be replaced. A route does
-    /// not: it would stay in front of the new address; nor do spaces in an address: the relay address would keep them.
+    /// Whether the addresses of a list are clear despite a defect, so that only they need to be replaced. Not with a route,
+    /// which would stay before the new address, nor with spaces in an address, which the relay address would keep.
     private static func leavesAddressesClear(_ defect: AddressDefect) -> Bool {
         switch defect {
         case .obsoleteRoute, .obsoleteDomain, .obsoleteLocalPart: false
@@ -219,7 +219,7 @@ struct ForwardRewriting {
         }
     }
 
-    /// The value with nothing but the addresses replaced: names, comments and folds stay as they were written.
+    /// The value with only the addresses replaced: names, comments and folds stay unchanged.
     private mutating func inPlace(_ field: HeaderField, _ mailboxes: [Mailbox]) -> [UInt8]? {
         let raw = field.rawValue
         var out: [UInt8] = []
@@ -249,7 +249,7 @@ struct ForwardRewriting {
         for octet in value {
             switch octet {
             case UInt8(ascii: "<"):
-                // Brackets do not nest; what an earlier one opened and none closed is outside.
+                // Brackets do not nest; text after a bracket that is never closed is outside.
                 outside += current ?? []
                 current = []
             case UInt8(ascii: ">"):
@@ -280,7 +280,7 @@ struct ForwardRewriting {
         return .replace(out)
     }
 
-    /// Whether a word outside brackets could be taken for an address or a `mailto:`; the `@` of a web address is none.
+    /// Whether a word outside brackets could be taken for an address or a `mailto:`; the `@` of a web address does not count.
     private static func holdsAddress(_ text: [UInt8]) -> Bool {
         text.split { ", \t".utf8.contains($0) }.contains { word in
             guard word.contains(UInt8(ascii: "@")) else { return false }
@@ -291,7 +291,7 @@ struct ForwardRewriting {
 
     // MARK: Message ids
 
-    /// The user's own ids in place of those under which the team knows them.
+    /// Replaces the ids that the team knows with the user's own.
     private func restoreIdentifiers(_ field: HeaderField) -> HeaderEdits.Edit {
         let ids = MessageIDs.ids(in: field.rawValue)
         let restored = ids.map {
@@ -300,12 +300,12 @@ struct ForwardRewriting {
         return restored == ids ? .keep : .replace(MessageIDs.value(restored))
     }
 
-    /// Most witnesses that one message gets; of the ids beyond, the oldest, an answer shows the team hidden ones.
+    /// Maximum witnesses for one message. For the ids beyond it, the oldest, an answer shows the team hidden ones.
     private static let maximumWitnesses = 20
 
-    /// Puts witnesses into References for the team's ids at domains that are not the team's, so that the answer's references to
-    /// them can be distinguished from the user's own (MessageIDs.witness). Earlier ids of the thread need theirs again: the team,
-    /// which never sees a witness, does not repeat them.
+    /// Adds witnesses to References for the team's ids at domains that are not the team's, so that the answer's references to
+    /// them can be distinguished from the user's own (MessageIDs.witness). Earlier ids of the thread need witnesses again, as
+    /// the team never sees a witness and so does not repeat it.
     private func addWitnesses(_ header: HeaderSection, to edits: inout HeaderEdits) {
         var ids = header.first("Message-ID").map { MessageIDs.ids(in: $0.rawValue).prefix(1) } ?? []
         for name in ["In-Reply-To", "References"] {

@@ -3,31 +3,31 @@
 import InternetMessage
 import MailAuth
 
-/// The forwarding of one message. Its body is hashed as it passes, and held only while it may must be rewritten.
+/// The forwarding of one message. Its body is hashed as it passes, and held only while it may need rewriting.
 final class ForwardSession {
     private let engine: RelayEngine
-    /// Of the recipient; once the author is proved, the one that the author's team has.
+    /// The recipient's account; once the author is proved, the one that the author's team has.
     private(set) var account: RelayAccount
     private let client: SMTPClientIdentity
     private let header: HeaderSection
     private let now: Int64
     let author: AddrSpec
-    /// Once it is decided on: whether SPF of the envelope proves the author, whatever signatures do.
+    /// Set once decided: whether SPF of the envelope proves the author, regardless of signatures.
     private(set) var isEnvelopeProof = false
     /// The evidence, where it does not prove the author as the team's.
     private(set) var unadmitted: AuthenticationEvidence?
-    /// Every registered source that covers the author, of whatever team; nil where one of the recipient's team does, and no one
-    /// had to ask.
+    /// Every registered source of any team that covers the author; nil where a source of the recipient's team does, and no
+    /// look-up was needed.
     private let covering: [RegisteredSource]?
     private let authentication: any AuthenticationSession
     private let signing: (any SigningSession)?
     private let body: ForwardBody
     /// What the team writes of the user's addresses; nil where nothing would be forwarded.
     private let mentions: ForwardMentions?
-    /// Addresses of others that were counted.
+    /// Number of addresses of others that were counted.
     private var counted = 0
 
-    /// Refuses at once what no evidence could help: an unclear author, or one that no one has registered. Asks no DNS.
+    /// Refuses at once where no evidence could help: an unclear author, or one that no team has registered. Queries no DNS.
     init(
         engine: RelayEngine, account: RelayAccount, client: SMTPClientIdentity, header: HeaderSection, now: Int64
     ) throws(Refusal) {
@@ -70,7 +70,7 @@ final class ForwardSession {
         try Refusal.deferring(engine.directory.sources(covering: author))
     }
 
-    /// Asks the DNS before the body comes, where that is to be held: nothing is held while it is waited for.
+    /// Queries the DNS before the body arrives, where it is to be held: no body is held during the wait.
     func prepare() { _ = authentication.prepare() }
 
     func update(body chunk: UnsafeRawBufferPointer) {
@@ -93,7 +93,7 @@ final class ForwardSession {
         }
         guard let (admitted, own, proof) = admitting.first(where: { $0.0.isActive }) ?? admitting.first else {
             unadmitted = evidence
-            // Against the sources of all teams: the answer to another sender says nothing of whose address it is.
+            // Against the sources of all teams, so that the answer to another sender does not show whose address it is.
             let all: [RegisteredSource]
             if let covering { all = covering } else { all = try Self.covering(author, engine) }
             _ = try ForwardProof.prove(author: author, sources: all, evidence: proving)
@@ -111,7 +111,7 @@ final class ForwardSession {
         }
         guard let inbox = account.inbox, inbox.isVerified else { throw .inboxUnverified }
         guard !inbox.isSuspended else { throw .inboxSuspended }
-        // Postfix would keep it for days.
+        // Postfix would keep the message for days.
         guard !engine.settings.isDeadEnd(inbox.address.revealed.domain, for: account.number) else {
             throw .notConfigured("the inbox is at a relay domain")
         }
@@ -136,8 +136,8 @@ final class ForwardSession {
                 try signing.signatures(header: edits.result, domain: account.relayAddress.domain, now: now) + signed.inserted
         }
 
-        // Counted last: a message that is deferred for another reason takes no place.
-        // Asked before anything is stored, and taken back where that cannot be.
+        // Counted last, so that a message deferred for another reason does not count.
+        // Reserved before anything is stored, and released where storing fails.
         guard
             try Refusal.deferring(
                 engine.directory.reserve(.forward, account: account.number, day: day, limit: limits.messagesPerDay))
@@ -170,7 +170,7 @@ final class ForwardSession {
                 : [RelayReason(RelayReason.linksLeft, "\(body.linksLeft) links, or texts with links, could not be rewritten")])
     }
 
-    /// A signing session that has seen this body instead of the one that came.
+    /// A signing session that has seen this body instead of the received one.
     private func resigned(_ body: [ArraySlice<UInt8>]) -> (any SigningSession)? {
         let signing = engine.signer?.begin()
         for piece in body { piece.withUnsafeBytes { signing?.update(body: $0) } }
@@ -179,7 +179,7 @@ final class ForwardSession {
 }
 
 extension ForwardSession {
-    /// Stores what the tokens of this message do not hold. Where it cannot, the message gives its place of the daily limit back.
+    /// Stores the addresses that this message's tokens do not hold; if it fails, frees the message's place in the daily limit.
     /// - Returns: false where the account has no room for more today.
     private func store(_ addresses: [StoredAddress], day: UInt64) throws(DirectoryFailure) -> Bool {
         guard !addresses.isEmpty else { return true }
@@ -190,10 +190,10 @@ extension ForwardSession {
         return isStored
     }
 
-    /// Counts the addresses of others that the text of this message shows. Where there are too many of them, the message gives
-    /// its place of the daily limit back. Told alike whether one of them is the user's or none is.
+    /// Counts the addresses of others that the text of this message shows. Where there are too many, the message's place in the
+    /// daily limit is freed. The result is the same whether one of them is the user's or none is.
     private func reserve(textAddresses count: Int, day: UInt64) throws(Refusal) {
-        // What a few in each message come to, the daily limit of messages bounds.
+        // The daily limit of messages bounds the sum of a few in each message.
         guard count > RelayLimits.fewTextAddresses else { return }
         let limit = engine.settings.limits.textAddressesPerDay
         var isFree = false
@@ -205,7 +205,7 @@ extension ForwardSession {
         counted = count
     }
 
-    /// Gives back what `finish` counted, for a message that is not taken after all and comes again.
+    /// Undoes the counting of `finish`, for a message that is not accepted after all and is sent again.
     func giveUp() {
         let day = UInt64(max(0, now) / 86_400)
         engine.directory.release(.forward, account: account.number, day: day)
@@ -213,7 +213,7 @@ extension ForwardSession {
         counted = 0
     }
 
-    /// Remembers by what the team's mentions of the user's addresses are known, and counts the message.
+    /// Remembers the signs of the team's mentions of the user's addresses, and counts the message.
     private func remember(_ signs: Set<MentionSign>, day: UInt64) {
         let marks = MentionMarks(keys: engine.keys, account: account.number)
         engine.directory.remember(signs.map { marks.mark($0) }, account: account.number, until: now + MentionMarks.lifetime)

@@ -1,4 +1,4 @@
-// mailto: URIs (RFC 6068), unchanged in List-Unsubscribe and its siblings, in texts and in calendars.
+// mailto: URIs (RFC 6068), as found in List-Unsubscribe and similar fields, in texts and in calendars.
 
 import InternetMessage
 import Support
@@ -8,7 +8,7 @@ struct MailtoURI {
     private let path: ArraySlice<UInt8>
     private let fields: [ArraySlice<UInt8>]
 
-    /// Nil where the octets are no `mailto:` URI.
+    /// Nil where the octets are not a `mailto:` URI.
     init?(_ uri: [UInt8]) {
         let scheme = Array("mailto:".utf8)
         guard uri.count >= scheme.count, zip(uri, scheme).allSatisfy({ $0.asciiLowercased == $1 }) else { return nil }
@@ -22,10 +22,10 @@ struct MailtoURI {
         }
     }
 
-    /// The URI with every recipient replaced. Blind copies are dropped, and so is every header field but those named here that
-    /// holds something like an address (RFC 6068 section 4: a program need not, and should not, take arbitrary fields).
+    /// The URI with every recipient replaced. Blind copies are dropped. So is every header field not named here that holds
+    /// something like an address (RFC 6068 section 4: a program need not, and should not, take arbitrary fields).
     ///
-    /// - Parameter keepsEquals: leaves `=` in an address unchanged: calendar programs compare what they read, decoded or not.
+    /// - Parameter keepsEquals: keeps `=` in an address: calendar programs compare addresses with or without decoding.
     func mapping(keepsEquals: Bool = false, _ transform: (AddrSpec) -> AddrSpec) -> [UInt8] {
         var uri = Array("mailto:".utf8) + Self.map(path, keepsEquals, transform)
         var separator = UInt8(ascii: "?")

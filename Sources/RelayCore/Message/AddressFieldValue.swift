@@ -6,8 +6,8 @@ enum AddressFieldValue {
     /// Column at which the next address goes to a new line (RFC 5322 section 2.1.1 asks for lines of 78).
     private static let column = 78
 
-    /// Octets of a display name as written; a longer one goes into encoded words, which can be folded between. Far enough
-    /// below the 998 of a line for the address to follow.
+    /// Octets of a display name as written; a longer one is written in encoded words, with folds between them. Far enough below
+    /// the 998 of a line for the address to follow.
     private static let longestName = 800
 
     /// Everything after the colon: addresses separated by commas, one space before the first.
@@ -27,7 +27,7 @@ enum AddressFieldValue {
             switch address {
             case .mailbox(let mailbox): add(text(mailbox))
             case .group(let name, let members):
-                // A group must have a name; an empty one stands for the one that was missing.
+                // A group must have a name; an empty name replaces a missing one.
                 add(phrase(name.isEmpty ? nil : name, else: "\"\"") + [UInt8(ascii: ":")])
                 for (index, member) in members.enumerated() {
                     if index > 0 { value.append(UInt8(ascii: ",")) }

@@ -1,4 +1,4 @@
-// Edits of a header section: what becomes of each field, and the modifications that bring it about.
+// Edits of a header section: what becomes of each field, and the resulting modifications.
 
 import InternetMessage
 
@@ -13,7 +13,7 @@ package struct HeaderEdits: Sendable {
     package let original: [HeaderField]
     /// One for each field of `original`.
     package var edits: [Edit]
-    /// Fields that come to be above all others, in this order.
+    /// Fields inserted above all others, in this order.
     package var inserted: [HeaderField] = []
 
     package init(_ header: HeaderSection, initially edit: Edit = .keep) {
@@ -21,7 +21,7 @@ package struct HeaderEdits: Sendable {
         edits = Array(repeating: edit, count: header.fields.count)
     }
 
-    /// The first field that would leave longer than a limit; nil where none would.
+    /// The name of the first field that the edits make longer than a limit; nil where there is none.
     func firstField(longerThan limit: Int) -> String? {
         for (field, edit) in zip(original, edits) {
             if case .replace(let value) = edit, field.nameLength + 1 + value.count > limit { return field.name }
@@ -45,7 +45,7 @@ package struct HeaderEdits: Sendable {
 
     /// The modifications, in an order in which no deletion shifts an index that is still to be used.
     package var modifications: [Modification] {
-        // By ASCII letters alone, as the MTA compares names.
+        // Folds ASCII letters only, as the MTA compares names.
         let names = FieldNameIndex(original)
         var changes: [Modification] = []
         changes.reserveCapacity(original.count + inserted.count)

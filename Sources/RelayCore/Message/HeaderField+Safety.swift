@@ -1,10 +1,10 @@
-// Fields that two programs could read differently go no further.
+// Fields that two programs could read differently are not relayed.
 
 import InternetMessage
 
 extension HeaderField {
-    /// Whether the field has a name of printable ASCII (RFC 5322 section 2.2), and no NUL, bare CR, bare LF or line break outside
-    /// a fold. libmilter hands values on as C strings, so that anything behind a NUL would pass unseen; a name that begins with
+    /// Whether the field has a name of printable ASCII (RFC 5322 section 2.2), and no NUL, bare CR, bare LF or line break
+    /// outside a fold. libmilter passes values as C strings, so text after a NUL would pass unseen; a name that begins with
     /// white space would be part of the field above.
     var isSafe: Bool {
         nameLength > 0 && bytes[..<nameLength].allSatisfy { (0x21...0x7E).contains($0) }
@@ -18,7 +18,7 @@ extension HeaderField {
     /// Whether no line of the field is too long.
     var fitsLines: Bool { Self.fitsLines(bytes, after: 0) }
 
-    /// Whether no line is too long where the first one has so many octets before it.
+    /// Whether no line is too long where this many octets precede the first one.
     static func fitsLines(_ text: [UInt8], after octets: Int) -> Bool {
         var length = octets
         for (index, octet) in text.enumerated() {
@@ -26,7 +26,7 @@ extension HeaderField {
                 length = 0
             } else {
                 length += 1
-                // The CR of a line's end is none of its octets.
+                // The CR of a line end does not count.
                 if length > longestLine,
                     octet != 0x0D || length > longestLine + 1 || index + 1 < text.count && text[index + 1] != 0x0A
                 {
@@ -37,7 +37,7 @@ extension HeaderField {
         return true
     }
 
-    /// Whether the name begins so; letters compare case-insensitively.
+    /// Whether the name begins with a prefix; letters compare case-insensitively.
     func nameBegins(with prefix: StaticString) -> Bool {
         prefix.withUTF8Buffer { prefix in
             guard nameLength >= prefix.count else { return false }

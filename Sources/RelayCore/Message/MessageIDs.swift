@@ -1,12 +1,12 @@
-// Message ids of a user, hidden from the team and given back to the user; nothing is stored (docs/DESIGN.md, "Threads").
+// Hides a user's message ids from the team and restores them for the user; stores nothing (docs/DESIGN.md, "Threads").
 
 import InternetMessage
 import MailCrypto
 import Support
 
-/// Turns ids into ids at the relay domain and back. Deterministic: the same id of the same account is always hidden alike.
+/// Turns ids into ids at the relay domain and back. Deterministic: an id of an account always gets the same hidden id.
 package struct MessageIDs: Sendable {
-    /// Ids longer than this are replaced one way: encrypted they would no longer fit a line of a header field.
+    /// Ids longer than this are replaced irreversibly: once encrypted, they would no longer fit a line of a header field.
     package static let maximumReversibleLength = 150
 
     private static let hidden = UInt8(ascii: "i")
@@ -49,7 +49,7 @@ package struct MessageIDs: Sendable {
         return local + [UInt8(ascii: "@")] + Array(relayDomain.utf8)
     }
 
-    /// The user's own id that this one stands for; nil where it is not one of this account's hidden ids.
+    /// The user's own id behind this one; nil where it is not one of this account's hidden ids.
     package func reveal(_ id: [UInt8], account: AccountNumber, isRelayDomain: (String) -> Bool) -> [UInt8]? {
         guard let (tag, text, keyID) = parts(of: id, isRelayDomain: isRelayDomain), tag == Self.hidden,
             let key = cipherKeys[keyID],
@@ -58,9 +58,9 @@ package struct MessageIDs: Sendable {
         return try? AESSIV.open(sealed, key: key, associatedData: [Self.label(account)])
     }
 
-    /// Whether this is an id under which the team sees one of this account's user, reversible or not. An answer carries it back
-    /// as it is: hidden again it would be an id that the team never saw. That of another account is hidden, so that it
-    /// cannot tell one team of another's.
+    /// Whether this is a hidden id of this account's user, reversible or not. An answer carries it back unchanged: hidden
+    /// again, it would be an id that the team never saw. Another account's hidden id is hidden again, so that it shows a team
+    /// nothing of another team's.
     package func isHidden(_ id: [UInt8], account: AccountNumber, isRelayDomain: (String) -> Bool) -> Bool {
         if reveal(id, account: account, isRelayDomain: isRelayDomain) != nil { return true }
         guard let (tag, text, keyID) = parts(of: id, isRelayDomain: isRelayDomain), tag == Self.oneWay,
@@ -71,14 +71,14 @@ package struct MessageIDs: Sendable {
         return constantTimeEqual(Array(right), Array(text.suffix(Self.tagDigits)))
     }
 
-    /// An id that a forward carries in References beside a message id at a domain that is not the team's, so that
-    /// the answer, which repeats References, shows that this other id came from the team and may go back unchanged.
+    /// An id that a forward adds to References for a message id at a domain that is not the team's. The answer repeats
+    /// References, and so shows that the message id came from the team and may go back unchanged.
     package func witness(for id: [UInt8], account: AccountNumber, relayDomain: String) -> [UInt8] {
         [keys.activeID, Self.witness] + mac("witness", id, account: account, key: keys.activeKey) + [UInt8(ascii: "@")]
             + Array(relayDomain.utf8)
     }
 
-    /// Whether an id has the form of a witness. Witnesses never leave for a team.
+    /// Whether an id has the form of a witness. Witnesses are never sent to a team.
     package func isWitness(_ id: [UInt8], isRelayDomain: (String) -> Bool) -> Bool {
         parts(of: id, isRelayDomain: isRelayDomain)?.tag == Self.witness
     }

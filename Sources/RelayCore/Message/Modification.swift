@@ -1,8 +1,8 @@
-// What is to be done to a message and its envelope, as values. Only RelayMilter turns them into smfi_* calls.
+// Changes to a message and its envelope, as values. Only RelayMilter turns them into smfi_* calls.
 
 import InternetMessage
 
-/// One change, in the terms in which a milter asks for it.
+/// One change, in the terms of the milter protocol.
 package enum Modification: Sendable, Hashable {
     /// Replaces the value of the `index`th (from 1) field of this name as the filter received them, or deletes it where nil.
     /// The value is everything after the colon: leading white space, folds as CRLF and white space.
@@ -15,6 +15,6 @@ package enum Modification: Sendable, Hashable {
     case addRecipient(String)
     /// Exactly the text of the RCPT command's path.
     case deleteRecipient(String)
-    /// The whole new body, in pieces that follow one another.
+    /// The whole new body, in consecutive pieces.
     case replaceBody([ArraySlice<UInt8>])
 }

@@ -1,12 +1,12 @@
-// What shows in a report that the Subject and the Message-ID of the returned message are those that the team wrote.
+// Shows in a report that the Subject and the Message-ID of the returned message are those that the team wrote.
 
 import InternetMessage
 import MailCrypto
 import Support
 
-/// `X-Postern-Witness: <key id><MAC of Message-ID><MAC of Subject>`, put on every forward, whatever it says. A report that
-/// returns the header section carries it back. Only what it confirms is passed on to the team, and unchanged: a rewriting that
-/// depended on the inbox would tell a team which of its guesses was right.
+/// `X-Postern-Witness: <key id><MAC of Message-ID><MAC of Subject>`, put on every forward, whatever its content. A report that
+/// returns the header section also returns the witness. Only what it confirms is passed on to the team, and unchanged: a
+/// rewriting that depended on the inbox would show a team which of its guesses was right.
 package struct OriginalWitness: Sendable {
     package static let fieldName = "X-Postern-Witness"
     /// 16 characters are 80 bits.
@@ -33,7 +33,7 @@ package struct OriginalWitness: Sendable {
 
     /// Whether a field's value, as a report returns it, is the one that the witness was made for.
     /// - Parameters:
-    ///   - value: unfolded; a Subject decoded. White space does not count, as servers fold again.
+    ///   - value: unfolded; a Subject decoded. White space is ignored, as servers fold fields again.
     ///   - witness: the value of the returned witness; nil where there was none.
     package func confirms(_ part: Part, _ value: String, by witness: String?, account: AccountNumber) -> Bool {
         guard let witness = witness.map({ Array($0.utf8) }), witness.count == 1 + 2 * Self.macDigits,

@@ -2,8 +2,8 @@
 
 import InternetMessage
 
-/// The ids of one header section on their way to a team. What the team made goes back unchanged, recognized by its domain or by a
-/// witness; every other id is hidden. Neither depends on what is in the id: a team could write guesses of the inbox into its own.
+/// The ids of one header section on their way to a team. The team's own ids, known by domain or witness, go back unchanged;
+/// every other id is hidden. Neither depends on an id's content: a team could write guesses of the inbox into its own.
 struct OutwardIDs {
     /// Fields that name other messages.
     static let threadFields = ["In-Reply-To", "References"]
@@ -15,8 +15,8 @@ struct OutwardIDs {
     private let holdsToken: ([UInt8]) -> Bool
 
     /// - Parameters:
-    ///   - header: the one that the ids are in, with the witnesses that its forward gave it.
-    ///   - holdsToken: whether one of the account's tokens is in an id. Those no team knows, so that it tells it nothing.
+    ///   - header: holds the ids, and the witnesses that its forward added.
+    ///   - holdsToken: whether an id holds one of the account's tokens. No team knows these, so this shows a team nothing.
     init(engine: RelayEngine, account: RelayAccount, header: HeaderSection, holdsToken: @escaping ([UInt8]) -> Bool) {
         self.account = account
         self.holdsToken = holdsToken
@@ -35,7 +35,7 @@ struct OutwardIDs {
     /// One of the user's ids as the team sees it.
     func hidden(_ id: [UInt8]) -> [UInt8] { ids.hide(id, account: account.number, relayDomain: account.relayAddress.domain) }
 
-    /// Whether the team made an id, or has seen it in the hidden form that it has.
+    /// Whether the team made an id, or has seen it in this hidden form.
     private func isTeams(_ id: [UInt8]) -> Bool {
         guard let at = id.lastIndex(of: UInt8(ascii: "@")) else { return false }
         let domain = String(decoding: id[(at + 1)...], as: UTF8.self)

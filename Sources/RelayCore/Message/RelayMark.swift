@@ -1,14 +1,14 @@
-// The mark that Postern leaves on what it relays: by it a loop is seen, also where a reply has lost its Received fields.
+// The mark on relayed messages: it detects a loop, even where a reply has lost its Received fields.
 
 import InternetMessage
 
-/// `X-Postern-Mark: <hops> <key id><MAC>`. A mark of this installation on arrival is a loop; a stranger's tells its hops.
+/// `X-Postern-Mark: <hops> <key id><MAC>`. A mark of this installation on arrival is a loop; that of another one adds its hops.
 package struct RelayMark: Sendable {
     package static let fieldName = "X-Postern-Mark"
     private static let macDigits = 16
 
     private let keys: TokenKeys
-    /// The fields of mail that has come no long way, which is nearly all of it.
+    /// The prepared fields for mail with few hops, which is nearly all of it.
     private let usual: [HeaderField]
 
     package init(keys: TokenKeys) {
@@ -16,7 +16,7 @@ package struct RelayMark: Sendable {
         usual = (0..<16).map { Self.field(hops: $0, keys: keys) }
     }
 
-    /// The field to put on a message that has made so many hops so far.
+    /// The field for a message that has made this number of hops.
     package func field(hops: Int) -> HeaderField {
         usual.indices.contains(hops) ? usual[hops] : Self.field(hops: hops, keys: keys)
     }

@@ -1,14 +1,14 @@
-// DMARC aggregate reports (RFC 9990): which hosts sent mail in the name of a relay domain, as a receiver of that mail says.
+// DMARC aggregate reports (RFC 9990): which hosts sent mail in the name of a relay domain, as a receiver of that mail reports.
 
 import MailAuth
 import Support
 
-/// What one receiver says of one relay domain, for a day mostly.
+/// One receiver's report on one relay domain, mostly for one day.
 package struct AggregateReport: Sendable, Hashable {
-    /// Messages of one host that came out alike.
+    /// Messages of one host with the same result.
     package struct Source: Sendable, Hashable {
         package let address: IPAddress
-        /// Whether DKIM passed and was aligned; the same of SPF.
+        /// Whether DKIM passed and was aligned; `passesSPF` likewise.
         package let passesDKIM: Bool
         package let passesSPF: Bool
         /// What was done with them: `none`, `quarantine` or `reject`.
@@ -19,7 +19,7 @@ package struct AggregateReport: Sendable, Hashable {
 
     /// The domain whose DMARC record asked for the report; lower case.
     package let domain: String
-    /// By which its author tells it apart.
+    /// Distinguishes it from other reports of its author.
     package let identifier: String
     /// Seconds since 1970.
     package let beginsAt: Int64
@@ -27,18 +27,18 @@ package struct AggregateReport: Sendable, Hashable {
     /// Messages that passed, and that did not.
     package private(set) var passed = 0
     package private(set) var failed = 0
-    /// The messages of each host: as many hosts as are kept apart, those that came first.
+    /// The messages of each source, for the first `maximumSources` sources.
     package private(set) var messages: [Source: Int] = [:]
 
-    /// Hosts that are kept apart.
+    /// Sources that are counted separately.
     private static let maximumSources = 50
-    /// Messages of a report at most: what claims more is summed up no further.
+    /// Maximum messages of a report; records beyond this sum are ignored.
     private static let maximumCount = 1_000_000_000
-    /// Seconds that a report may be about; a day is usual.
+    /// Seconds that a report may cover; a day is usual.
     private static let longest: Int64 = 8 * 86_400
 
     /// Reads the XML of RFC 9990 section 3 (and of RFC 7489 appendix C, which most write); nil where it is not a report.
-    /// - Parameter now: seconds since 1970; a report is about what was.
+    /// - Parameter now: seconds since 1970; a report covers the past.
     package init?(xml: [UInt8], now: Int64) {
         var (values, record): ([String: String], [String: String]) = ([:], [:])
         var records: [[String: String]] = []
@@ -67,7 +67,7 @@ package struct AggregateReport: Sendable, Hashable {
         for record in records { add(record) }
     }
 
-    /// A record in error counts for nothing.
+    /// An invalid record is ignored.
     private mutating func add(_ record: [String: String]) {
         guard let address = record["source_ip"].flatMap({ IPAddress($0) }), let count = record["count"].flatMap(Int.init),
             (1...Self.maximumCount).contains(count), count <= Self.maximumCount - passed - failed
@@ -82,20 +82,20 @@ package struct AggregateReport: Sendable, Hashable {
     }
 }
 
-/// The little of XML that reports use: elements and their text. What has a document type is refused, as entities are how XML
-/// reads files and fills memory; attributes, comments and processing instructions are passed over.
+/// The part of XML that reports use: elements and their text. A document type is refused, as XML entities can read files and
+/// fill memory; attributes, comments and processing instructions are skipped.
 enum XMLReader {
     private static let maximumDepth = 16
-    /// Octets of text of an element that are kept, and of its name.
+    /// Octets of an element's text that are kept, and of its name.
     private static let maximumText = 1_024
     private static let maximumName = 128
-    /// Tags, comments and the like of a document: what it costs to read one is bounded by them, and not by its octets alone. A
-    /// report has some 25 for each record.
+    /// Maximum tags, comments and the like in a document: its octets alone do not bound the cost of reading it. A report has some
+    /// 25 for each record.
     private static let maximumMarks = 400_000
 
-    /// Goes through a document. Calls back at the end of each element with the names of those it is within and its own, without
-    /// prefixes, and its text, trimmed, with entities as they stand: nothing that is read has any.
-    /// - Returns: false where it is not well-formed as far as that is looked at; what was called back before counts for nothing.
+    /// Reads a document. Calls back at the end of each element with the names of its ancestors and itself, without prefixes,
+    /// and its trimmed text. Entities are not decoded: no value that is read has any.
+    /// - Returns: false where it is not well-formed, as far as this is checked; earlier callbacks are then void.
     static func read(_ document: [UInt8], _ element: (_ path: [String], _ text: String) -> Void) -> Bool {
         var rest = document[...]
         if rest.starts(with: [0xEF, 0xBB, 0xBF]) { rest = rest.dropFirst(3) }
@@ -162,7 +162,7 @@ enum XMLReader {
         return nil
     }
 
-    /// Where a tag ends: not within a quoted value.
+    /// The end of a tag, outside quoted values.
     private static func tagEnd(_ text: ArraySlice<UInt8>) -> Int? {
         var quote: UInt8?
         for index in text.indices.dropFirst() {
@@ -176,7 +176,7 @@ enum XMLReader {
         return nil
     }
 
-    /// Nil for one that is too long.
+    /// Nil for a name that is too long.
     private static func name(_ tag: ArraySlice<UInt8>) -> String? {
         let whole = tag.prefix(maximumName + 1).prefix { $0 > 0x20 && $0 != UInt8(ascii: "/") }
         guard (1...maximumName).contains(whole.count) else { return nil }

@@ -3,11 +3,11 @@
 import InternetMessage
 
 enum AggregateReportReader {
-    /// Octets of a report at most, unpacked: so many, and no more than so many times what it was packed. Those of large domains
-    /// have some hundred thousand, packed to a tenth or less; the memory of a message is reckoned by its size.
+    /// Maximum octets of an unpacked report, and its maximum ratio to the packed size. Reports of large domains have some
+    /// hundred thousand octets, packed to a tenth or less; the memory of a message is reckoned by its size.
     private static let limit = 8_000_000
     private static let factor = 40
-    /// What even the smallest may unpack to.
+    /// Octets that even the smallest report may unpack to.
     private static let least = 500_000
 
     /// Whether a message says that it is a report (RFC 9990 section 4.1: the form of the Subject).
@@ -19,7 +19,7 @@ enum AggregateReportReader {
     /// The report; nil where there is none that can be read.
     static func read(header: HeaderSection, body: [UInt8], now: Int64) -> AggregateReport? {
         let parts = MIMEPart.parse(header: header, body: body).flattened
-        // A report has one; of further ones nothing is believed.
+        // A report has one such part; further ones are ignored.
         guard let part = parts.first(where: { !$0.isComposite && isPacked($0.contentType) }),
             let octets = part.transferEncoding.decode(body[part.bodyRange])?.bytes,
             let xml = unpacked(octets, WorkBudget(octets: body.count))
@@ -27,7 +27,7 @@ enum AggregateReportReader {
         return AggregateReport(xml: xml, now: now)
     }
 
-    /// Types that reports come as; some say no more than that they are octets.
+    /// Content types of reports; some declare only octets.
     private static func isPacked(_ type: ContentType) -> Bool {
         ["gzip", "x-gzip", "zip", "x-zip-compressed", "x-zip", "octet-stream", "xml"].contains {
             type.matches("application", $0)

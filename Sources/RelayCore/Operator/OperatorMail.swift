@@ -1,16 +1,16 @@
-// Mail to the operator's mailboxes that programs write: complaints and reports about DMARC. All of it goes on unchanged; what
-// these two say is written down on the way, where there is room and time for it. Other mail is not looked into.
+// Mail from programs to the operator's mailboxes: complaints and DMARC reports. All of it is delivered unchanged; the contents
+// of these two are recorded on the way, where there is room and time. Other mail is not examined.
 
 import InternetMessage
 import MailAuth
 import Support
 
-/// A message to the operator's mailboxes, while it comes. Nothing that goes wrong with reading it keeps it from the operator. Not
+/// A message to the operator's mailboxes, while it arrives. An error in reading it never keeps it from the operator. Not
 /// thread-safe.
 final class OperatorMail {
     private enum Kind { case complaint, aggregate }
 
-    /// Octets of a complaint that are read: what it says stands at its beginning, and anyone can send one.
+    /// Octets of a complaint that are read: the facts are at its beginning, and anyone can send one.
     private static let complaintLimit = 131_072
 
     private let engine: RelayEngine
@@ -21,7 +21,7 @@ final class OperatorMail {
     private var kind: Kind?
     private var body: HeldBody?
     private var authentication: (any AuthenticationSession)?
-    /// Whether the header section is one that a report may have: nothing in it can be wrong otherwise.
+    /// Whether the header section is one that a report may have: safe, and within the limits.
     private var isPlain = true
 
     init(engine: RelayEngine, client: SMTPClientIdentity, now: Int64) {
@@ -43,7 +43,7 @@ final class OperatorMail {
             kind = .complaint
         } else if AggregateReportReader.isAnnounced(by: header) {
             kind = .aggregate
-            // The DNS is waited for while nothing is held, and what no body could prove holds nothing.
+            // The wait for the DNS comes before any body is held; a message that no body could prove is not held.
             let session = engine.authenticator.begin(client: client, header: header, now: now)
             if let best = session.prepare(), (try? Reply.prove(header, evidence: best, client: client)) == nil { return }
             authentication = session
@@ -58,8 +58,8 @@ final class OperatorMail {
         do { try held.append(UnsafeRawBufferPointer(rebasing: chunk.prefix(room))) } catch { body = nil }
     }
 
-    /// Writes down what it says.
-    /// - Returns: what became of it, for the log; nil where it is mail like any other.
+    /// Records its contents.
+    /// - Returns: the outcome, for the log; nil where it is ordinary mail.
     func finish(_ turn: @escaping () -> (any RewritingTurn)?) -> RelayReason? {
         guard let kind else { return nil }
         let code = kind == .complaint ? "complaint" : "dmarc-report"
@@ -78,7 +78,7 @@ final class OperatorMail {
         return try Complaint.record(token, engine: engine, day: UInt64(max(0, now) / 86_400))
     }
 
-    /// Anyone can write here: what is not proved to be of its author says nothing.
+    /// Anyone can write here: a report whose author is not proved counts for nothing.
     private func aggregate(_ turn: @escaping () -> (any RewritingTurn)?) throws(Refusal) -> String? {
         guard let authentication else { return "not proved" }
         let author: AddrSpec

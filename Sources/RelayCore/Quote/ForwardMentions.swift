@@ -1,5 +1,5 @@
-// What a team writes of a user's addresses in a forward: found with the scanner that replies are rewritten by, and remembered by
-// signs. Beside that, how many addresses of others it writes.
+// Finds a team's mentions of the user's addresses in a forward, with the scanner that rewrites replies, and remembers them by
+// signs. Also counts the addresses of others in it.
 
 import InternetMessage
 
@@ -8,7 +8,7 @@ final class ForwardMentions {
     private let engine: RelayEngine
     private let account: RelayAccount
     private let filter: MentionFilter
-    /// Made for the first text in which something may be: for nearly every message it is not.
+    /// Made for the first text that may hold a mention; nearly no message has one.
     private lazy var text = TextRewriter(
         names: ReplyNames(
             engine: engine, account: account, message: HeaderSection(), envelopeSender: "",
@@ -21,7 +21,7 @@ final class ForwardMentions {
 
     /// Fields whose text may come back in an answer.
     private static let fields: FieldNameSet = ["subject", "from", "sender", "reply-to", "to", "cc", "comments", "keywords"]
-    /// Those of them in which an address is text, and not one of a correspondent.
+    /// Those of them in which an address is text, and not that of a correspondent.
     private static let textFields: FieldNameSet = ["subject", "comments", "keywords"]
 
     /// - Parameter account: with all inboxes of the user.
@@ -40,16 +40,16 @@ final class ForwardMentions {
     /// Whether the text of a part is looked at.
     static func isWanted(_ part: MIMEPart) -> Bool { PartKind.isText(part.contentType) }
 
-    /// Looks at texts of the body, in their order: of all parts that are wanted, and loose ones.
+    /// Looks at texts of the body in order: those of all wanted parts, and loose ones.
     func look(at stretches: [TextStretch]) {
         guard !stretches.isEmpty else { return }
         for stretch in stretches where stretch.isLoose || Self.isWanted(stretch.part) { look(at: stretch) }
-        // Hundreds of messages may be coming in at once.
+        // Hundreds of messages may arrive at once.
         filter.letGo()
         if isTextMade { text.letGo() }
     }
 
-    /// The signs of what was found so far, empty for nearly every message, and how many addresses of others are in the text.
+    /// The signs found so far, empty for nearly every message, and the number of addresses of others in the text.
     var found: (signs: Set<MentionSign>, textAddresses: Int) { (collector.all, addresses.count) }
 
     private func look(at header: HeaderSection) {
@@ -57,7 +57,7 @@ final class ForwardMentions {
             if Self.textFields.contains(field) { addresses.look(at: Array(field.decodedValue.utf8)) }
             guard mayMention(field) else { continue }
             look(atWhole: field.decodedValue)
-            // A display name comes back without what is around it.
+            // An answer repeats a display name without its surroundings.
             guard !field.isNamed("Subject") else { continue }
             for mailbox in AddressList.parse(field.rawValue).mailboxes {
                 look(atWhole: mailbox.displayName ?? ForwardRewriting.madeUpName(mailbox.addrSpec))
@@ -66,8 +66,8 @@ final class ForwardMentions {
         }
     }
 
-    /// Whether it is worth while to decode a field, and to take its addresses apart: what is quoted, escaped or encoded may read
-    /// otherwise than it is there.
+    /// Whether a field must be decoded and its addresses parsed: quoted, escaped or encoded text may read differently from its
+    /// octets.
     private func mayMention(_ field: HeaderField) -> Bool {
         let raw = field.rawValue
         return raw.contains {
@@ -87,7 +87,7 @@ final class ForwardMentions {
         collector.isWholeText = stretch.start == 0 && stretch.isLast
         if stretch.start == 0, !stretch.isLoose { look(atPart: stretch.part) }
         let utf8 = TextCoding.readable(withByteOrder(stretch), part: stretch.part)
-        // An attached list is the user's business: it does not come back with an answer.
+        // An attached list does not count: an answer does not bring it back.
         if stretch.isLoose || PartKind.isShown(stretch.part) {
             let isMarkup = PartKind.syntax(stretch.part.contentType) == .markup
             addresses.look(at: utf8, isMarkup: isMarkup, isBegun: stretch.start > 0, goesOn: !stretch.isLast)
@@ -95,8 +95,8 @@ final class ForwardMentions {
         TextCoding.look(at: utf8, part: stretch.part, unless: filter, with: madeText())
     }
 
-    /// The octets of a stretch behind the mark that its part began with, if it did (RFC 2781 section 3.2): by it alone its order
-    /// is known.
+    /// The octets of a stretch after the byte order mark of its part, if it has one (RFC 2781 section 3.2): only this mark
+    /// shows the order.
     private func withByteOrder(_ stretch: TextStretch) -> [UInt8] {
         if stretch.start == 0 {
             let mark = stretch.octets.prefix(2)
@@ -124,17 +124,17 @@ final class ForwardMentions {
     }
 }
 
-/// Takes note of every mention, and leaves the text alone.
+/// Records every mention, and changes no text.
 final class MentionCollector: MentionJudge {
     private var signs: Set<MentionSign> = []
-    /// Whether the text at hand is the whole one.
+    /// Whether the current text is complete, and not a stretch of a longer one.
     var isWholeText = true
 
-    /// Signs of one message. Each mention has four at most, so that some thousand mentions are known by their place. Those beyond
-    /// are known by their local part alone, wherever a quotation is recognized by its form: a right guess must stay there as a
-    /// wrong one does.
+    /// Maximum signs of one message. Each mention has at most four, so some thousand mentions are known by their place. Further
+    /// ones are known by their local part alone, wherever a quotation is recognized by its form: there a right guess must stay
+    /// as a wrong one does.
     static let maximumSigns = 5_000
-    /// Local parts known so; a user has a few.
+    /// Maximum local parts known in this way; a user has a few.
     static let maximumMany = 1_000
     private var many: Set<MentionSign> = []
 
@@ -161,7 +161,7 @@ final class MentionCollector: MentionJudge {
                 signs.formUnion(reader.whole(before: first, isAutomatic: false))
             }
         }
-        // The base64 around it would be rewritten for nothing.
+        // No edits: the base64 around them would be rewritten for nothing.
         return []
     }
 

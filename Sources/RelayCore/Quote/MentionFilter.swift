@@ -1,12 +1,12 @@
-// Tells quickly of most texts that no address of the user is in them, in whatever form: only the others are worth the tables and
-// the readings of the rewriting.
+// Finds quickly that most texts hold no address of the user in any form; only the others need the tables and the readings of
+// the rewriting.
 
 import InternetMessage
 
-/// What a text has to hold that mentions an inbox: a local part that is hidden by itself, or a local part and a domain, each in
-/// some reading. Looked for by some of their octets, in one pass over a text; marks that may stand for something else are read as
-/// the rewriting reads them (`DecodedWindow`). Never says no where `TextRewriter` finds a mention; a yes means that it is worth a
-/// look.
+/// Searches a text for what every mention of an inbox holds: a local part that is hidden by itself, or a local part and a
+/// domain, each in some reading. Searches for some of their octets, in one pass over the text; marks that may stand for
+/// something else are read as the rewriting reads them (`DecodedWindow`). Never says no where `TextRewriter` finds a mention; a
+/// yes means that the text must be examined.
 ///
 /// Not thread-safe: one for each message.
 final class MentionFilter {
@@ -24,12 +24,12 @@ final class MentionFilter {
         static let mention: Parts = [.local, .domain]
     }
 
-    /// Octets of a word that are compared, and those by which they are looked up; a shorter word counts as being everywhere.
+    /// Octets of a word that are compared, and octets used for the look-up; a shorter word counts as found everywhere.
     private static let width = 8
     private static let shortest = 4
-    /// Inboxes of a user that are looked for in this way; with more, or with one beyond ASCII, every text is worth a look.
+    /// Maximum inboxes of a user for this search; with more, or with one beyond ASCII, every text is examined.
     private static let maximumInboxes = 50
-    /// base64 within base64 that is opened, as by `TextRewriter`.
+    /// Levels of nested base64 that are decoded, as by `TextRewriter`.
     private static let maximumDepth = 2
 
     private var pieces: [Piece] = []
@@ -37,16 +37,16 @@ final class MentionFilter {
     private var bits = [UInt64](repeating: 0, count: 64)
     /// Octets that are in a piece.
     private var alphabet = [Bool](repeating: false, count: 256)
-    /// Parts that count as being everywhere.
+    /// Parts that count as found everywhere.
     private var everywhere: Parts = []
     /// Octets of the shortest mention.
     private var minimum = Int.max
     private let window = DecodedWindow(foldsUnicode: false, capacity: 16)
     private var base64: [EmbeddedBase64] = []
-    /// What the rewriting looks for.
+    /// Words that the rewriting looks for.
     private var words: [[UInt8]] = []
     private let otherWords: () -> [[UInt8]]
-    /// By which the rewriting tells what is worth opening.
+    /// Pairs by which the rewriting decides what is worth decoding.
     private lazy var pairs = {
         var pairs = PairSet()
         for word in words + otherWords() where word.count >= 2 { pairs.insert(word[0], word[1]) }
@@ -55,8 +55,8 @@ final class MentionFilter {
 
     /// - Parameters:
     ///   - inboxes: all of the user.
-    ///   - otherWords: what else the rewriting looks for, that is relay domains and anchors of tokens; asked for where base64 is
-    ///     met.
+    ///   - otherWords: other words that the rewriting looks for: relay domains and anchors of tokens; called where base64 is
+    ///     found.
     init(inboxes: [AddrSpec], providers: ProviderRules, otherWords: @escaping () -> [[UInt8]]) {
         self.otherWords = otherWords
         guard inboxes.count <= Self.maximumInboxes else {
@@ -92,7 +92,7 @@ final class MentionFilter {
             everywhere.formUnion(part)
             return
         }
-        // Many domains end alike.
+        // Many domains have the same ending.
         let last = part == .domain ? word.prefix(Self.width) : word.suffix(Self.width)
         let value = last.reduce(0) { $0 << 8 | UInt64($1) }
         for octet in last { alphabet[Int(octet)] = true }
@@ -130,17 +130,17 @@ final class MentionFilter {
         return isFound
     }
 
-    /// Gives back what is kept from text to text.
+    /// Releases the memory kept between texts.
     func letGo() { base64 = [] }
 
-    /// What octets are to every reading: themselves, capitals, white space, line breaks, marks of one reading, marks of all.
+    /// The class of each octet: literal, capital, white space, line break, mark of one reading, mark of all readings.
     private static let classes: [UInt8] = (0..<256).map { octet in
         switch octet {
         case 0x41...0x5A: 1
         case 0x20, 0x09, 0: 2
         case 0x0A, 0x0D: 3
         case 0x25, 0x2B, 0x3C, 0x3D: 4
-        // Of the characters beyond ASCII those that are not seen, or that stand for one of ASCII, begin with one of these.
+        // Characters beyond ASCII that are not seen, or that stand for an ASCII one, begin with one of these.
         case 0x26, 0x5C, 0xC2, 0xE2, 0xE3, 0xEF, 0xF0...: 5
         default: 0
         }
@@ -152,7 +152,7 @@ final class MentionFilter {
         let text: UnsafeBufferPointer<UInt8>
         let isMarkup: Bool
         private var found: Parts
-        /// Up to where each reading went on by itself.
+        /// The index up to which each reading has read separately.
         private var done = (percent: 0, equals: 0, plus: 0, tags: 0)
 
         init(filter: MentionFilter, text: UnsafeBufferPointer<UInt8>, isMarkup: Bool) {
@@ -163,7 +163,7 @@ final class MentionFilter {
             filter.window.begin()
         }
 
-        /// Whether what a mention needs is there.
+        /// Whether the text holds all that a mention needs.
         mutating func run() -> Bool {
             MentionFilter.classes.withUnsafeBufferPointer { classes in
                 filter.bits.withUnsafeBufferPointer { bits in
@@ -193,7 +193,7 @@ final class MentionFilter {
             }
         }
 
-        /// Takes the next unit of a reading; whether all was found.
+        /// Takes the next unit of a reading; returns whether all parts are found.
         @inline(__always)
         private mutating func take(_ unit: UInt8, _ last: inout UInt64, _ bits: UnsafeBufferPointer<UInt64>) -> Bool {
             last = last << 8 | UInt64(unit)
@@ -203,8 +203,8 @@ final class MentionFilter {
             return found == .mention
         }
 
-        /// At a mark that one reading decodes: what follows in that reading, until so many units of the text itself have come
-        /// that none of the other counts any more.
+        /// At a mark that one reading decodes: reads on in that reading, until so many ordinary units have followed that none
+        /// of its decoded units counts any more.
         private mutating func readBeside(
             _ mark: UInt8, _ index: Int, _ last: UInt64, _ classes: UnsafeBufferPointer<UInt8>,
             _ bits: UnsafeBufferPointer<UInt64>
@@ -217,7 +217,7 @@ final class MentionFilter {
                 guard index >= done.plus, mayDecode(index, isPercent: false) else { return false }
                 done.plus = read(.plus, mark, index, last, classes, bits)
             case UInt8(ascii: "="):
-                // An encoded word (RFC 2047) is left to who decodes it.
+                // An encoded word (RFC 2047) is left to its decoder.
                 if index + 1 < text.count, text[index + 1] == UInt8(ascii: "?") { return true }
                 guard index >= done.equals,
                     mayDecode(index, isPercent: false) || DecodedWindow.softBreak(text, index, text.count) > 0
@@ -239,7 +239,7 @@ final class MentionFilter {
             return filter.alphabet[Int(value.asciiLowercased)] || value <= 0x20 || (isPercent && value == UInt8(ascii: "%"))
         }
 
-        /// Gives the index up to which it has read.
+        /// Returns the index up to which it has read.
         private mutating func read(
             _ lens: DecodingPass, _ mark: UInt8, _ start: Int, _ before: UInt64, _ classes: UnsafeBufferPointer<UInt8>,
             _ bits: UnsafeBufferPointer<UInt64>
@@ -259,7 +259,7 @@ final class MentionFilter {
                 case 3: index = DecodedWindow.pastBreak(text, index, text.count)
                 default:
                     let taken = filter.window.readMark(at: index, in: text, lens: lens)
-                    // No tag, as it turns out.
+                    // Not a tag.
                     if index == start, taken == 1 { return index + 1 }
                     index += taken
                     for unit in filter.window.octets where take(unit, &last, bits) { return index }

@@ -1,4 +1,4 @@
-// By what a mention of an inbox that the team wrote is known again when it comes back in a quotation.
+// Signs that identify a team's mention of an inbox when it comes back in a quotation.
 
 import InternetMessage
 import MailCrypto
@@ -10,30 +10,30 @@ struct MentionSign: Hashable, Sendable {
         case form
         /// The mention and what is before it, or behind it.
         case before, behind
-        /// The mention in a text that has too little around it to tell one place from another.
+        /// The mention in a text that has too little around it to distinguish its places.
         case short
-        /// A value that holds a mention, whole: a Subject, a name, a file name.
+        /// A whole value that holds a mention: a Subject, a name, a file name.
         case whole
-        /// The local part of a mention, where a forward had more mentions than are known by their place.
+        /// The local part of a mention, where a forward had too many mentions to know each by its place.
         case many
     }
 
     let kind: Kind
     let content: [UInt8]
-    /// How many of the same are before it in its text.
+    /// How many equal signs precede it in its text.
     var ordinal = 0
 }
 
-/// Reads the signs of mentions in one text. Letters and digits of ASCII alone count, as quoting changes breaks, marks, tags and
+/// Reads the signs of mentions in one text. Only ASCII letters and digits count, as quoting changes breaks, marks, tags and
 /// charsets.
 struct MentionSigns {
-    /// Letters and digits of a context: so many that a text has them once, and few enough that a quotation has not lost them.
+    /// Letters and digits of a context: enough to be unique in a text, and few enough to survive in a quotation.
     static let contextLength = 16
-    /// Octets that are looked through for them; what is further away is none of the context.
+    /// Octets that are searched for them; text further away is not context.
     private static let reach = 1_000
     /// Octets of the longest character reference.
     private static let reference = 10
-    /// Octets of the longest form; a mention with more in it is known by these.
+    /// Octets of the longest form; a longer mention is known by these.
     private static let formLength = 300
     /// Prefixes such as `Re:` that may be before a subject.
     private static let prefixes = 6
@@ -54,7 +54,7 @@ struct MentionSigns {
         MentionSign(kind: .form, content: letters(mention.prefix(Self.formLength)))
     }
 
-    /// The signs that tell of the place; nil where there is too little to tell by.
+    /// The signs of the mention's place; nil where there is too little context.
     mutating func places(
         _ mention: Range<Int>, isWholeText: Bool
     ) -> (before: MentionSign?, behind: MentionSign?, short: MentionSign?) {
@@ -71,7 +71,7 @@ struct MentionSigns {
         return (signs.before, signs.behind, isShort ? counted(sign(.short, [])) : nil)
     }
 
-    /// The sign by which a mention in a text of unknown surroundings counts as the team's only text: it quotes nothing else.
+    /// The sign of a mention with unknown surroundings, as if it were the team's only text, with nothing else quoted.
     mutating func short(_ mention: Range<Int>) -> MentionSign {
         counted(MentionSign(kind: .short, content: letters(mention.prefix(Self.formLength)) + [0]))
     }
@@ -83,13 +83,13 @@ struct MentionSigns {
         return counted
     }
 
-    /// The sign by which further mentions of an address are known in a message that has too many of them: one for all.
+    /// The one sign for all further mentions of an address, in a message that has too many mentions.
     static func many(_ local: [UInt8]) -> MentionSign {
         // What follows a plus sign leads to the same mailbox, and may be anything.
         MentionSign(kind: .many, content: local.prefix { $0 != UInt8(ascii: "+") }.compactMap(letter))
     }
 
-    /// The signs of a whole value: of all of it, and of what is behind each of the prefixes that it begins with.
+    /// The signs of a whole value: of all of it, and of the rest after each prefix that it begins with.
     /// - Parameters:
     ///   - first: where the first mention in it begins; what is before that may be a prefix.
     ///   - isAutomatic: whether no person wrote the value, so that whatever ends with a colon is a prefix.
@@ -99,7 +99,7 @@ struct MentionSigns {
         }
     }
 
-    /// The places behind prefixes that follow one another, such as `Re:` and `AW:`.
+    /// The places after each of several prefixes in a row, such as `Re:` and `AW:`.
     private func starts(from start: Int, before end: Int, isAutomatic: Bool) -> [Int] {
         var starts: [Int] = []
         var from = start
@@ -111,7 +111,7 @@ struct MentionSigns {
         return starts
     }
 
-    /// Whether this is one short word, with a number behind it or none: `Re`, `AW`, `Fwd`, `Re[2]`.
+    /// Whether this is one short word, with or without a number after it: `Re`, `AW`, `Fwd`, `Re[2]`.
     private func isPrefix(_ range: Range<Int>) -> Bool {
         var word: [UInt8] = []
         var at = range.lowerBound
@@ -123,12 +123,12 @@ struct MentionSigns {
         var rest = HeaderField.trim(word[...])
         while let last = rest.last, (0x30...0x39).contains(last) || "[]()^".utf8.contains(last) { rest.removeLast() }
         rest = HeaderField.trim(rest)
-        // Letters, each octet of UTF-8 that begins one.
+        // Counts letters by the octets that begin a UTF-8 character.
         return !rest.isEmpty && rest.allSatisfy { $0 >= 0x80 || Self.letter($0) != nil }
             && rest.count { $0 & 0xC0 != 0x80 } <= Self.prefixLength
     }
 
-    /// The signs of values that may begin with one of these places and that end before another, as they read.
+    /// The signs of values that begin at one of these places and end before another, as the reader sees them.
     func whole(from starts: some Sequence<Int>, to end: Int) -> [MentionSign] {
         let end = tag(around: end)?.lowerBound ?? end
         return starts.filter { $0 < end }.map { start in
@@ -143,13 +143,13 @@ struct MentionSigns {
 
     /// The signs of the display names that a mention may be part of, where a reverse address follows it: a program that writes an
     /// attribution, or a header block, names the author as the team did.
-    /// - Parameter reverse: where they begin, in order.
+    /// - Parameter reverse: where the reverse addresses begin, in order.
     func names(_ mention: Range<Int>, before reverse: [Int], within reach: Int) -> [MentionSign] {
         guard let next = reverse.first(from: mention.upperBound), next - mention.upperBound < reach else { return [] }
         return whole(from: wordStarts(before: mention.lowerBound), to: next)
     }
 
-    /// Where a display name may begin that a mention is part of: at the mention, and at the words before it on the same line.
+    /// Where a display name with this mention in it may begin: at the mention, and at the words before it on the same line.
     func wordStarts(before mention: Int) -> [Int] {
         var starts = [mention]
         var at = mention - 1
@@ -160,7 +160,7 @@ struct MentionSigns {
         return starts
     }
 
-    /// Where the value of a field in a header block may begin: behind its name, and behind each prefix that follows.
+    /// Where the value of a field in a header block may begin: after its name, and after each prefix that follows.
     func valueStarts(from start: Int, before mention: Int) -> [Int] {
         guard let name = (start..<mention).first(where: { text[$0] == UInt8(ascii: ":") }) else { return [] }
         return [name + 1] + starts(from: name + 1, before: mention, isAutomatic: false)
@@ -180,7 +180,7 @@ struct MentionSigns {
         range.compactMap { $0 < text.count ? Self.letter(text[$0]) : nil }
     }
 
-    /// Where the tag begins that an index is within, or ends; nil where it is in none.
+    /// The tag around an index; nil where it is in none.
     private func tag(around index: Int) -> Range<Int>? {
         guard isMarkup else { return nil }
         var start = index - 1
@@ -220,7 +220,7 @@ struct MentionSigns {
         return found
     }
 
-    /// Reads on: a letter, or a tag or reference, which is passed over.
+    /// Reads one step: takes a letter, or skips a tag or reference.
     private func step(_ at: Int, _ limit: Int, _ take: (UInt8) -> Void) -> Int {
         if isMarkup, text[at] == UInt8(ascii: "<") {
             var end = at
@@ -260,8 +260,8 @@ struct MentionSigns {
 struct MentionMarks: Sendable {
     /// Octets of a mark; 128 bits.
     private static let length = 16
-    /// For how long a mark is kept, in seconds: 400 days, as an answer may come a year later. After that a quotation is rewritten
-    /// as everything else is.
+    /// How long a mark is kept, in seconds: 400 days, as an answer may come a year later. After that a quotation is rewritten
+    /// like any other text.
     static let lifetime: Int64 = 400 * 86_400
 
     let keys: TokenKeys

@@ -9,14 +9,13 @@ enum TextPlace: Sendable {
     case body
     /// Within a message of the team's that is attached whole.
     case quoted
-    /// In what is signed within such a message: the relay wrote nothing into it.
+    /// In a signed part of such a message: the relay wrote nothing into it.
     case signed
     /// A value that comes back whole or not at all: a Subject, a name, a file name.
     case whole
     /// Lines of a calendar or a card: the fields of an invitation come back in the answer to it.
     case contentLines
-    /// Such lines within an attached message of the team's: organizer and attendees are what the relay wrote for the user's
-    /// calendar.
+    /// Such lines within an attached message of the team's: the relay wrote organizer and attendees for the user's calendar.
     case quotedContentLines
 }
 
@@ -30,7 +29,7 @@ struct QuoteStructure {
         case attribution
         /// The last field of a header block above a quotation, as a rule the Subject.
         case subject
-        /// Below an attribution, a header block or a line such as `--- Original Message ---`, with nothing to tell where it ends.
+        /// Below an attribution, a header block or a line such as `--- Original Message ---`, with no mark of its end.
         case below
     }
 
@@ -38,13 +37,13 @@ struct QuoteStructure {
     private var starts: [Int] = [0]
     private var standings: [Standing] = [.typed]
 
-    /// How a mention is that begins there.
+    /// The standing of a mention that begins there.
     func standing(at index: Int) -> Standing { standings[max(0, starts.count(below: index + 1) - 1)] }
 
-    /// Where the stretch begins that an index is in.
+    /// Where the stretch around an index begins.
     func start(of index: Int) -> Int { starts.last(below: index + 1) ?? 0 }
 
-    /// Where the stretch ends that an index is in.
+    /// Where the stretch around an index ends.
     func end(of index: Int, in text: UnsafeBufferPointer<UInt8>) -> Int { starts.first(from: index + 1) ?? text.count }
 
     private mutating func note(_ standing: Standing, at start: Int) {
@@ -75,15 +74,15 @@ struct QuoteStructure {
 
     private let isMarkup: Bool
     private var isBelow = false
-    /// Whether a quotation by marks was met: only the first one may begin with the program's own line.
+    /// Whether a marked quotation was found: only the first one may begin with the program's own line.
     private var hasQuoted = false
-    /// An attribution was above: where no marks follow it, what does is the quotation.
+    /// Whether an attribution precedes: unless marks follow it, the text after it is the quotation.
     private var isAttributed = false
     /// Fields of a header block so far, and whether one of them may name a mailbox or a day.
     private var fields = 0
     private var isTelling = false
     private var lastField = 0
-    /// A line of dashes was above: the header block that may follow is not a quotation yet.
+    /// Whether a line of dashes precedes: a header block that follows it is not a quotation yet.
     private var isSeparated = false
 
     init(_ text: UnsafeBufferPointer<UInt8>, syntax: TextSyntax, place: TextPlace) {
@@ -99,7 +98,7 @@ struct QuoteStructure {
         }
     }
 
-    /// Properties in which the user's program writes of the user (RFC 5545).
+    /// Properties in which the user's program writes about the user (RFC 5545).
     private static let ownProperties = [
         "ATTENDEE", "ORGANIZER", "COMMENT", "CONTACT", "REQUEST-STATUS", "X-WR-CALNAME", "X-WR-CALDESC", "X-OWNER",
         "X-MS-OLK-SENDER",
@@ -123,15 +122,15 @@ struct QuoteStructure {
         return false
     }
 
-    /// Properties in which a forward has the inbox in place of the relay address. What the team wrote there comes back by its
-    /// reverse address.
+    /// Properties in which a forward holds the inbox in place of the relay address. Other addresses that the team wrote there
+    /// come back as reverse addresses.
     private static let participants = ["ATTENDEE", "ORGANIZER"].map { Array($0.utf8) }
 
     private mutating func readContentLines(_ text: UnsafeBufferPointer<UInt8>, typed: [[UInt8]]) {
         var start = 0
         while start < text.count {
             let end = text[start...].firstIndex(of: 0x0A) ?? text.count
-            // A line that begins with a space goes on with the one before.
+            // A line that begins with a space continues the line before.
             if !text[start].isWhiteSpace {
                 let name = text[start..<end].prefix(16).prefix { $0.isASCIILetter || $0 == UInt8(ascii: "-") }.map {
                     $0 & 0xDF | ($0 & 0x40 == 0 ? 0x20 : 0)
@@ -168,7 +167,7 @@ struct QuoteStructure {
         return (name.prefix(12).map(\.asciiLowercased), isClosing)
     }
 
-    /// Whether a tag begins here behind which text is in its own line.
+    /// Whether a tag begins here that starts a new line of text.
     static func beginsBlock(_ text: Slice<UnsafeBufferPointer<UInt8>>) -> Bool { blocks.contains(tag(text).name) }
 
     private static let blocks: Set<[UInt8]> = Set(
@@ -183,7 +182,7 @@ struct QuoteStructure {
         var depth = 0
         var line = Line()
         var index = 0
-        // Where no further `>` is there is no further tag; looked for once.
+        // Without a further `>` there is no further tag; searched for once.
         var hasTags = true
         while index < text.count {
             guard hasTags, text[index] == UInt8(ascii: "<"), index + 1 < text.count, Self.beginsTag(text[index + 1]) else {
@@ -234,7 +233,7 @@ struct QuoteStructure {
             isTelling = isTelling || Self.tells(words)
             return note(.typed, at: line.start)
         }
-        // What follows the last field of a block is the quotation; a field may go on over several lines.
+        // The text after the last field of a block is the quotation; a field may span several lines.
         if isBlock || (isSeparated && fields == 0) {
             endBlock()
             return note(.below, at: line.start)
@@ -246,7 +245,7 @@ struct QuoteStructure {
         isAttributed = Self.isAttribution(words)
     }
 
-    /// What follows is the quotation.
+    /// The text that follows is the quotation.
     private mutating func endBlock() {
         isBelow = true
         guard fields >= Self.blockFields, lastField > starts[starts.count - 1] else { return }
@@ -261,7 +260,7 @@ struct QuoteStructure {
         (words.last == UInt8(ascii: ":") || words.suffix(3).elementsEqual([0xEF, 0xBC, 0x9A])) && tells(words)
     }
 
-    /// Whether a mailbox, a year or a time of day is in a line.
+    /// Whether a line holds a mailbox, a year or a time of day.
     private static func tells(_ words: ArraySlice<UInt8>) -> Bool {
         var digits = 0
         for index in words.indices {
@@ -292,7 +291,7 @@ struct QuoteStructure {
         }
     }
 
-    /// `-----Original Message-----`; above armour is what the user's program wrote, and below it as well.
+    /// `-----Original Message-----`, but not a line of armour: the user's program wrote the text above and below that.
     private static func isSeparator(_ words: ArraySlice<UInt8>) -> Bool {
         let dash = UInt8(ascii: "-")
         guard !words.starts(with: "-----BEGIN ".utf8), !words.starts(with: "-----END ".utf8) else { return false }
@@ -302,7 +301,7 @@ struct QuoteStructure {
     }
 }
 
-/// Places in a text, in order: found by halves, as a text may have a hundred thousand of them and ask for each.
+/// Places in a text, in order. Binary search, as a text may have a hundred thousand of them and ask for each.
 extension [Int] {
     /// How many are before a place.
     func count(below place: Int) -> Int {

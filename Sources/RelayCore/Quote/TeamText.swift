@@ -1,36 +1,36 @@
-// What of a reply's text the team wrote itself: that stays, right guess or wrong, so that no answer tells which one it was.
+// The part of a reply's text that the team wrote itself: it stays, right guess or wrong, so that no answer shows which it was.
 
 import InternetMessage
 
-/// Looks at the mentions of an inbox that were found in a text. Not thread-safe: one for each message.
+/// Judges the mentions of an inbox found in a text. Not thread-safe: one for each message.
 protocol MentionJudge: AnyObject {
     /// The edits without those of mentions that stay.
     /// - Parameter edits: in order and without overlaps.
     func without(_ edits: [TextEdit], in text: [UInt8], syntax: TextSyntax, place: TextPlace) -> [TextEdit]
-    /// What the team wrote, and what may name the inbox, comes back by another way: an id, or a correspondent whom a reverse
-    /// address stands for.
+    /// The team's own text, which may name the inbox, comes back in another form: as an id, or as a correspondent behind a
+    /// reverse address.
     /// - Returns: whether it stays.
     func keepsAnother() -> Bool
 }
 
-/// Tells the mentions of an inbox that come back to the team from those that the user wrote.
+/// Distinguishes mentions of an inbox that come back to the team from those that the user wrote.
 final class TeamText: MentionJudge {
-    /// What remembers the marks; nil where nothing may stay.
+    /// Remembers the marks; nil where nothing may stay.
     private let directory: (any RelayDirectory)?
     private let now: Int64
     private let marks: MentionMarks
     /// Whether a program wrote the answer, its Subject included.
     private let isAutomatic: Bool
     private var known: [MentionSign: Bool] = [:]
-    /// Mentions, ids of attached messages, and correspondents at an address of the user's that stay as the team wrote them.
+    /// Number of mentions, ids of attached messages, and correspondents at the user's addresses that stay unchanged.
     private(set) var kept = 0
-    /// Mentions in a quotation of which nothing shows that the team wrote them: they are hidden.
+    /// Number of mentions in quotations that are hidden, as nothing shows that the team wrote them.
     private(set) var untold = 0
-    /// Set where the directory could not answer: then the message has to wait.
+    /// Set where the directory could not answer: the message must be deferred.
     private(set) var failure: DirectoryFailure?
 
     /// - Parameters:
-    ///   - directory: what remembers the marks; nil where nothing may stay.
+    ///   - directory: remembers the marks; nil where nothing may stay.
     ///   - isAutomatic: whether a program wrote the answer, its Subject included.
     ///   - now: seconds since 1970.
     init(marks: MentionMarks, directory: (any RelayDirectory)?, isAutomatic: Bool = false, now: Int64) {
@@ -49,7 +49,7 @@ final class TeamText: MentionJudge {
     func without(_ edits: [TextEdit], in text: [UInt8], syntax: TextSyntax, place: TextPlace) -> [TextEdit] {
         guard directory != nil, place != .typed, edits.contains(where: { $0.mention != nil }) else { return edits }
         var mentions: [Mention] = []
-        // What else is replaced in a body are reverse addresses.
+        // The other edits of a body replace reverse addresses.
         var reverse: [Int] = []
         var last: Range<Int>?
         for edit in edits {
@@ -74,8 +74,8 @@ final class TeamText: MentionJudge {
         let range: Range<Int>
         let local: [UInt8]
 
-        /// By which it is known where the forward had too many of them. Made where it is asked for: a text may have a hundred
-        /// thousand mentions that the user typed.
+        /// Its sign where the forward had too many mentions. Computed on demand, as a text may have a hundred thousand mentions
+        /// that the user typed.
         var many: MentionSign { MentionSigns.many(local) }
     }
 
@@ -104,7 +104,7 @@ final class TeamText: MentionJudge {
                 let names = signs.names(mention, before: reverse, within: Self.nameReach)
                 if !names.isEmpty { asked.append((mention, names, [])) }
             case .subject:
-                // A list such as of ways to reach the user is not a header block: that names the team by its reverse address.
+                // A list, such as of ways to reach the user, is not a header block: that names the team by its reverse address.
                 guard let structure, isBelowAuthor(mention, reverse) else {
                     untold += 1
                     continue
@@ -114,7 +114,7 @@ final class TeamText: MentionJudge {
                     (mention, signs.whole(from: starts, to: structure.end(of: mention.lowerBound, in: text)) + [found.many], []))
             case .quoted: asked.append((mention, [signs.form(mention), found.many], []))
             case .attribution:
-                // The program's own line, unless the team's mail began so.
+                // The program's own line, unless the team's mail began with it.
                 var alone = MentionSigns(text, isMarkup: syntax == .markup)
                 let places = alone.places(mention, isWholeText: false)
                 asked.append(

@@ -1,4 +1,4 @@
-// What a recipient is, recognized by its domain and local part alone.
+// The kind of a recipient, recognized by its domain and local part alone.
 
 import InternetMessage
 import MailCrypto
@@ -39,8 +39,8 @@ package enum RecipientReading: Sendable, Hashable {
         }
     }
 
-    /// A path that cannot be read belongs to us where a relay domain is in it anywhere: Postfix takes `x@relay.example.`,
-    /// `relay.example!x`, `x%relay.example` and the like for addresses there, and nothing at a relay domain may slip by.
+    /// An unreadable path belongs to us where it holds a relay domain anywhere: Postfix takes `x@relay.example.`,
+    /// `relay.example!x`, `x%relay.example` and the like for addresses there, and no mail to a relay domain may pass unseen.
     private static func mentionsRelayDomain(_ path: String, settings: RelaySettings) -> Bool {
         let path = path.asciiLowercased
         return path.utf8.allSatisfy { $0 == UInt8(ascii: "<") || $0 == UInt8(ascii: ">") }

@@ -1,4 +1,4 @@
-// What a transaction with one recipient alone would carry: read from its path, and asked of the directory.
+// The scope of a transaction with a single recipient, read from its path and from the directory.
 
 import InternetMessage
 

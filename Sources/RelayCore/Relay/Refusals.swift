@@ -11,8 +11,7 @@ extension Refusal {
         Refusal(550, "5.7.1", "This address takes delivery reports only", RelayReason("bad-return-path", detail))
     }
 
-    /// A reverse address for someone else at a relay domain, from mail from before such addresses were left out, or out of a
-    /// text.
+    /// A reverse address of another user at a relay domain, from a text, or from mail sent before such addresses were left out.
     package static let anotherUsersAddress = Refusal(
         550, "5.1.1", "This address stands for another user of this relay; only the team can write to them",
         RelayReason("another-users-address", "a reverse address whose correspondent is at a relay domain"))
@@ -21,18 +20,18 @@ extension Refusal {
         452, "4.5.3", "Recipients of another account go in a transaction of their own; send this one again",
         RelayReason("other-scope", "the transaction already carries another account or the operator's own mail"))
 
-    /// What a recipient's copy was refused with when the message came before.
+    /// The refusal that a recipient's copy got when the message came before.
     static func toldBefore(_ reply: SMTPReply) -> Refusal {
         let reason = RelayReason("fan-out-told", "the copy for this recipient was refused when the message came before")
         return Refusal(reply, reason)
     }
 
-    /// The sender repeats the message, and the recipient that refused is distinguished at RCPT then.
+    /// The sender repeats the message, and learns at RCPT which recipient refused.
     package static let fanOutRefused = Refusal(
         451, "4.3.0", "Not every recipient can have this message; send it again to learn which",
         RelayReason("fan-out-refused", "a recipient was refused; when the message is repeated the sender learns which"))
 
-    /// A reply to all with relay addresses of other accounts beside: answered as `fanOutRefused` once the recipients were noted.
+    /// A reply to all that also names relay addresses of other accounts: answered as `fanOutRefused`, once these are recorded.
     static let mixedAccounts = Refusal(
         451, "4.3.0", "Not every recipient can have this message; send it again to learn which",
         RelayReason("mixed-accounts", "a relay address of another account next to a reverse address"))
@@ -70,7 +69,7 @@ extension Refusal {
         451, "4.2.1", "The owner of this address has not confirmed it yet; try again later",
         RelayReason("inbox-unverified", isOfAccount: true))
 
-    /// Temporary: once the owner confirms the inbox again, the mail that waits arrives.
+    /// Temporary: once the owner confirms the inbox again, the waiting mail arrives.
     package static let inboxSuspended = Refusal(
         451, "4.2.1", "The mailbox behind this address refuses mail and has to be confirmed again; try again later",
         RelayReason(
@@ -114,7 +113,7 @@ extension Refusal {
             RelayReason("unregistered-source", "the domain of From is not a registered source of any team"))
     }
 
-    /// One and the same text for every reply that is not let through, whatever the cause: the cause is in `reason`.
+    /// The same text for every refused reply, whatever the cause: the cause is in `reason`.
     package static func replyNotProved(_ reason: RelayReason) -> Refusal {
         Refusal(
             550, "5.7.26",
@@ -146,7 +145,7 @@ extension Refusal {
         Refusal(451, "4.3.0", "Temporary trouble here; try again later", RelayReason("store-trouble", detail))
     }
 
-    /// What the directory answers; where it cannot just now, the message is deferred.
+    /// The directory's answer; where it cannot answer now, the message is deferred.
     static func deferring<Value>(_ answer: @autoclosure () throws(DirectoryFailure) -> Value) throws(Refusal) -> Value {
         do { return try answer() } catch { throw .storeTrouble(error.detail) }
     }
@@ -192,8 +191,8 @@ extension Refusal {
         RelayReason("listed-twice", "smtpd_milters or non_smtpd_milters names Postern twice; run postern setup postfix --apply"))
 
     /// - Parameters:
-    ///   - part: for the user: printable, and with nothing of an inbox in it.
-    ///   - detail: for the log; the same where it is nil.
+    ///   - part: for the user: printable, and without any part of an inbox.
+    ///   - detail: for the log; `part` where it is nil.
     package static func unrewritable(part: String, detail: String? = nil) -> Refusal {
         Refusal(
             550, "5.7.7",
@@ -201,7 +200,7 @@ extension Refusal {
             RelayReason("unrewritable-part", detail ?? part))
     }
 
-    /// Whether the user's address is in it is not known: that would have taken more work than a message of this size may cost.
+    /// It is not known whether it holds the user's address: the search would cost more than a message of this size may.
     static let tooMuchWork = Refusal(
         550, "5.7.7",
         "An attachment unpacks to more than can be searched for your own address; send it without, or as files that are not compressed",
@@ -228,7 +227,7 @@ extension Refusal {
         Refusal(unrewritable(part: place).reply, RelayReason(RelayReason.leakIncident, place))
     }
 
-    /// The sender comes again, and finds room: then the message is held from its beginning.
+    /// The sender tries again, and finds room: then the message is held from its beginning.
     package static let forwardMemory = Refusal(
         452, "4.3.1", "Too much mail at once; try again later",
         RelayReason("forward-memory", "there was no room to hold a forward that has to be rewritten"))
@@ -237,7 +236,7 @@ extension Refusal {
         452, "4.3.1", "Too much mail at once; try again later",
         RelayReason("reply-memory", "held bodies of replies are at their limit"))
 
-    /// SMTP text is printable ASCII; anything else, and what another party could have planted, becomes `?`. At most 120 octets.
+    /// SMTP text is printable ASCII; other octets, and `%`, which another party could plant, become `?`. At most 120 octets.
     private static func printable(_ text: String) -> String {
         String(
             decoding: text.utf8.prefix(120).map {

@@ -1,12 +1,12 @@
-// What the relay decided of one message, as a value.
+// The relay's decision on one message, as a value.
 
 /// The outcome at the end of a message.
 package enum RelayOutcome: Sendable, Hashable {
-    /// Not the relay's business: passes untouched.
+    /// Not for the relay: passes untouched.
     case untouched
-    /// Goes on with the modifications.
+    /// Relayed with the modifications.
     case relay
-    /// Accepted, counted, and no one is written to.
+    /// Accepted and counted, but sent to no one.
     case discard
     case refuse(Refusal)
 }
@@ -17,7 +17,7 @@ package struct RelayDecision: Sendable, Hashable {
     package let modifications: [Modification]
     /// Why; holds no inbox.
     package var reasons: [RelayReason]
-    /// What must be handed over for other recipients first.
+    /// Copies for other recipients, to be handed over first.
     package let copies: [FanOutCopy]
 
     package init(_ outcome: RelayOutcome, modifications: [Modification] = [], reasons: [RelayReason], copies: [FanOutCopy] = []) {

@@ -1,4 +1,4 @@
-// What the relay has to know of accounts, and the protocol through which it is handed in. The core itself does no I/O.
+// What the relay must know about accounts, and the protocol that provides it. The core itself does no I/O.
 
 import InternetMessage
 
@@ -21,12 +21,12 @@ package struct RegisteredSource: Sendable, Hashable {
     }
 }
 
-/// A verified inbox of a user.
+/// An inbox of a user.
 package struct UserInbox: Sendable, Hashable {
     package let address: InboxAddress
     /// Unverified inboxes are searched for in replies, but prove nothing.
     package let isVerified: Bool
-    /// Whether forwarding to it rests, because it refused too much (`SuspensionRate`). It proves replies all the same.
+    /// Whether forwarding to it is suspended, because it refused too much (`SuspensionRate`). It still proves replies.
     package let isSuspended: Bool
 
     package init(address: InboxAddress, isVerified: Bool, isSuspended: Bool = false) {
@@ -36,13 +36,13 @@ package struct UserInbox: Sendable, Hashable {
     }
 }
 
-/// One account as the relay needs it: read at once, for one recipient.
+/// One account as the relay needs it: read in one step, for one recipient.
 package struct RelayAccount: Sendable, Hashable {
     package let number: AccountNumber
     /// The address that mail for this account goes to: the one asked for, or the current one.
     package let relayAddress: AddrSpec
     package let isForwardingOn: Bool
-    /// Whether the address is in use and a grant is left.
+    /// Whether the address is in use and a grant remains.
     package let isActive: Bool
     /// Where forwards go; nil while the user has none.
     package let inbox: UserInbox?
@@ -52,7 +52,7 @@ package struct RelayAccount: Sendable, Hashable {
     package let sharedName: String?
     /// The sources of the account's team.
     package let sources: [RegisteredSource]
-    /// Whom the address leads to for mail of other teams: for a while after an app moved to one.
+    /// The accounts that the address leads to for mail of other teams, for a while after an app moved to one of them.
     package let successors: [RelayAccount]
     /// Whether the user has blocked senders of this account: `RelayDirectory.isBlocked` tells which.
     package let hasBlocks: Bool
@@ -75,7 +75,7 @@ package struct RelayAccount: Sendable, Hashable {
     }
 }
 
-/// Which way a message of an account goes; each has its own daily limit.
+/// The direction of an account's message; each has its own daily limit.
 package enum LimitedDirection: String, Sendable, Hashable {
     case forward, reply
 }
@@ -95,15 +95,15 @@ package enum RelayCounter: String, Sendable, Hashable, CaseIterable {
     case leakIncident = "leak_incident"
     /// A forward in which the team wrote an address of the user's.
     case inboxWritten = "inbox_written"
-    /// A reply with the inbox in a quotation, of which nothing showed that the team had written it: it was hidden.
+    /// A reply that quoted the inbox, with no sign that the team had written it: the inbox was hidden.
     case quoteHidden = "quote_hidden"
 }
 
 /// A permanent failure of an inbox, recognized by the return path that it came to.
 package struct InboxFailure: Sendable, Hashable {
-    /// That of the return path; 40 bits.
+    /// The nonce of the return path; 40 bits.
     package let nonce: UInt64
-    /// Days since 1970: until when the return path is good, when the message was relayed, and today.
+    /// Days since 1970: the last day of the return path, when the message was relayed, and today.
     package let expiryDay: UInt64
     package let sentDay: UInt64
     package let day: UInt64
@@ -116,18 +116,18 @@ package struct InboxFailure: Sendable, Hashable {
     }
 }
 
-/// What became of a permanent failure of an inbox that was reported.
+/// The result of recording a reported permanent failure of an inbox.
 package enum FailureRecord: Sendable, Hashable {
     /// Known already, or the account is gone.
     case known
     case recorded
-    /// Recorded, and the inbox has passed the rate with it: forwarding to it rests from now on.
+    /// Recorded, and the inbox has now passed the rate: forwarding to it is suspended.
     case suspended
 }
 
 /// An address that does not fit its token.
 package struct StoredAddress: Sendable, Hashable {
-    /// What it is found under (`AddressToken.storageKey`), in lower case.
+    /// The key under which it is found (`AddressToken.storageKey`), in lower case.
     package let token: String
     package let address: AddrSpec
     /// Of a return path: days since 1970 after which it may be deleted. Nil for a reverse address.
@@ -146,7 +146,7 @@ package struct StoredAddress: Sendable, Hashable {
     }
 }
 
-/// The directory could not answer just now. Never taken for *there is none*.
+/// The directory could not answer just now. Never treated as *there is none*.
 package struct DirectoryFailure: Error, Sendable {
     /// For the log; holds no inbox.
     package let detail: String
@@ -154,14 +154,14 @@ package struct DirectoryFailure: Error, Sendable {
     package init(_ detail: String) { self.detail = detail }
 }
 
-/// What is written down of accounts: addresses of tokens, counts, marks. May block; callable from any thread.
+/// Records about accounts: addresses of tokens, counts, marks. May block; callable from any thread.
 package protocol RelayRecords: Sendable {
-    /// The address stored under a token; the caller checks that it is the one that the token was made for. That of a reverse
-    /// address is kept for another year.
+    /// The address stored under a token; the caller checks that it is the one that the token was made for. The look-up keeps
+    /// that of a reverse address for another year.
     func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec?
 
     /// Stores the addresses of tokens, each once, all in one step. Those of reverse addresses are kept for a year from the last
-    /// mail that met them, those of return paths some days longer than the message needs. What is there already is not written.
+    /// mail that used them, those of return paths some days longer than the message needs. Existing ones are not written again.
     /// - Parameter newPerDay: reverse addresses that may be stored for the account on this day, those of earlier messages
     ///   included.
     /// - Returns: false where there would be more: then nothing was stored.
@@ -174,25 +174,25 @@ package protocol RelayRecords: Sendable {
     /// it would.
     func reserve(textAddresses count: Int, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool
 
-    /// Gives back what `reserve` counted, for a message that was not taken after all. Where that fails, one place is lost.
+    /// Undoes what `reserve` counted, for a message that was not accepted after all. Where this fails, one place is lost.
     func release(_ direction: LimitedDirection, account: AccountNumber, day: UInt64)
 
-    /// The same of addresses in text: what comes again is counted once.
+    /// The same for addresses in text, so that a repeated message counts once.
     func release(textAddresses count: Int, account: AccountNumber, day: UInt64)
 
     /// Whether a copy with this mark was handed over and is remembered.
     func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool
 
-    /// Notes all copies that are about to be handed over, in one step and durably, until then (seconds since 1970): where that
-    /// cannot be written, none is begun.
+    /// Records all copies that are about to be handed over, in one step and durably, until `until` (seconds since 1970). Where
+    /// this fails, no copy may be begun.
     func beginHandOver(_ copies: [(mark: [UInt8], account: AccountNumber)], until: Int64) throws(DirectoryFailure)
 
-    /// Remembers that a copy was handed over, until then. At once, so that the death of this process loses none; what the machine
-    /// loses with its power comes twice.
+    /// Remembers that a copy was handed over, until `until`. Written at once, so that the end of this process loses none; where
+    /// a power failure loses one, that copy comes twice.
     func rememberHandedOver(_ mark: [UInt8], account: AccountNumber, until: Int64) throws(DirectoryFailure)
 
-    /// Remembers marks of what a team wrote, until then (seconds since 1970). May be written later, off the path of the mail, so
-    /// that the time of the answer reveals nothing about it; `remembered` knows them at once.
+    /// Remembers marks of what a team wrote, until `until` (seconds since 1970). May be written later, off the path of the
+    /// mail, so that the time of the answer reveals nothing about it; `remembered` knows them at once.
     func remember(_ marks: [[UInt8]], account: AccountNumber, until: Int64)
 
     /// Which of these marks are remembered.
@@ -208,36 +208,36 @@ package protocol RelayRecords: Sendable {
         _ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?
     ) throws(DirectoryFailure) -> FailureRecord
 
-    /// Records that the account's user complained about a message of the team (RFC 5965), for the team to be told: all in one
-    /// step, so that what fails can be tried again.
-    /// - Parameter mark: of what the complaint names; once a day for each.
+    /// Records that the account's user complained about a message of the team (RFC 5965), so that the team is notified: all in
+    /// one step, so that a failed call can be repeated.
+    /// - Parameter mark: identifies what the complaint names; recorded once a day for each.
     /// - Returns: false where it is known already.
     func recordComplaint(of account: AccountNumber, mark: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool
 
-    /// Records what a receiver says of mail in a relay domain's name.
+    /// Records a receiver's report on mail in a relay domain's name.
     /// - Parameter reporter: the domain that is proved to have written the report.
-    /// - Returns: false where it is known already, or there are too many of late.
+    /// - Returns: false where it is known already, or there were too many recently.
     func record(_ report: AggregateReport, reporter: String, now: Int64) throws(DirectoryFailure) -> Bool
 
     /// Adds one; may be written later, off the path of the mail.
     func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64)
 }
 
-/// Accounts, and what is written down of them. May block; callable from any thread.
+/// Accounts, and the records about them. May block; callable from any thread.
 package protocol RelayDirectory: RelayRecords {
     /// The account of a relay address, by local part (lower case) and relay domain; nil where no such address was ever issued.
     func account(relayAddress localPart: String, domain: String) throws(DirectoryFailure) -> RelayAccount?
 
-    /// The account with this number, its current relay address in it; nil where it was deleted.
+    /// The account with this number and with its current relay address; nil where it was deleted.
     func account(_ number: AccountNumber) throws(DirectoryFailure) -> RelayAccount?
 
-    /// The sources, of whatever team, that this address is in. A domain and its parents are few: one look-up each at most.
+    /// The sources of any team that cover this address. A domain has few parents: at most one look-up for each.
     func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [RegisteredSource]
 
     /// Whether the account's user has blocked this address, its domain or one above that.
     func isBlocked(_ author: AddrSpec, by account: AccountNumber) throws(DirectoryFailure) -> Bool
 
-    /// Takes the inbox of a verification as confirmed, where its proved author is the mailbox that was written to.
-    /// - Returns: false where nothing is under way under this token, or the author is someone else.
+    /// Confirms the inbox of a verification, where the proved author is the mailbox that was written to.
+    /// - Returns: false where no verification is pending under this token, or the author is another one.
     func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool
 }

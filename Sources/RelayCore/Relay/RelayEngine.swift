@@ -3,26 +3,26 @@
 import InternetMessage
 import MailAuth
 
-/// Immutable, and shared: a message hands it from part to part.
+/// Immutable and shared: every part that handles a message uses the same one.
 package final class RelayEngine: Sendable {
     package let settings: RelaySettings
     package let directory: any RelayDirectory
     package let authenticator: any SenderAuthenticator
-    /// Signs what leaves; nil while no key is active.
+    /// Signs outgoing mail; nil while no key is active.
     package let signer: (any MessageSigner)?
     package let tokens: TokenMint
     package let ids: MessageIDs
     package let mark: RelayMark
     let witness: OriginalWitness
     package let replyMemory: ReplyMemory
-    /// What reading mail to the operator may take: anyone can write there, and users' replies must not wait for it.
+    /// Memory for reading mail to the operator: anyone can write there, and users' replies must not wait for it.
     let operatorMemory = ReplyMemory(limit: 16_000_000)
     let keys: TokenKeys
     let refusedRecipients: RefusedRecipients
     let handedOver: HandedOverCopies
-    /// Gives that many random octets.
+    /// Returns the requested number of random octets.
     package let randomness: @Sendable (Int) -> [UInt8]
-    /// Makes what rewrites a reply's body.
+    /// Makes the rewriter of a reply's body.
     let bodyRewriter: @Sendable (ReplyNames, RelaySettings, WorkBudget) -> any BodyRewriting
 
     /// - Parameter keys: the versioned keys of tokens, ids and marks. Nil is returned where no key can be derived from them.
@@ -79,7 +79,7 @@ package final class RelayEngine: Sendable {
         self.bodyRewriter = bodyRewriter
     }
 
-    /// The address that one token leads to; nil where nothing right is stored.
+    /// The address that one token leads to; nil where no valid address is stored.
     func address(of token: AddressToken) throws(Refusal) -> AddrSpec? {
         let stored = StoredAddresses(directory: directory, tokens: tokens)
         let address = stored.address(of: token)
@@ -91,7 +91,7 @@ package final class RelayEngine: Sendable {
     package func nonce() -> UInt64 { randomness(5).reduce(0) { $0 << 8 | UInt64($1) } }
 }
 
-/// Makes the DKIM signatures of what leaves the relay.
+/// Makes the DKIM signatures of outgoing mail.
 package protocol MessageSigner: Sendable {
     /// Begins one message; its body is fed as it passes.
     func begin() -> any SigningSession
@@ -109,7 +109,7 @@ package protocol SigningSession: AnyObject {
 }
 
 extension SigningSession {
-    /// As `finish`; what cannot be signed waits at the sender, as unsigned it would fail at the user's provider.
+    /// As `finish`; a message that cannot be signed is deferred, as unsigned it would fail at the user's provider.
     func signatures(header: HeaderSection, domain: String, now: Int64) throws(Refusal) -> [HeaderField] {
         do { return try finish(header: header, domain: domain, now: now) } catch { throw .notConfigured("cannot sign: \(error)") }
     }

@@ -1,13 +1,13 @@
-// What an installation sets for its relay. Values only: reading them from a file is the configuration's business.
+// The settings of an installation's relay. Values only: the configuration reads them from a file.
 
 import InternetMessage
 
 package struct RelaySettings: Sendable {
     /// Lower case; new addresses are issued in the first.
     package var relayDomains: [String]
-    /// The id under which our Authentication-Results are written, and ours on arrival are removed.
+    /// The id of our Authentication-Results; fields with this id are removed on arrival.
     package var authservID: String
-    /// Where mail to postmaster and abuse goes; nil while the operator has not said.
+    /// Where mail to postmaster and abuse goes; nil while the operator has not set it.
     package var operatorAddress: AddrSpec?
     /// Further local parts (lower case) that are the operator's own: DMARC reports, TLS-RPT, feedback loops.
     package var localRecipients: [String: AddrSpec]
@@ -17,14 +17,14 @@ package struct RelaySettings: Sendable {
     package var returnPathDays: UInt64
     /// Whether `mailto:` links in the text of forwards lead through the relay.
     package var rewritesLinks = true
-    /// What becomes of a reply with an address where it cannot be rewritten.
+    /// What becomes of a reply with an address in a place that cannot be rewritten.
     package var unrewritableReply: ReplyChoice
     /// What becomes of an encrypted reply.
     package var encryptedReply: ReplyChoice
     /// When forwarding to an inbox is suspended; nil for never.
     package var suspension: SuspensionRate?
-    /// The account whose addresses are at a relay domain, where mail of all others would never be delivered: that of the
-    /// doctor's test mail. Nil for none.
+    /// The account of the doctor's test mail. Its addresses are at a relay domain, where mail of all other accounts would never
+    /// be delivered. Nil for none.
     package var testAccount: AccountNumber?
 
     package enum ReplyChoice: String, Sendable { case refuse, deliver }
@@ -52,15 +52,15 @@ package struct RelaySettings: Sendable {
     /// Whether mail of an account that goes to this domain would never be delivered.
     func isDeadEnd(_ domain: String, for account: AccountNumber) -> Bool { account != testAccount && isRelayDomain(domain) }
 
-    /// The operator's own mailbox for a local part (lower case) at a relay domain: nil where it is none, `.some(nil)` where no
-    /// address is set.
+    /// The operator's own mailbox for a local part (lower case) at a relay domain: nil where it is not the operator's,
+    /// `.some(nil)` where no address is set.
     package func operatorMailbox(_ localPart: String) -> AddrSpec?? {
         if let target = localRecipients[localPart] { return .some(target) }
         return localPart == "postmaster" || localPart == "abuse" ? .some(operatorAddress) : nil
     }
 
-    /// Where mail to a correspondent is delivered: of the operator's mailboxes at a relay domain, which end nowhere else, their
-    /// target.
+    /// Where mail to a correspondent is delivered: for the operator's mailboxes at a relay domain, which end nowhere else, it
+    /// is their target.
     package func delivery(_ address: AddrSpec) -> AddrSpec {
         guard isRelayDomain(address.domain), let target = operatorMailbox(address.localPart.lowercased()) else { return address }
         return target ?? address
@@ -71,7 +71,7 @@ package struct RelaySettings: Sendable {
 package struct SuspensionRate: Sendable, Hashable {
     /// Permanent failures within the window.
     package var failures: Int
-    /// Their part of what was forwarded to the inbox within the window, in percent, 1 … 100.
+    /// Their share of the messages forwarded to the inbox within the window, in percent, 1 … 100.
     package var percent: Int
     /// The window, today included.
     package var days: Int
@@ -82,7 +82,7 @@ package struct SuspensionRate: Sendable, Hashable {
         self.days = days
     }
 
-    /// Whether so many failures of so many forwarded messages reach it.
+    /// Whether this number of failures among this number of forwarded messages reaches the rate.
     package func isReached(failures: Int, forwarded: Int) -> Bool {
         failures >= self.failures && failures.multipliedReportingOverflow(by: 100).partialValue >= forwarded * percent
     }
@@ -94,8 +94,8 @@ package struct RelayLimits: Sendable, Hashable {
     package var messagesPerDay = 100
     /// Octets of a whole message; beyond: `552 5.3.4`.
     package var messageSize = 40_000_000
-    /// Octets of one header field. Postfix cuts what it shows a filter at 60,000, name included, so a field of nearly that size
-    /// may be a cut one; from here on: `550 5.6.0`.
+    /// Octets of one header field. Postfix truncates what it shows a filter at 60,000, name included, so a field of nearly that
+    /// size may be truncated; from here on: `550 5.6.0`.
     package var headerFieldSize = 59_900
     /// Header fields of a message; beyond: `550 5.6.0`.
     package var headerFields = 1_000
@@ -106,18 +106,18 @@ package struct RelayLimits: Sendable, Hashable {
     /// Recipients of one account in one transaction; beyond: `452 4.5.3`.
     package var recipients = 100
     /// Addresses of one forward that must be stored, as they do not fit a reverse address; beyond: `554 5.5.3`. Lists of people
-    /// run to some dozens, and of their addresses few are long.
+    /// have some dozens of addresses, and few of them are long.
     package var storedAddresses = 200
     /// Such addresses that are new on one day for one account; beyond: `452 4.7.1`. Newsletters bring one or two with each
     /// message.
     package var storedAddressesPerDay = 2_000
     /// Different addresses, neither the team's nor the relay's, that the text of forwards to one account may show on one day;
-    /// beyond: `452 4.7.1`, and `550 5.7.1` for one message that has more. A list of them is how a team would try out guesses of
-    /// an inbox.
+    /// beyond: `452 4.7.1`, and `550 5.7.1` for one message that has more. A team that tries out guesses of an inbox would list
+    /// them.
     package var textAddressesPerDay = 1_000
-    /// A message with so many of them, or fewer, is not counted: nearly all mail is such, and the limit of messages bounds it.
+    /// A message with at most this many of them is not counted: nearly all mail is such, and the limit of messages bounds it.
     package static let fewTextAddresses = 10
-    /// Octets of a header field as it leaves, name included; beyond: `552 5.3.4`. A milter's command to Postfix holds 65,535, and
+    /// Octets of an outgoing header field, name included; beyond: `552 5.3.4`. A milter's command to Postfix holds 65,535, and
     /// rewriting makes addresses longer.
     package var rewrittenFieldSize = 65_500
 

@@ -1,4 +1,4 @@
-// One mail transaction, from RCPT to the end of data: the order in which things are asked and answered.
+// One mail transaction, from RCPT to the end of data: the order of checks and answers.
 // The milter feeds it from Postfix, `postern explain` from a file.
 
 import InternetMessage
@@ -21,21 +21,20 @@ package final class RelayTransaction {
     private var authentication: (any AuthenticationSession)?
     private lazy var operatorMail = OperatorMail(engine: engine, client: client, now: now)
     private(set) var held: HeldBody?
-    /// A message to a relay address that no one registered, and that the address's own user may have written: what it is answered
-    /// otherwise.
+    /// The refusal of a message from an unregistered author to a relay address, unless the address's own user wrote it.
     private var unlessOwn: Refusal?
-    /// Asked once, where there is a need.
+    /// Evaluated at most once.
     private lazy var isFannedOut = canFanOut()
     private let canFanOut: () -> Bool
-    /// Of a reply, once it was decided on: whether SPF proves its author.
+    /// Whether SPF proves the author of a reply; set when the reply is decided.
     private(set) var isReplyEnvelopeProof = false
-    /// Whether `finish` took a place of the daily limit.
+    /// Whether `finish` took a place in the daily limit.
     var hasReserved = false
 
     /// - Parameters:
     ///   - client: SMTP client, HELO and reverse-path without angle brackets.
     ///   - now: seconds since 1970.
-    ///   - canFanOut: whether copies of the message could be handed over; asked once, where there is a need.
+    ///   - canFanOut: whether copies of the message could be handed over; called at most once.
     package init(engine: RelayEngine, client: SMTPClientIdentity, now: Int64, canFanOut: @escaping () -> Bool = { false }) {
         self.engine = engine
         self.client = client
@@ -45,13 +44,13 @@ package final class RelayTransaction {
 
     private var account: AccountNumber? { scope.account }
     private var day: UInt64 { UInt64(max(0, now) / 86_400) }
-    /// What the message that goes on in place carries.
+    /// The scope of the message that is relayed in place.
     var scope: TransactionScope { recipients.first.scope }
     var paths: [String] { recipients.first.paths }
-    /// What gets a copy of the message.
+    /// The scopes that get a copy of the message.
     var further: ArraySlice<(scope: TransactionScope, paths: [String])> { recipients.further }
 
-    /// Whether anything in this transaction is the relay's business. Told from the first accepted recipient on.
+    /// Whether the relay handles anything in this transaction. Known from the first accepted recipient on.
     package var isOurs: Bool {
         switch scope {
         case .empty, .elsewhere: false
@@ -59,10 +58,10 @@ package final class RelayTransaction {
         }
     }
 
-    /// The accepted paths as RCPT gave them, by message: first those of the one that goes on in place, then those of each copy.
+    /// The accepted paths as RCPT gave them, by message: first those of the one relayed in place, then those of each copy.
     package var parts: [[String]] { recipients.all.map(\.paths) }
 
-    /// Which way the message goes, for counters; nil where it is not the relay's business.
+    /// The direction of the message, for counters; nil where the relay does not handle it.
     package var direction: TransactionDirection? {
         switch scope {
         case .empty, .elsewhere: nil
@@ -74,7 +73,7 @@ package final class RelayTransaction {
         }
     }
 
-    /// Whose a forward is, as far as its header section tells; nil where that names no one author.
+    /// The author and account of a forward, as far as its header section shows; nil where it names no single author.
     package var forwardAttribution: ForwardAttribution? {
         guard case .forward(let account) = scope else { return nil }
         if let forward { return ForwardAttribution(author: forward.author, account: forward.account.number, isRegistered: true) }
@@ -85,7 +84,7 @@ package final class RelayTransaction {
     // MARK: RCPT
 
     /// Judges a recipient by form and MAC, and by whether a relay address exists; nothing of an account's state is revealed here.
-    /// - Parameter path: the argument of RCPT TO unchanged there.
+    /// - Parameter path: the argument of RCPT TO, unchanged.
     package func addRecipient(_ path: String) throws(Refusal) {
         if let told = engine.refusedRecipients.reply(to: path, for: client, now: now) { throw .toldBefore(told) }
         let own = try RecipientScope(engine: engine, day: day).scope(of: path)
@@ -103,10 +102,10 @@ package final class RelayTransaction {
 
     // MARK: Header section
 
-    /// Takes the next header field. What is wrong with it is answered by `endHeader`.
+    /// Takes the next header field. `endHeader` answers what is wrong with it.
     package func addHeader(_ field: HeaderField) {
         guard isOurs, early == nil else { return }
-        // Mail to the operator goes on unchanged: nothing in it can be wrong.
+        // Mail to the operator is relayed unchanged: nothing in it counts as wrong.
         if case .operatorMail = scope { return operatorMail.addHeader(field) }
         let limits = engine.settings.limits
         headerSize += field.bytes.count + 2
@@ -157,7 +156,7 @@ package final class RelayTransaction {
             forward?.prepare()
             held = HeldBody(budget: engine.replyMemory, isRewritten: false, hasCopies: true)
         case .reply, .returnPath:
-            // The DNS is waited for while nothing is held, and a message that no body could prove holds nothing.
+            // The wait for the DNS comes before any body is held; a message that no body could prove is not held.
             let session = engine.authenticator.begin(client: client, header: header, now: now)
             if let best = session.prepare(), case .reply(_, _, let beside) = scope {
                 do { _ = try Reply.prove(header, evidence: best, client: client) } catch {
@@ -168,7 +167,7 @@ package final class RelayTransaction {
             authentication = session
             held = HeldBody(budget: engine.replyMemory, isRewritten: true, hasCopies: !further.isEmpty)
         case .answer:
-            // Nothing of it is kept: that it was written, and by whom, is all that counts.
+            // Nothing of it is kept: only its author, and that it was sent, count.
             authentication = engine.authenticator.begin(client: client, header: header, now: now)
         }
     }
@@ -199,8 +198,8 @@ package final class RelayTransaction {
     // MARK: End of data
 
     /// Decides. Called once. Where the decision has copies, all of them must be handed over before it is applied.
-    /// - Parameter turn: by which it waits while there is no memory to rewrite the message; nil where it cannot: then the message
-    ///   is deferred.
+    /// - Parameter turn: makes the turn to wait for while there is no memory to rewrite the message; nil where it cannot wait:
+    ///   then the message is deferred.
     package func finish(turn: @escaping () -> (any RewritingTurn)? = { nil }) -> RelayDecision {
         guard !further.isEmpty, let original, let number = account else {
             let decision = decide(turn)
@@ -210,7 +209,7 @@ package final class RelayTransaction {
         return finish(original, of: number, turn)
     }
 
-    /// The decision is not applied after all: gives back what it took.
+    /// Undoes what the decision took, where it is not applied after all.
     package func giveUp() {
         guard hasReserved, let account else { return }
         hasReserved = false
@@ -237,8 +236,8 @@ package final class RelayTransaction {
                             OwnAddress.isWrittenByTeam(header, of: $0, evidence: message.evidence, client: client)
                         }
                     guard isTeams || error.reason.code == Refusal.mixedAccounts.reason.code else { throw error }
-                    // One of them may have it and the other may not, so they come apart: a team's mail to its user and to a
-                    // reverse address, or a user's to a reverse address and to a relay address of someone else.
+                    // One recipient may get it and the other may not, so they get separate transactions: a team's mail to its
+                    // user and to a reverse address, or a user's mail to a reverse address and to another user's relay address.
                     engine.refusedRecipients.separate(recipients.paths, from: client, now: now)
                     throw Refusal.fanOutRefused
                 }
@@ -289,7 +288,7 @@ package final class RelayTransaction {
             client: client, header: header, body: held, evidence: evidence, now: now, day: day, turn: turn)
     }
 
-    /// Mail to the operator: to the operator's address, with the null sender, so that nothing of ours ever answers it.
+    /// Mail to the operator: to the operator's address, with the null sender, so that our side never answers it.
     private func operatorMail(to targets: [AddrSpec], read: RelayReason?) -> RelayDecision {
         RelayDecision(
             .relay,
@@ -307,12 +306,12 @@ package struct ForwardAttribution: Sendable, Hashable {
     package let isRegistered: Bool
 }
 
-/// What a transaction carries.
+/// The direction of a transaction.
 package enum TransactionDirection: String, Sendable, Hashable {
     case forward, reply, report, answer, `operator`
 }
 
-/// A message whose body was held, as replies and reports are decided on.
+/// A message whose body was held, for the decision on a reply or report.
 struct IncomingMessage {
     let client: SMTPClientIdentity
     let header: HeaderSection
@@ -320,7 +319,7 @@ struct IncomingMessage {
     let evidence: AuthenticationEvidence
     let now: Int64
     let day: UInt64
-    /// By which it waits while there is no memory to rewrite it.
+    /// Makes the turn to wait for while there is no memory to rewrite it.
     let turn: () -> (any RewritingTurn)?
 
     /// What the body says, where it is a report.

@@ -1,33 +1,33 @@
-// The budget that replies and reports share: what is held of them, and what rewriting them takes beside.
+// The memory budget that replies and reports share: for held bodies, and for rewriting them.
 
 import Synchronization
 
-/// Octets that messages whose body is held take, over all sessions. What does not fit is deferred; what is held waits for its
-/// turn to be rewritten, in the order in which it came, so that all of it together stays within the limit. A part of it is a lane
-/// for small messages, so that these need not wait for a large one.
+/// Octets of messages whose body is held, over all sessions. A message that does not fit is deferred; a held one waits for its
+/// turn to be rewritten, in order of arrival, so that all of them stay within the limit. A part of it is a lane for small
+/// messages, so that these need not wait for a large one.
 package final class ReplyMemory: Sendable {
     package let limit: Int
-    /// What forwards may take beside it: a quarter as much.
+    /// The additional budget of forwards: a quarter as much.
     package let forwards: ForwardMemory
 
     /// Where a body is held or rewritten.
     enum Lane { case main, small }
 
-    /// What is taken of the limit of a lane.
+    /// The octets taken of a lane's limit.
     private struct Pool {
         let limit: Int
-        /// Held, and kept of what was rewritten.
+        /// Octets of held bodies, and of kept results of rewriting.
         var held = 0
         /// Octets of each body that is still to be rewritten.
         var bodies: [ObjectIdentifier: Int] = [:]
-        /// What is being rewritten.
+        /// Number of bodies that are being rewritten.
         var running = 0
         var usual = 0
         var most = 0
-        /// What waits for its turn, with the octets of each body.
+        /// Turns that wait, with the octets of each body.
         var queue: [(octets: Int, turn: any RewritingTurn)] = []
 
-        /// Takes octets for a body, where room to rewrite the largest of all is left; false, and nothing taken, where not.
+        /// Takes octets for a body if room to rewrite the largest of all remains; else takes nothing, and returns false.
         mutating func take(_ octets: Int, for body: ObjectIdentifier, size: Int?) -> Bool {
             let largest = max(size ?? 0, bodies.values.max() ?? 0)
             let room = max(usual, largest > 0 ? ReplyMemory.usual(largest) : 0)
@@ -37,7 +37,7 @@ package final class ReplyMemory: Sendable {
             return true
         }
 
-        /// Whether a body may be rewritten now. One that is alone always may.
+        /// Whether a body may be rewritten now. A body that is alone always may.
         func isFree(_ octets: Int) -> Bool { running == 0 || ReplyMemory.most(octets) <= limit - held - most }
 
         mutating func start(_ octets: Int) {
@@ -52,7 +52,7 @@ package final class ReplyMemory: Sendable {
             most -= ReplyMemory.most(octets)
         }
 
-        /// Takes out of the queue what may begin now.
+        /// Removes the turns that may begin now from the queue.
         mutating func admit() -> [any RewritingTurn] {
             var next: [any RewritingTurn] = []
             while let first = queue.first, isFree(first.octets) {
@@ -83,7 +83,7 @@ package final class ReplyMemory: Sendable {
         state = Mutex(State(main: Pool(limit: limit - lane), small: Pool(limit: lane)))
     }
 
-    /// Octets in use, those granted to what is being rewritten aside.
+    /// Octets in use, without those for the rewriting that runs.
     package var inUse: Int { state.withLock { $0.main.held + $0.small.held } }
 
     /// Messages that are being rewritten, and that wait for it.
@@ -95,19 +95,19 @@ package final class ReplyMemory: Sendable {
 
     /// A session with its thread, and libmilter's block of the body.
     static let session = 131_072
-    /// Octets beside the body while it is rewritten: tables and windows, whatever its size.
+    /// Additional octets while a body is rewritten: tables and windows, whatever its size.
     private static let tables = 3_500_000
     /// The same for a small body, whose windows are small.
     private static let smallTables = 1_200_000
-    /// Octets for each of the body: decoded text, new text, what is new encoded again. Ordinary messages take less.
+    /// Octets per octet of the body: decoded text, new text, and new text encoded again. Ordinary messages take less.
     private static let usualFactor = 3
-    /// The same for a message made of nothing but the dearest there is: empty lines, parts of one octet, soft line breaks.
+    /// The same for a message of nothing but the most costly content: empty lines, parts of one octet, soft line breaks.
     private static let mostFactor = 19
 
     /// Octets of a body that may take the small lane: most replies have fewer.
     static let smallBody = 65_536
-    /// Octets of the small lane, or a sixth of the limit where that is less: two or three small bodies that are rewritten, and
-    /// two dozen that are held. Where the lane is full too, a small body waits, or is deferred, as a large one is.
+    /// Octets of the small lane, or a sixth of the limit where that is less: for two or three small bodies in rewriting, and
+    /// two dozen held ones. Where the lane is full too, a small body waits, or is deferred, like a large one.
     private static let laneOctets = 8_000_000
 
     private static func usual(_ octets: Int) -> Int { product(octets, usualFactor) }
@@ -118,9 +118,9 @@ package final class ReplyMemory: Sendable {
         return isOver ? Int.max / 4 : min(product, Int.max / 4) + (octets <= smallBody ? smallTables : tables)
     }
 
-    /// The largest body that fits where there is no other.
+    /// The largest body that fits while no other is held.
     /// - Parameters:
-    ///   - weight: octets held for each of the body.
+    ///   - weight: octets held per octet of the body.
     ///   - isRewritten: whether there must be room to rewrite it.
     func largest(weight: Int, isRewritten: Bool) -> Int {
         let limit = limit - min(Self.laneOctets, limit / 6)
@@ -133,7 +133,7 @@ package final class ReplyMemory: Sendable {
     /// - Parameters:
     ///   - octets: all that the body takes from now on.
     ///   - size: octets of the body itself.
-    ///   - isRewritten: whether there must be room to rewrite it, as it does not go on unchanged.
+    ///   - isRewritten: whether there must be room to rewrite it, as it is not relayed unchanged.
     ///   - before: where it was held so far, and how many octets were taken for it.
     /// - Returns: where it is held now.
     func take(_ octets: Int, for body: ObjectIdentifier, size: Int, isRewritten: Bool, before: (lane: Lane, octets: Int)) -> Lane?
@@ -171,9 +171,9 @@ package final class ReplyMemory: Sendable {
 
     // MARK: Rewriting
 
-    /// Begins to rewrite a body as soon as even the dearest kind of message fits. A small one that would have to wait for others
-    /// takes the small lane.
-    /// - Parameter turn: made where it has to wait, and waited for.
+    /// Begins to rewrite a body as soon as even the most costly kind of message fits. A small body that would have to wait for
+    /// others takes the small lane.
+    /// - Parameter turn: makes the turn that it waits for, where it must wait.
     /// - Returns: where it is rewritten, for `end`; nil where it would have to wait and there is no turn.
     func begin(_ octets: Int, turn: () -> (any RewritingTurn)?) -> Lane? {
         let (waiting, lane): ((any RewritingTurn)?, Lane?) = state.withLock { state in
@@ -191,10 +191,10 @@ package final class ReplyMemory: Sendable {
         return lane
     }
 
-    /// A body was rewritten.
+    /// Ends the rewriting of a body.
     /// - Parameters:
     ///   - lane: where it was rewritten.
-    ///   - keeping: octets that are held from now on beside it: what came out.
+    ///   - keeping: additional octets that are held from now on: the result.
     ///   - home: where the body is held.
     func end(_ octets: Int, in lane: Lane, keeping: Int, of body: ObjectIdentifier, heldIn home: Lane) {
         let next = state.withLock { state in
@@ -207,7 +207,7 @@ package final class ReplyMemory: Sendable {
     }
 }
 
-/// A body's turn to be rewritten. The core has no threads and no clock: what runs transactions hands in how a turn is waited for.
+/// A body's turn to be rewritten. The core has no threads and no clock: the code that runs transactions provides the waiting.
 package protocol RewritingTurn: Sendable {
     /// It may begin. Called once, by any thread.
     func begin()
@@ -215,9 +215,9 @@ package protocol RewritingTurn: Sendable {
     func wait()
 }
 
-/// A body held in memory against the shared budget, which gets it back when the body is let go. Not thread-safe.
+/// A body held in memory. The shared budget gets its octets back when the body is released. Not thread-safe.
 final class HeldBody {
-    /// Stretches of the body in order, until it is asked for as a whole.
+    /// Chunks of the body in order, until the whole body is requested.
     private var blocks: [[UInt8]] = []
     private(set) var count = 0
     private let budget: ReplyMemory
@@ -226,14 +226,14 @@ final class HeldBody {
     private let weight: Int
     private let isRewritten: Bool
 
-    /// The budget is asked for in steps, so that many small chunks cost few locks.
+    /// Budget is taken in steps, so that many small chunks cost few locks.
     private static let step = 65_536
-    /// A block with the header of an array and of the allocator fills whole pages.
+    /// A block, with the headers of its array and of the allocator, fills whole pages.
     private static let block = 262_144 - 64
 
     /// - Parameters:
-    ///   - isRewritten: whether it is to be rewritten, and not only handed on.
-    ///   - hasCopies: whether the message goes out as a copy too: its original is put together and its dots are stuffed then.
+    ///   - isRewritten: whether it is rewritten, and not only passed on.
+    ///   - hasCopies: whether the message also goes out as a copy: its original is then assembled, and its dots are stuffed.
     init(budget: ReplyMemory, isRewritten: Bool, hasCopies: Bool) {
         self.budget = budget
         self.isRewritten = isRewritten
@@ -273,7 +273,7 @@ final class HeldBody {
         }
     }
 
-    /// The whole body. Blocks are given back one by one as they are put together, so that it is there once and not twice.
+    /// The whole body. Each block is released once it is appended, so that memory holds the body once and not twice.
     var bytes: [UInt8] {
         if blocks.count > 1 {
             var whole: [UInt8] = []
@@ -289,7 +289,7 @@ final class HeldBody {
 
     /// Works on the whole body when it is its turn.
     /// - Parameters:
-    ///   - turn: by which it waits where there is no room; nil where it cannot wait.
+    ///   - turn: makes the turn to wait for where there is no room; nil where it cannot wait.
     ///   - keeping: octets that a result takes beside the body for as long as this object lives.
     func rewrite<Result>(
         turn: () -> (any RewritingTurn)?, keeping: (Result, [UInt8]) -> Int = { _, _ in 0 },

@@ -6,7 +6,7 @@ package struct SMTPReply: Sendable, Hashable {
     package let code: Int
     /// Enhanced status code (RFC 3463), its first digit that of `code`.
     package let enhanced: String
-    /// Text in printable ASCII. Never says what would help an attacker, never an inbox.
+    /// Text in printable ASCII. Holds nothing that would help an attacker, and never an inbox.
     package let text: String
 
     package init(code: Int, enhanced: String, text: String) {
@@ -19,13 +19,13 @@ package struct SMTPReply: Sendable, Hashable {
     package static let accepted = SMTPReply(code: 250, enhanced: "2.0.0", text: "Ok")
 }
 
-/// Why something was answered as it was: a stable word for logs, counters and `explain`, and a sentence for the operator.
+/// The reason for an answer: a stable word for logs, counters and `explain`, and a sentence for the operator.
 package struct RelayReason: Sendable, Hashable {
     /// Lower-case words with hyphens; stable between releases.
     package let code: String
     /// For the log only. Holds no inbox address.
     package let detail: String
-    /// Whether it says something of an account: that is for its own team, and for no other.
+    /// Whether it reveals something about an account: this is for its own team only.
     package let isOfAccount: Bool
 
     package init(_ code: String, _ detail: String = "", isOfAccount: Bool = false) {
@@ -34,13 +34,13 @@ package struct RelayReason: Sendable, Hashable {
         self.isOfAccount = isOfAccount
     }
 
-    /// The code of an incident: the inbox was in a reply that was taken for rewritten. Refused, and logged as an error.
+    /// The code of an incident: a reply that counted as rewritten held the inbox. Refused, and logged as an error.
     package static let leakIncident = "leak-incident"
-    /// The code of a forward that went on with links that lead past the relay.
+    /// The code of a forward that was relayed with links that bypass the relay.
     package static let linksLeft = "links-left"
 }
 
-/// A refusal, as the steps of a decision throw it. Its class is that of its code: a 4xx code cannot be permanent.
+/// A refusal, thrown by the steps of a decision. Its class is that of its code: a 4xx code cannot be permanent.
 package struct Refusal: Error, Sendable, Hashable {
     package let reply: SMTPReply
     package let reason: RelayReason

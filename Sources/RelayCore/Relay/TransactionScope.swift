@@ -8,13 +8,12 @@ enum TransactionScope {
     case elsewhere
     case operatorMail([AddrSpec])
     case forward(RelayAccount)
-    /// - beside: the accounts of relay addresses among the recipients, as a reply to all puts one there; of this account or of
-    ///   any.
+    /// - beside: the accounts of relay addresses among the recipients, as in a reply to all; this account or any other.
     case reply(AccountNumber, correspondents: [AddrSpec], beside: [RelayAccount])
     case returnPath(AddressToken)
     case answer(AnswerToken)
 
-    /// Both in one transaction; nil where they do not go together.
+    /// The scope of both in one transaction; nil where they cannot share one message.
     static func merged(_ scope: TransactionScope, _ other: TransactionScope) -> TransactionScope? {
         switch (scope, other) {
         case (.empty, _): return other
@@ -33,8 +32,8 @@ enum TransactionScope {
         }
     }
 
-    /// Reverse addresses and relay addresses in one transaction: what a reply to all is sent to. Of whatever accounts, since
-    /// an answer at RCPT that they do not belong together would reveal whose they are.
+    /// Reverse addresses and relay addresses in one transaction, as in a reply to all. Of any accounts, since an answer at RCPT
+    /// that they do not belong together would reveal whose they are.
     static func repliedToAll(_ scope: TransactionScope, _ other: TransactionScope) -> TransactionScope? {
         switch (scope, other) {
         case (.reply(let number, let correspondents, let beside), .forward(let account)),
@@ -44,14 +43,14 @@ enum TransactionScope {
         }
     }
 
-    /// Whether all of it is of one account.
+    /// Whether all of it belongs to one account.
     var isOfOneAccount: Bool {
         guard case .reply(let number, _, let beside) = self else { return true }
         return beside.allSatisfy { ([$0] + $0.successors).contains { $0.number == number } }
     }
 
-    /// Whether a copy can carry what does not go together: forwards beside a forward, replies beside a reply, which one proof
-    /// serves.
+    /// Whether a copy can carry what cannot share one message: a forward next to a forward, or a reply next to a reply, for
+    /// which one proof is enough.
     static func isFannable(_ scope: TransactionScope, _ other: TransactionScope) -> Bool {
         switch (scope, other) {
         case (.forward, .forward), (.reply, .reply): true
@@ -59,7 +58,7 @@ enum TransactionScope {
         }
     }
 
-    /// Whose mail it is, where it belongs to one account.
+    /// The account of the mail, where it belongs to one.
     var account: AccountNumber? {
         switch self {
         case .forward(let account): account.number
@@ -71,16 +70,16 @@ enum TransactionScope {
 
 /// The accepted recipients of a transaction, by the message that carries them.
 struct RecipientParts {
-    /// What goes on in place first, then what gets a copy of the message. Paths are kept exactly as RCPT gave them.
+    /// The message relayed in place comes first, then its copies. Paths are kept exactly as RCPT gave them.
     private(set) var all: [(scope: TransactionScope, paths: [String])] = [(.empty, [])]
 
     var first: (scope: TransactionScope, paths: [String]) { all[0] }
     var further: ArraySlice<(scope: TransactionScope, paths: [String])> { all.dropFirst() }
     var paths: [String] { all.flatMap(\.paths) }
 
-    /// Where a recipient goes, and what is carried there with it; nil where it has to come in its own transaction.
+    /// The place of a recipient, and the scope of all recipients there; nil where it must come in its own transaction.
     /// - Parameters:
-    ///   - mayMix: whether what one kind of message does not carry may go together for now; asked where there is a need, as the
+    ///   - mayMix: whether recipients for different kinds of message may share one for now; called only where needed, as is the
     ///     next.
     ///   - canFanOut: whether copies can be handed over.
     func place(for own: TransactionScope, mayMix: () -> Bool, canFanOut: () -> Bool) -> (index: Int, scope: TransactionScope)? {
@@ -99,7 +98,7 @@ struct RecipientParts {
     mutating func add(_ path: String, at place: (index: Int, scope: TransactionScope)) {
         if place.index == all.count { all.append((.empty, [])) }
         all[place.index].scope = place.scope
-        // What is not the relay's business is not touched.
+        // A recipient that the relay does not handle is not touched.
         if case .elsewhere = place.scope { return }
         all[place.index].paths.append(path)
     }

@@ -22,7 +22,7 @@ package enum AutomaticMail {
         return false
     }
 
-    /// The Auto-Submitted field with which automatic mail leaves: its own type, where it names one.
+    /// The Auto-Submitted field of outgoing automatic mail: its own type, where it names one.
     package static func mark(_ header: HeaderSection) -> HeaderField {
         let keyword = header.first("Auto-Submitted").map {
             $0.unfoldedValue.lowercased().prefix { $0 != ";" && $0 != " " && $0 != "\t" && $0 != "(" }

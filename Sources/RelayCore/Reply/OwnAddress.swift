@@ -1,12 +1,12 @@
-// A reply to all goes to the user's own relay address too. What it says there the user wrote, so that it goes nowhere, and is not
-// a failure.
+// A reply to all also goes to the user's own relay address. The user wrote it, so it is not delivered there, and this is not a
+// failure.
 
 import InternetMessage
 import MailAuth
 
 enum OwnAddress {
-    /// The accounts whose reverse addresses To and Cc name: anyone who sends this to a relay address alone may be a server that
-    /// gives each recipient its own transaction. Whether the relay address is of one of them is for a proved author to know.
+    /// The accounts whose reverse addresses To and Cc name. A sender of this to a relay address alone may be a server that gives
+    /// each recipient its own transaction. Only a proved author may learn whether the relay address is of one of them.
     static func reverseAccounts(in header: HeaderSection, engine: RelayEngine) -> Set<AccountNumber> {
         var accounts: Set<AccountNumber> = []
         for field in header.all("To") + header.all("Cc") {
@@ -20,10 +20,10 @@ enum OwnAddress {
         return accounts
     }
 
-    /// Whether the author is proved, as a reply's is, to be a verified inbox of the account's user, and the message is to a
-    /// reverse address of that account too.
-    /// - Throws: only what passes by itself: the proof, or the directory, cannot be asked just now. The proof is asked first, so
-    ///   that it says nothing of whose the addresses are.
+    /// Whether the author is proved, as a reply's is, to be a verified inbox of the account's user, and the message is also to
+    /// a reverse address of that account.
+    /// - Throws: only temporary failures: the proof, or the directory, is not available now. The proof comes first, so that a
+    ///   failure does not show whose the addresses are.
     static func isWrittenByUser(
         _ header: HeaderSection, of account: RelayAccount, evidence: AuthenticationEvidence, client: SMTPClientIdentity,
         engine: RelayEngine

@@ -1,4 +1,4 @@
-// A reply from a user to a team: proof that it is the user's, then everything of the inbox taken out of it.
+// A reply from a user to a team: proves that it is the user's, then takes everything of the inbox out of it.
 
 import InternetMessage
 import MailAuth
@@ -6,13 +6,13 @@ import MailCrypto
 
 enum Reply {
     /// - Parameters:
-    ///   - correspondents: whom the recipients stand for, at least one.
-    ///   - isOfOneAccount: whether all paths are of this account. Else the user, and no one before, is told `mixedAccounts`.
+    ///   - correspondents: the addresses that the recipients stand for, at least one.
+    ///   - isOfOneAccount: whether all paths are of this account. If not, only the proved user gets `mixedAccounts`.
     static func decide(
         engine: RelayEngine, message: IncomingMessage, account number: AccountNumber, correspondents: [AddrSpec], paths: [String],
         isOfOneAccount: Bool
     ) throws(Refusal) -> RelayDecision {
-        // Proved before it is looked whose inbox it is: neither answer nor time tells a stranger which inbox is the right one.
+        // The proof comes before the inbox is compared: neither answer nor time shows others which inbox is the right one.
         let (author, proof) = try prove(message.header, evidence: message.evidence, client: message.client)
         guard let account = try Refusal.deferring(engine.directory.account(number)) else {
             throw .replyNotProved(RelayReason("account-deleted"))
@@ -54,7 +54,7 @@ enum Reply {
         if let failure = stored.failure { throw .storeTrouble(failure.detail) }
         if rewriting.untold > 0 { engine.directory.count(.quoteHidden, account: number, day: message.day) }
 
-        // Counted last: what is deferred or refused comes again, and must not find its place taken by itself.
+        // Counted last: a deferred or refused message comes again, and must not have used up its own place.
         var recipients = correspondents
         if isAutomatic {
             recipients = try firstToday(engine: engine, account: account, correspondents: correspondents, day: message.day)
@@ -78,7 +78,7 @@ enum Reply {
             reasons: [RelayReason("replied", "author proved by \(proof.method)")] + rewritten.reasons)
     }
 
-    /// The author and how it is proved. Asked of the best that the evidence can become before a body is held, and of the evidence
+    /// The author and the proof. Called with the best that the evidence can become before a body is held, and with the evidence
     /// at its end.
     static func prove(
         _ header: HeaderSection, evidence: AuthenticationEvidence, client: SMTPClientIdentity
@@ -100,15 +100,15 @@ enum Reply {
         "mailer-daemon", "postmaster", "mail-daemon", "maildaemon", "mailerdaemon", "mdaemon", "microsoftexchange",
     ]
 
-    /// The report on a delivery that the server of one of the user's inboxes has sent to a reverse address: against the rules, to
-    /// the author and not to the return path of what it did not deliver.
+    /// The report on a delivery that the server of one of the user's inboxes sent to a reverse address: against the rules, to
+    /// the author and not to the return path of the undelivered message.
     private static func serverReport(_ message: IncomingMessage, author: AddrSpec) throws(Refusal) -> DeliveryReport? {
         guard message.client.mailFrom.isEmpty, mailSystems.contains(author.localPart.lowercased()) else { return nil }
         let report = try message.report()
         return report.kind == .delivery ? report : nil
     }
 
-    /// A report in the words of this relay to the correspondents, as one at a return path is rebuilt; once for each and day.
+    /// Sends the correspondents a report in the words of this relay, rebuilt like one at a return path; one a day for each.
     private static func tell(
         _ report: DeliveryReport, of message: IncomingMessage, engine: RelayEngine, account: RelayAccount,
         correspondents: [AddrSpec],
@@ -152,7 +152,7 @@ enum Reply {
     ) throws(Refusal) -> [AddrSpec] {
         var first: [AddrSpec] = []
         for correspondent in correspondents {
-            // The token is a keyed name of (account, correspondent): what is stored says nothing of who wrote to whom.
+            // The token is a keyed name of (account, correspondent): the stored value does not show who wrote to whom.
             let name = SHA256.hash(
                 Array(engine.tokens.reverse(account: account.number, correspondent: correspondent).localPart.utf8))
             if try Refusal.deferring(
@@ -165,16 +165,16 @@ enum Reply {
     }
 }
 
-/// A message rewritten: all fields and the body, to go out in place of what came in.
+/// A rewritten message: all fields and the body, in place of the received ones.
 struct OutgoingMessage {
     var header: HeaderSection
-    /// The whole body in pieces; nil where it stays as it came.
+    /// The whole body in pieces; nil where it is unchanged.
     var body: [ArraySlice<UInt8>]?
-    /// The body as it goes out, for signing.
+    /// The outgoing body, for signing.
     var bodyForSigning: [ArraySlice<UInt8>]
     var reasons: [RelayReason] = []
 
-    /// Octets of the body that are not in the one that came in.
+    /// Octets of the body that are not in the received one.
     func octets(beside old: [UInt8]) -> Int {
         old.withUnsafeBytes { old in
             (body ?? []).reduce(0) { sum, piece in
@@ -189,7 +189,7 @@ struct OutgoingMessage {
         }
     }
 
-    /// The decision that puts this message in place of the one that came in.
+    /// The decision that replaces the received message with this one.
     func decision(
         replacing old: HeaderSection, engine: RelayEngine, domain: String, now: Int64, sender: String, paths: [String],
         recipients: [AddrSpec], reasons: [RelayReason]

@@ -1,19 +1,19 @@
-// What stands for what in a reply: which addresses are to be hidden, and whom a reverse address means.
+// The names in a reply: which addresses must be hidden, and whom a reverse address means.
 
 import InternetMessage
 import Support
 
-/// The addresses of one reply, as headers, bodies and file names are rewritten by them.
+/// The addresses of one reply, by which headers, bodies and file names are rewritten.
 package struct ReplyNames {
-    /// What the team knows the user by.
+    /// The address by which the team knows the user.
     package let relayAddress: AddrSpec
     /// Every address of the user that may not reach the team: all inboxes, and those that this message itself carries.
     ///
-    /// Addresses only. A domain, host name or IP address by itself is never looked for in text: what the user
-    /// typed stays, and a team's guess comes back as it went. Where programs write such names, in trace fields, Content-IDs,
-    /// boundaries and report fields, they go by the name of the field or by `mayTell`, which asks nothing of the inbox either.
+    /// Addresses only. A domain, host name or IP address alone is never searched for in text: what the user typed stays, and a
+    /// team's guess comes back unchanged. Where programs write such names, in trace fields, Content-IDs, boundaries and report
+    /// fields, the name of the field decides, or `mayTell`, which does not use the inbox either.
     package let hidden: [InboxAddress]
-    /// Under which spellings the same inbox is reached.
+    /// The spellings that reach the same inbox.
     package let providers: ProviderRules
     package let account: AccountNumber
     package let relayDomains: [String]
@@ -25,9 +25,9 @@ package struct ReplyNames {
     private let tokens: TokenMint
     private let ids: MessageIDs
     private let stored: StoredAddresses
-    /// Tells what the team wrote.
+    /// Decides what the team wrote.
     private(set) var judge: any MentionJudge
-    /// Whether these are the names of a copy that is searched and does not leave.
+    /// Whether these are the names of a copy that is searched and not sent.
     private(set) var isShadow = false
 
     /// - Parameter now: seconds since 1970; nil where nothing of the team's may stay.
@@ -60,7 +60,7 @@ package struct ReplyNames {
         let inboxes = Set(account.inboxes.map(\.address.revealed))
         var seen: Set<AddrSpec> = []
         let settings = engine.settings
-        // What the team has registered as its own is nothing to hide from it, unless it is an inbox of this user.
+        // Addresses that the team has registered need not be hidden from it, unless one is an inbox of this user.
         hidden = found.filter { address in
             !settings.isRelayDomain(address.domain) && seen.insert(address).inserted
                 && (inboxes.contains(address) || !account.sources.contains { $0.covers(address) })
@@ -74,8 +74,7 @@ package struct ReplyNames {
             || name.hasPrefix("resent-")
     }
 
-    /// Whether a domain is the team's own, at or below one of its sources or above one: to hide it would hide the team from
-    /// itself.
+    /// Whether a domain is the team's own: at, below or above one of its sources. Hiding it would hide the team from itself.
     package func isTeamDomain(_ domain: String) -> Bool {
         Self.lies(domain, in: teamDomains) || teamDomains.contains { DomainName.isEqualOrBelow($0, domain) }
     }
@@ -85,8 +84,8 @@ package struct ReplyNames {
     }
 
     /// Whether a host name that a program wrote, in a Content-ID or a boundary, may be that of the user's machine or domain.
-    /// Asked of the name alone and never of the inbox: what a team wrote there must come back alike whether it guessed right or
-    /// wrong.
+    /// Decided by the name alone and never by the inbox: a team's own text there must come back the same whether its guess is
+    /// right or wrong.
     func mayTell(host: some Collection<UInt8>) -> Bool {
         // Outlook writes a time there, `01D9ABCD.12345678`.
         guard !host.isEmpty, !host.allSatisfy({ $0.hexValue != nil || $0 == UInt8(ascii: ".") }) else { return false }
@@ -97,7 +96,7 @@ package struct ReplyNames {
     /// The id under which the team sees an id of the user's programs.
     func hide(id: [UInt8]) -> [UInt8] { ids.hide(id, account: account, relayDomain: relayAddress.domain) }
 
-    /// The correspondent whom an address at a relay domain means; nil for any other address and for tokens of other accounts.
+    /// The correspondent behind an address at a relay domain; nil for any other address and for tokens of other accounts.
     package func correspondent(_ address: AddrSpec) -> AddrSpec? {
         guard relayDomains.contains(address.domain.lowercased()), case .token(let token) = tokens.read(address.localPart),
             token.purpose.isReverse, token.account == account
@@ -108,14 +107,14 @@ package struct ReplyNames {
     /// A correspondent, unless it is the user's own address and nothing may stay.
     private func outward(_ address: AddrSpec) -> AddrSpec? { isHidden(address) && !judge.keepsAnother() ? nil : address }
 
-    /// The same names, looked at by another judge.
+    /// The same names with another judge.
     func judged(by judge: any MentionJudge) -> ReplyNames {
         var names = self
         names.judge = judge
         return names
     }
 
-    /// The same names, of which nothing stays: what the leak check searches.
+    /// The same names where nothing may stay: for the copy that the leak check searches.
     var hidingAll: ReplyNames {
         var names = judged(by: TeamText(marks: MentionMarks(keys: engine.keys, account: account), directory: nil, now: 0))
         names.isShadow = true
@@ -135,15 +134,15 @@ package struct ReplyNames {
         return token
     }
 
-    /// Whether a local part is written as a token under a key that is no longer there.
+    /// Whether a local part is written as a token under a key that no longer exists.
     func isRetiredToken(_ localPart: String) -> Bool { tokens.isRetired(localPart) }
 
-    /// The correspondent whom a token of this account means; nil for return paths and where nothing right is stored.
+    /// The correspondent behind a token of this account; nil for return paths and where no valid address is stored.
     func correspondent(of token: AddressToken) -> AddrSpec? {
         token.purpose.isReverse ? stored.address(of: token).flatMap(outward) : nil
     }
 
-    /// How this account's tokens look, for each purpose and key.
+    /// The forms of this account's tokens, for each purpose and key.
     let tokenForms: [TokenMint.Form]
 
     /// Whether an address is a token of ours of any kind: none may reach the team.

@@ -20,7 +20,7 @@ package enum ReplyProof {
             guard let organization, organization.contains(".") else { return DomainName.isEqualOrBelow(domain, other) }
             return DomainName.isEqualOrBelow(other, organization)
         }
-        /// While the records cannot be read, only the author's own domain is aligned whatever they say.
+        /// While the records cannot be read, only the author's own domain is certain to be aligned.
         func aligned(_ other: String, _ isStrict: Bool) -> Bool {
             switch dmarc?.result {
             case .fail: false
@@ -42,7 +42,7 @@ package enum ReplyProof {
         }
         let signatures = evidence.dkim.filter { canAlign($0.domain, strictDKIM) }
         let envelopes = evidence.spf.filter { canAlign($0.domain, strictSPF) }
-        // The finding's own reason may name what was asked for, and an SPF macro may have put the user's local part into that.
+        // The finding's own reason may name the query, and an SPF macro may have put the user's local part into it.
         let isUndecided =
             signatures.contains { $0.result == .temperror && $0.coversWholeBody }
             || envelopes.contains { $0.result == .temperror }
@@ -58,7 +58,7 @@ package enum ReplyProof {
                 "\(signatures.count) aligned signatures, \(envelopes.count) aligned envelope domains, none passes"))
     }
 
-    /// Whether something passed for a domain that a DMARC record, could it be read, might show to be of the same organization.
+    /// Whether something passed for a domain that a readable DMARC record might show to be of the same organization.
     private static func hasPass(_ evidence: AuthenticationEvidence, near domain: String) -> Bool {
         let parent = domain.split(separator: ".").suffix(2)
         let passed = evidence.dkim.filter(\.isProof).map(\.domain) + evidence.spf.filter { $0.result == .pass }.map(\.domain)

@@ -1,8 +1,8 @@
-// The header section of a reply: an allowlist, and what becomes of each field on it. Nothing else of the user's leaves.
+// The header section of a reply: an allowlist, and what becomes of each field on it. No other field of the user's is sent.
 
 import InternetMessage
 
-/// Writes a reply again, so that nothing of the user's inbox is left in it.
+/// Rewrites a reply, so that nothing of the user's inbox is left in it.
 struct ReplyRewriting {
     private let engine: RelayEngine
     private let account: RelayAccount
@@ -34,7 +34,7 @@ struct ReplyRewriting {
         text = TextRewriter(names: names)
     }
 
-    /// The same rewriting, in which nothing stays that the team wrote.
+    /// The same rewriting, in which nothing of the team's may stay.
     private var hidingAll: ReplyRewriting {
         var other = self
         other.names = names.hidingAll
@@ -42,8 +42,8 @@ struct ReplyRewriting {
         return other
     }
 
-    /// - Throws: `550 5.7.7` where an address of the user is in a part that cannot be rewritten, or where to look takes too much
-    ///   work; `451` where the directory cannot say what the team wrote.
+    /// - Throws: `550 5.7.7` where an address of the user is in a part that cannot be rewritten, or where the search takes too
+    ///   much work; `451` where the directory cannot say what the team wrote.
     func rewrite(body: [UInt8]) throws(Refusal) -> OutgoingMessage { try rewrite(body: body, budget: budget(body)) }
 
     private func budget(_ body: [UInt8]) -> WorkBudget {
@@ -58,13 +58,13 @@ struct ReplyRewriting {
         }
         guard let team = names.judge as? TeamText else { return outgoing }
         if let failure = team.failure { throw .storeTrouble(failure.detail) }
-        // What the team wrote may name the inbox as long as it pleases. The copy that is searched has that taken out too, with a
-        // separate budget: what it takes may not reveal that it is made.
+        // The team's own text may name the inbox at any length. It is removed from the copy that is searched, with a separate
+        // budget: the cost of the copy must not reveal that it is made.
         let (searched, known) = team.kept == 0 ? (outgoing, stretches) : try hidingAll.compose(body, self.budget(body))
-        // Every id is hidden, or the team's own, in which any guess of its may be.
+        // Every id is hidden or the team's own, which may hold any guess of the team's.
         let header = HeaderSection(
             searched.header.fields.filter { field in !OutwardIDs.threadFields.contains { field.isNamed($0) } })
-        // What the operator chose to deliver all the same is in the body already; the header must be clean even so.
+        // The body already holds what the operator chose to deliver; the header must still be clean.
         if let place = LeakCheck(names: names).firstLeak(
             header: header, body: outgoing.reasons.isEmpty ? searched.bodyForSigning : [], searched: known, of: body, work: budget
         ) {
@@ -74,10 +74,10 @@ struct ReplyRewriting {
         return outgoing
     }
 
-    /// How many mentions are in a quotation and are hidden, as nothing shows that the team wrote them.
+    /// Number of mentions in quotations that are hidden, as nothing shows that the team wrote them.
     var untold: Int { (names.judge as? TeamText)?.untold ?? 0 }
 
-    /// The message as it leaves, and stretches of the body that were searched already.
+    /// The outgoing message, and the stretches of the body that were already searched.
     private func compose(_ body: [UInt8], _ budget: WorkBudget) throws(Refusal) -> (OutgoingMessage, [SearchedStretch]) {
         let rewritten = try engine.bodyRewriter(names, engine.settings, budget).rewrite(content: header, body: body)
         let message = OutgoingMessage(
@@ -135,7 +135,7 @@ struct ReplyRewriting {
         return rewritten.contains("@") ? nil : rewritten
     }
 
-    /// The Date as the user's program wrote it, where it is nothing but a date.
+    /// The Date as the user's program wrote it, where it is only a date.
     private static func plainDate(_ field: HeaderField) -> HeaderField? {
         let value = HeaderField.trim(field.unfoldedBytes[...])
         let isPlain = value.allSatisfy { $0.isASCIILetter || $0.isASCIIDigit || " ,:+-".utf8.contains($0) } && value.count <= 40

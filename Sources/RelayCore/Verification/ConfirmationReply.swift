@@ -1,13 +1,13 @@
-// An answer to a verification message: it proves that anyone who has the inbox reads it, and wants it.
+// An answer to a verification message: it proves that the owner of the inbox reads it, and wants it.
 
 import InternetMessage
 import MailAuth
 
 enum ConfirmationReply {
-    /// Confirms the inbox where its owner wrote the answer, and lets nothing through in any case.
+    /// Confirms the inbox where its owner wrote the answer, and never relays the answer.
     ///
-    /// Programs answer too, and a vacation note says nothing about what its owner wants: automatic mail and reports are taken and
-    /// change nothing. Proved before it is looked whose inbox it is, as with replies, and refused with the same text.
+    /// Automatic mail and reports are accepted and change nothing: a vacation note says nothing about what its owner wants. As
+    /// with replies, the proof comes before the inbox is compared, and a refusal has the same text.
     static func decide(
         engine: RelayEngine, client: SMTPClientIdentity, header: HeaderSection, evidence: AuthenticationEvidence,
         token: AnswerToken

@@ -1,14 +1,14 @@
-// An authentication request (OpenID Connect Core section 3.1.2.1) that was checked: what a sign-in page works with. Pure.
+// A checked authentication request (OpenID Connect Core section 3.1.2.1), as a sign-in page uses it. Pure.
 
 import Accounts
 import InternetMessage
 
-/// A client as `/auth/authorize` needs to know it.
+/// A client's data for `/auth/authorize`.
 package struct AuthorizationClient: Sendable, Hashable {
     package let clientID: String
     /// As registered; compared octet by octet.
     package let redirectURIs: [String]
-    /// Whether it has no secret, and so must use PKCE (RFC 9700 section 2.1.1).
+    /// Whether the client has no secret, and so must use PKCE (RFC 9700 section 2.1.1).
     package let isPublic: Bool
 
     package init(clientID: String, redirectURIs: [String], isPublic: Bool) {
@@ -18,17 +18,17 @@ package struct AuthorizationClient: Sendable, Hashable {
     }
 }
 
-/// What the authorization endpoint gives (OAuth 2.0 Multiple Response Types section 3).
+/// The values that the authorization endpoint returns (OAuth 2.0 Multiple Response Types section 3).
 package enum AuthorizationResponseType: String, Sendable, Hashable, CaseIterable, Codable {
     case code
     case codeIDToken = "code id_token"
 
-    /// How it is answered where the client does not say: what holds a token is never in a query.
+    /// The response mode if the client names none: a response with a token is never in a query.
     package var defaultMode: AuthorizationResponseMode { self == .code ? .query : .fragment }
 }
 
-/// How an answer travels (OAuth 2.0 Multiple Response Types section 2.1, Form Post Response Mode; `web_message` is a message to
-/// the window that opened the page).
+/// How a response is sent (OAuth 2.0 Multiple Response Types section 2.1, Form Post Response Mode; `web_message` is a message
+/// to the window that opened the page).
 package enum AuthorizationResponseMode: String, Sendable, Hashable, CaseIterable, Codable {
     case query, fragment
     case formPost = "form_post"
@@ -41,34 +41,34 @@ package enum AuthorizationPrompt: String, Sendable, Hashable, CaseIterable, Coda
     case selectAccount = "select_account"
 }
 
-/// Where an answer goes, and how.
+/// Where a response is sent, and how.
 package struct AuthorizationResponseTarget: Sendable, Hashable, Codable {
-    /// Registered for the client.
+    /// A redirect URI registered for the client.
     package let redirectURI: String
     package let mode: AuthorizationResponseMode
     /// As the client sent it.
     package let state: String?
-    /// Our own `iss`: in every answer (RFC 9207).
+    /// The provider's `iss`: part of every response (RFC 9207).
     package let issuer: String
 }
 
-/// A request that may be shown to the user. Prints nothing: `loginHint` may be an address.
+/// A request that may be shown to the user. Prints nothing, because `loginHint` may be an address.
 package struct AuthenticationRequest: Sendable, Hashable, Codable {
     package let clientID: String
     package let target: AuthorizationResponseTarget
     package let responseType: AuthorizationResponseType
-    /// Of `openid`, `email`, `name`; unknown ones are left out (OpenID Connect Core section 3.1.2.1).
+    /// Of `openid`, `email`, `name`; unknown ones are dropped (OpenID Connect Core section 3.1.2.1).
     package let scopes: Set<String>
     package let nonce: String?
     /// SHA-256 of the `code_verifier` (RFC 7636, S256).
     package let challenge: [UInt8]?
-    /// `none` is alone.
+    /// `none` appears only alone.
     package let prompts: Set<AuthorizationPrompt>
-    /// Seconds since the user signed in, at most.
+    /// The most seconds since the user signed in.
     package let maximumAge: Int64?
-    /// Whom the client expects: an address or anything else. Never logged.
+    /// The user that the client expects: an address or any other text. Never logged.
     package let loginHint: String?
-    /// A token of ours about the user whom the client expects; its signature is not checked yet.
+    /// One of the provider's tokens about the expected user; its signature is not checked yet.
     package var identityTokenHint: String?
     /// Language tags (RFC 5646), the preferred one first.
     package let uiLocales: [String]
@@ -81,17 +81,17 @@ extension AuthenticationRequest: CustomStringConvertible, CustomReflectable {
     package var customMirror: Mirror { Mirror(self, children: ["clientID": clientID]) }
 }
 
-/// What becomes of a request.
+/// The result of checking a request.
 package enum AuthorizationVerdict: Sendable, Hashable {
     /// To be shown to the user.
     case accepted(AuthenticationRequest)
-    /// Client or redirect URI is wrong: a page for the user, never a redirect (RFC 6749 section 4.1.2.1).
+    /// Client or redirect URI is wrong: the user gets a page, never a redirect (RFC 6749 section 4.1.2.1).
     case page(AuthorizationPageReason)
     /// An error for the client.
     case error(AuthorizationError, AuthorizationResponseTarget)
 }
 
-/// Why the client gets no answer. The texts are for a developer who looks at the page; they repeat nothing that was sent.
+/// Why the client gets no response. The texts are for a developer who reads the page; they repeat no input.
 package enum AuthorizationPageReason: String, Sendable, Hashable, CaseIterable {
     case malformed = "The request cannot be read."
     case clientMissing = "The request has no client_id, or more than one."
@@ -120,7 +120,7 @@ package struct AuthorizationError: Error, Sendable, Hashable {
     }
 
     package let code: Code
-    /// Printable ASCII without `"` and `\`; repeats nothing that was sent.
+    /// Printable ASCII without `"` and `\`; repeats no input.
     package let detail: String
 
     package init(_ code: Code, _ detail: String) {

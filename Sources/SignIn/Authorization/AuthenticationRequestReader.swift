@@ -1,36 +1,36 @@
-// Parameters → a request that may be shown to the user, or what is answered instead. Pure: no I/O, no clock.
+// Turns parameters into a request that may be shown to the user, or into an error. Pure: no I/O, no clock.
 
 import Accounts
 import Support
 
-/// Checks authorization requests, in a fixed order, so that the first failure is always the one that is named.
+/// Checks authorization requests in a fixed order, so that the first failure is always the one reported.
 package struct AuthenticationRequestReader: Sendable {
     /// Octets.
     package static let maximumState = 4_096
     /// Octets.
     package static let maximumLoginHint = 320
-    /// Seconds: beyond a year it means nothing.
+    /// Seconds: more than a year has no meaning.
     package static let maximumAge: Int64 = 31_536_000
-    /// Words of a list that are looked at.
+    /// The most words of a list that are read.
     package static let maximumWords = 20
 
-    /// Our own `iss`.
+    /// The provider's `iss`.
     private let issuer: String
 
     package init(issuer: String) { self.issuer = issuer }
 
     /// The verdict.
-    /// - Parameter client: the one that `parameters.clientID` names; nil where there is none.
+    /// - Parameter client: the client that `parameters.clientID` names; nil if there is none.
     package func read(_ parameters: AuthorizationParameters, client: AuthorizationClient?) -> AuthorizationVerdict {
         guard let clientID = parameters.clientID else { return .page(.clientMissing) }
         guard let client, client.clientID.hasSameOctets(as: clientID) else { return .page(.clientUnknown) }
         guard let redirectURI = parameters["redirect_uri"] else { return .page(.redirectMissing) }
-        // What was registered was checked then; a scheme such as javascript: is not redirected to, wherever it came from.
+        // Redirect URIs are checked at registration. Checked again here, so that a scheme such as javascript: is never used.
         guard client.redirectURIs.contains(where: { $0.hasSameOctets(as: redirectURI) }),
             (try? RedirectURI.checked(redirectURI)) != nil
         else { return .page(.redirectUnregistered) }
         let form = ResponseForm(parameters, redirectURI: redirectURI)
-        // A line break would not come back from a form as it went.
+        // A form would not return a line break unchanged.
         let state = parameters["state"].flatMap { $0.utf8.count <= Self.maximumState && $0.hasNoControls ? $0 : nil }
         let target = AuthorizationResponseTarget(redirectURI: redirectURI, mode: form.mode, state: state, issuer: issuer)
         do throws(AuthorizationError) {
@@ -73,15 +73,15 @@ package struct AuthenticationRequestReader: Sendable {
 
     // MARK: Parts
 
-    /// Those that must not be repeated; others mean nothing to us however often they come.
+    /// Parameters that must not be repeated; others are ignored even if repeated.
     private static let known: Set<String> = [
         "response_type", "response_mode", "scope", "state", "nonce", "code_challenge", "code_challenge_method", "prompt",
         "max_age", "login_hint", "id_token_hint", "ui_locales", "claims_locales", "acr_values", "claims", "display", "request",
         "request_uri", "registration",
     ]
 
-    /// OpenID Connect Core section 6: a request object may say anything, its redirect_uri included; ignoring it would be worse
-    /// than refusing it.
+    /// OpenID Connect Core section 6: a request object may contain anything, including a redirect_uri. Ignoring it would be
+    /// worse than refusing it.
     private func refuseUnsupported(_ parameters: AuthorizationParameters) throws(AuthorizationError) {
         if parameters["request"] != nil {
             throw AuthorizationError(.requestNotSupported, "request objects are not supported")
@@ -94,7 +94,7 @@ package struct AuthenticationRequestReader: Sendable {
         }
     }
 
-    /// `profile`, of which Postern has the name alone, asks for `name`.
+    /// `profile` counts as `name`, the only profile data that Postern has.
     private static func scopes(_ asked: [String]) -> Set<String> {
         Set(asked.map { $0 == "profile" ? "name" : $0 }).intersection(["openid", "email", "name"])
     }
@@ -119,7 +119,8 @@ package struct AuthenticationRequestReader: Sendable {
         return text
     }
 
-    /// 32 octets of S256. Without a method the challenge is `plain` (RFC 7636 section 4.3), which hides nothing.
+    /// The 32 octets of an S256 challenge. Without a method the challenge is `plain` (RFC 7636 section 4.3), which hides
+    /// nothing.
     private func challenge(
         _ parameters: AuthorizationParameters, isRequired: Bool
     ) throws(AuthorizationError) -> [UInt8]? {
@@ -140,7 +141,7 @@ package struct AuthenticationRequestReader: Sendable {
 
     private func prompts(_ parameters: AuthorizationParameters) throws(AuthorizationError) -> Set<AuthorizationPrompt> {
         let words = Set(parameters.words("prompt"))
-        // Also beside one that is unknown: what it wants may need the user.
+        // Applies even if the other value is unknown, since it may need the user.
         guard !words.contains("none") || words.count == 1 else {
             throw AuthorizationError(.invalidRequest, "prompt=none must be alone")
         }
@@ -156,11 +157,11 @@ package struct AuthenticationRequestReader: Sendable {
     }
 }
 
-/// `response_type` and `response_mode`, which say how even an error is answered.
+/// `response_type` and `response_mode`, which also determine how an error is sent.
 private struct ResponseForm {
     private let type: Result<AuthorizationResponseType, AuthorizationError>
     private let askedMode: Result<AuthorizationResponseMode?, AuthorizationError>
-    /// As asked for where that can be, and otherwise the default of the response type.
+    /// The requested mode if possible, otherwise the default of the response type.
     let mode: AuthorizationResponseMode
 
     init(_ parameters: AuthorizationParameters, redirectURI: String) {
@@ -168,19 +169,19 @@ private struct ResponseForm {
         if words.isEmpty {
             type = .failure(AuthorizationError(.invalidRequest, "response_type is missing"))
         } else if let known = AuthorizationResponseType(rawValue: words.joined(separator: " ")) {
-            // Their order does not matter, and is alphabetical here (OAuth 2.0 Multiple Response Types section 2).
+            // The order of the words does not matter; it is alphabetical here (OAuth 2.0 Multiple Response Types section 2).
             type = .success(known)
         } else {
             type = .failure(AuthorizationError(.unsupportedResponseType, "response_type must be code or code id_token"))
         }
-        // A token in a query would be in histories and logs, and so is what answers a request for one.
+        // A token in a query would appear in histories and logs. An error in response to a token request avoids the query too.
         let holdsToken = words.contains("id_token") || words.contains("token")
         askedMode = Self.mode(parameters["response_mode"], holdsToken: holdsToken, redirectURI: redirectURI)
         let standard: AuthorizationResponseMode = holdsToken ? .fragment : .query
         mode = (try? askedMode.get()) ?? standard
     }
 
-    /// Throws the first that is wrong.
+    /// Throws the first error.
     func checked() throws(AuthorizationError) -> AuthorizationResponseType {
         let type = try type.get()
         _ = try askedMode.get()

@@ -1,4 +1,4 @@
-// The parameters of an authorization request as they came: each at most once, within bounds. Pure.
+// The parameters of an authorization request as received: each at most once, within limits. Pure.
 
 import Support
 
@@ -11,11 +11,11 @@ package struct AuthorizationParameters: Sendable {
     package static let maximumCount = 100
 
     private var values: [String: String] = [:]
-    /// Names that came more than once: their values mean nothing (RFC 6749 section 3.1).
+    /// Names that occur more than once: their values are ignored (RFC 6749 section 3.1).
     private(set) var repeated: Set<String> = []
 
-    /// Reads a query or a form. Nil for broken escapes, text that is not UTF-8, and beyond the bounds: not even the client can be
-    /// told from such a request.
+    /// Reads a query or a form. Nil for broken escapes, text that is not UTF-8, or more than the limits: such a request does
+    /// not even identify its client.
     package init?(_ octets: some Collection<UInt8>) {
         guard octets.count <= Self.maximumLength, let pairs = FormEncoding.pairs(octets, maximum: Self.maximumCount) else {
             return nil
@@ -23,21 +23,21 @@ package struct AuthorizationParameters: Sendable {
         self.init(pairs)
     }
 
-    /// Of names and values that were decoded.
+    /// From decoded names and values.
     package init(_ pairs: [(name: String, value: String)]) {
         for (name, value) in pairs where values.updateValue(value, forKey: name) != nil { repeated.insert(name) }
     }
 
-    /// The one `client_id`, which may be anything.
+    /// The only `client_id`, which may be any text.
     package var clientID: String? { self["client_id"] }
 
-    /// The value of a parameter that came once; nil where it is absent, empty or repeated.
+    /// The value of a parameter that occurs once; nil if it is absent, empty or repeated.
     package subscript(name: String) -> String? {
         guard !repeated.contains(name), let value = values[name], !value.isEmpty else { return nil }
         return value
     }
 
-    /// The words of a value that is a list separated by spaces; empty where it is absent.
+    /// The words of a space-separated list; empty if the parameter is absent.
     func words(_ name: String) -> [String] {
         (self[name] ?? "").split(separator: " ", omittingEmptySubsequences: true).map(String.init)
     }

@@ -1,10 +1,10 @@
-// Answers of the authorization endpoint, in each response mode. Pure: the same answer is always the same octets.
+// Responses of the authorization endpoint, in each response mode. Pure: the same response always gives the same octets.
 
 import JSON
 import MailCrypto
 import Support
 
-/// What goes back to the client.
+/// The response to the client.
 package struct AuthorizationResponse: Sendable, Hashable, Codable, CustomStringConvertible, CustomReflectable {
     package let target: AuthorizationResponseTarget
     private let members: [Member]
@@ -17,7 +17,7 @@ package struct AuthorizationResponse: Sendable, Hashable, Codable, CustomStringC
     /// A success (OpenID Connect Core sections 3.1.2.5, 3.3.2.5).
     /// - Parameters:
     ///   - identityToken: with `code id_token`.
-    ///   - user: the `user` object as JSON, where the app gets one.
+    ///   - user: the `user` object as JSON, if the app gets one.
     package init(_ target: AuthorizationResponseTarget, code: String, identityToken: String?, user: String?) {
         self.init(target, [("code", code), ("id_token", identityToken), ("user", user)])
     }
@@ -37,7 +37,7 @@ package struct AuthorizationResponse: Sendable, Hashable, Codable, CustomStringC
     /// Names and values in their order.
     package var parameters: [(name: String, value: String)] { members.map { ($0.name, $0.value) } }
 
-    /// How a browser is answered.
+    /// The response to the browser.
     package var rendered: RenderedResponse {
         switch target.mode {
         case .query:
@@ -52,7 +52,7 @@ package struct AuthorizationResponse: Sendable, Hashable, Codable, CustomStringC
             }
             return .page(Page.formPost.filled(["action": Page.escape(target.redirectURI), "fields": fields.joined()]))
         case .webMessage:
-            // There is an origin wherever this mode was accepted; a message to no origin reaches no one.
+            // This mode is accepted only for URIs with an origin; a message to no origin would reach no window.
             let origin = WebOrigin(target.redirectURI)?.description ?? "null:"
             var response: JSONObject = [:]
             for member in members { response[member.name] = .string(member.value) }
@@ -67,7 +67,7 @@ package struct AuthorizationResponse: Sendable, Hashable, Codable, CustomStringC
     package var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
-/// An answer to a browser.
+/// A response to a browser.
 package enum RenderedResponse: Sendable, Hashable {
     /// 303 to this address: printable ASCII.
     case redirect(String)
@@ -75,16 +75,16 @@ package enum RenderedResponse: Sendable, Hashable {
     case page(RenderedPage)
 }
 
-/// A page that hands an answer on, with what its headers must say.
+/// A page that passes a response on, and the policy for its header.
 package struct RenderedPage: Sendable, Hashable {
     package let html: String
-    /// Content-Security-Policy: the one script within, and nothing else. Without `form-action`, as browsers hold it against
-    /// redirects that the client makes afterwards; the one form of the page is ours.
+    /// Content-Security-Policy: allows only the page's script. Without `form-action`, because browsers also apply it to
+    /// redirects that the client makes afterwards; the only form of the page is Postern's own.
     package let policy: String
 }
 
 extension RenderedPage {
-    /// A page for the user, who gets no further.
+    /// A page for a user who cannot continue.
     package static func message(title: String, text: String) -> RenderedPage {
         Page.message.filled(["title": Page.escape(title), "text": Page.escape(text)])
     }
@@ -97,7 +97,7 @@ private struct Page: Sendable {
 
     static let message = Page(html: PackageResources.message_html, script: [])
 
-    /// The text between places, and the names of the places: at odd positions.
+    /// The texts between placeholders, and, at odd positions, the names of the placeholders.
     private let parts: [String]
     private let script: String
     private let policy: String
@@ -110,7 +110,7 @@ private struct Page: Sendable {
         policy = "default-src 'none'; script-src 'sha256-\(hash)'; base-uri 'none'; frame-ancestors 'none'"
     }
 
-    /// - Parameter values: escaped.
+    /// - Parameter values: must be escaped.
     func filled(_ values: [String: String]) -> RenderedPage {
         var html = ""
         for (place, part) in parts.enumerated() {
@@ -119,7 +119,7 @@ private struct Page: Sendable {
         return RenderedPage(html: html, policy: policy)
     }
 
-    /// For text between quotes in an attribute.
+    /// Escapes text for a quoted attribute.
     static func escape(_ text: String) -> String {
         text.unicodeScalars.map { scalar in
             switch scalar {

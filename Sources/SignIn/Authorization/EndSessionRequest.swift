@@ -1,18 +1,18 @@
-// Signing out at an app's request (OpenID Connect RP-Initiated Logout 1.0 section 2). Pure.
+// Sign-out at an app's request (OpenID Connect RP-Initiated Logout 1.0 section 2). Pure.
 
 import Support
 
-/// A request to `/auth/end-session` that was checked.
+/// A checked request to `/auth/end-session`.
 package struct EndSessionRequest: Sendable, Hashable, Codable {
-    /// The app; nil where it did not say who it is.
+    /// The app; nil if it did not identify itself.
     package let clientID: String?
-    /// Whom the app means, by its token: without it the user is to be asked.
+    /// The user, by the app's token; without it the user must be asked.
     package let subject: String?
-    /// Where the user goes afterwards: registered for the app, octet by octet.
+    /// The address to which the user returns: registered for the app, octet by octet.
     package let redirectURI: String?
     package let state: String?
 
-    /// Where the browser goes once the user is signed out; nil for nowhere.
+    /// The address to which the browser goes after sign-out; nil for none.
     package var destination: String? {
         guard let redirectURI else { return nil }
         guard let state else { return redirectURI }
@@ -20,21 +20,21 @@ package struct EndSessionRequest: Sendable, Hashable, Codable {
         return "\(redirectURI)\(mark)\(FormEncoding.encode([("state", state)]))"
     }
 
-    /// Why the user gets a page and goes nowhere.
+    /// Why the user gets a page and no redirect.
     package enum Refusal: String, Error, Sendable, Hashable {
         case malformed = "The request cannot be read."
         case clientDiffers = "The client_id is not that of the id_token_hint."
         case redirectUnregistered = "The post_logout_redirect_uri is not registered for this client_id."
     }
 
-    /// The app that a request names by `client_id`, unless the token names one.
+    /// The app that a request names by `client_id`, unless the token names it.
     package static func clientID(_ parameters: AuthorizationParameters, hint: IdentityClaims?) -> String? {
         hint?.audience ?? parameters.clientID
     }
 
     /// - Parameters:
-    ///   - hint: the claims of `id_token_hint`, where it is a token of ours; it may have expired.
-    ///   - redirectURIs: those that are registered for `clientID(_:hint:)`.
+    ///   - hint: the claims of `id_token_hint`, if it is one of the provider's tokens; it may have expired.
+    ///   - redirectURIs: the URIs registered for `clientID(_:hint:)`.
     package init(
         _ parameters: AuthorizationParameters, hint: IdentityClaims?, redirectURIs: [String]
     ) throws(Refusal) {

@@ -1,4 +1,4 @@
-// Between /auth/authorize and the answer: the request on its way through the sign-in page, and the answer on its way to the
+// Between /auth/authorize and the response: the request on its way through the sign-in page, and the response on its way to the
 // browser.
 
 import Accounts
@@ -6,25 +6,25 @@ import Database
 import MailCrypto
 import Support
 
-/// A checked request that a sign-in page works on.
+/// A checked request that a sign-in page is handling.
 package struct PendingAuthorization: Sendable, Codable {
-    /// Seconds for which a page may work on it: for whoever waits for a mail, or looks for a key.
+    /// Seconds for which a page may handle it: enough for a user who waits for a mail or looks for a key.
     package static let lifetime: Int64 = 3_600
-    /// Seconds by which the clock of the host that is asked may be behind that of the host that sealed.
+    /// Seconds by which the clock of the host that opens it may be behind that of the host that sealed it.
     static let leeway: Int64 = 60
 
     package let request: AuthenticationRequest
     /// The `sub` of a valid `id_token_hint`.
     package let subjectHint: String?
-    /// Keyed hash of the cookie of the browser that asked.
+    /// Keyed hash of the cookie of the browser that made the request.
     let browser: [UInt8]
     /// Seconds since 1970.
     package let createdAt: Int64
 
-    /// Whether the page must say when the user signed in, so that no old sign-in passes for a new one.
+    /// Whether the page must report when the user signed in, so that an old sign-in does not pass for a new one.
     package var needsAuthenticationTime: Bool { request.prompts.contains(.login) || request.maximumAge != nil }
 
-    /// Whether a sign-in is new enough: after the request (`prompt=login`), or at most `max_age` seconds before it.
+    /// Whether a sign-in is recent enough: after the request (`prompt=login`), or at most `max_age` seconds before it.
     /// - Parameter time: when the user signed in, seconds since 1970.
     package func accepts(authenticatedAt time: Int64) -> Bool {
         if request.prompts.contains(.login), time < createdAt { return false }
@@ -36,12 +36,12 @@ package struct PendingAuthorization: Sendable, Codable {
     package func isFollowed(by time: Int64) -> Bool { time > createdAt }
 }
 
-/// Seals requests for the page, so that none is stored before someone signs in, and keeps answers until they are fetched.
+/// Seals requests for the page, so that nothing is stored before a sign-in, and keeps responses until they are fetched.
 package struct PendingAuthorizations: Sendable {
     let database: any Database
     let secrets: SecretHash
 
-    /// What waits for a browser.
+    /// A response that waits for a browser.
     private struct Answer: Codable {
         let response: AuthorizationResponse
         let browser: [UInt8]
@@ -49,8 +49,8 @@ package struct PendingAuthorizations: Sendable {
         let answeredAt: Int64
     }
 
-    /// An identifier for the page's URL, which holds the request sealed: base64url.
-    /// - Parameter browser: the cookie of the browser that asked.
+    /// An identifier for the page's URL, which contains the sealed request: base64url.
+    /// - Parameter browser: the cookie of the browser that made the request.
     package func seal(
         _ request: AuthenticationRequest, subjectHint: String?, browser: String, now: Int64
     ) throws(StoreFailure) -> String {
@@ -59,7 +59,7 @@ package struct PendingAuthorizations: Sendable {
         return try sealing.seal(pending, .authorizationRequest)
     }
 
-    /// The request of an identifier; nil for what we did not seal, and once it is too old.
+    /// The request of an identifier; nil if the identifier was not sealed here or is too old.
     package func open(_ identifier: String, now: Int64) -> PendingAuthorization? {
         guard let pending: PendingAuthorization = sealing.open(identifier, .authorizationRequest),
             pending.createdAt <= now + PendingAuthorization.leeway, now < pending.createdAt + PendingAuthorization.lifetime
@@ -72,7 +72,7 @@ package struct PendingAuthorizations: Sendable {
         try sealing.seal(SignOut(request: request, createdAt: now), .endSession)
     }
 
-    /// A request to sign out; nil for what we did not seal, and once it is too old.
+    /// A request to sign out; nil if it was not sealed here or is too old.
     package func openEndSession(_ identifier: String, now: Int64) -> EndSessionRequest? {
         guard let found: SignOut = sealing.open(identifier, .endSession),
             found.createdAt <= now + PendingAuthorization.leeway, now < found.createdAt + PendingAuthorization.lifetime
@@ -80,17 +80,18 @@ package struct PendingAuthorizations: Sendable {
         return found.request
     }
 
-    /// Keeps the answer to a request for its browser, for as long as a code lives. Refused where the request was answered.
-    /// - Returns: a ticket for the answer, for the browser that the user signed in with. The answer needs the ticket and the
-    ///   cookie of the browser that asked: whoever lets another sign in for their own request has the cookie alone, and the other
-    ///   the ticket alone.
+    /// Keeps the response to a request for its browser, for as long as a code lives. Refused if the request was already
+    /// answered.
+    /// - Returns: a ticket for the response, for the browser in which the user signed in. Fetching the response needs both the
+    ///   ticket and the cookie of the browser that made the request. If one person has another sign in for them, the first has
+    ///   only the cookie, and the other only the ticket.
     package func answer(_ identifier: String, with response: AuthorizationResponse, now: Int64) throws(StoreFailure) -> String {
         try database.write(.durable) { connection throws(StoreFailure) in
             try answer(connection, identifier, with: response, now: now)
         }
     }
 
-    /// The same in a transaction: what was done for an answer that is refused is undone with it.
+    /// The same within a transaction: if the response is refused, the work done for it is undone as well.
     package func answer(
         _ connection: any DatabaseConnection, _ identifier: String, with response: AuthorizationResponse, now: Int64
     ) throws(StoreFailure) -> String {
@@ -100,7 +101,7 @@ package struct PendingAuthorizations: Sendable {
         let ticket = try SealedTokens.newToken()
         let answer = Answer(response: response, browser: pending.browser, answeredAt: now)
         let content = try sealing.encrypt(answer, ticket, .authorizationContent)
-        // The row of an answer that was fetched stays without it, as long as its request can be opened.
+        // After its response is fetched, the row stays, empty, as long as its request can be opened.
         let expiresAt = pending.createdAt + PendingAuthorization.lifetime + ProviderLifetime.code
         let added = try connection.run(
             """
@@ -112,12 +113,12 @@ package struct PendingAuthorizations: Sendable {
         return Base64URL.encode(ticket)
     }
 
-    /// The answer of a ticket, once and for the browser that asked; nil otherwise.
+    /// The response for a ticket, once, and only for the browser that made the request; nil otherwise.
     package func take(ticket text: String, browser: String, now: Int64) throws(StoreFailure) -> AuthorizationResponse? {
         guard let ticket = Base64URL.decode(text.utf8), ticket.count == SealedTokens.tokenLength else { return nil }
         let hash = hash(ticket, .authorizationContent)
-        // Not worth a wait for the disk: what a power failure gives back needs ticket and cookie again, and its code is good
-        // once.
+        // Not worth waiting for the disk: a response restored by a power failure again needs ticket and cookie, and its code
+        // works only once.
         return try database.write(.relaxed) { connection throws(StoreFailure) in
             let stored: [UInt8]? = try connection.value(
                 "SELECT content FROM authorization_answers WHERE ticket_hash = \(hash)")
@@ -125,7 +126,7 @@ package struct PendingAuthorizations: Sendable {
                 constantTimeEqual(answer.browser, secrets.hash(.browser, browser)),
                 now < answer.answeredAt + ProviderLifetime.code
             else { return nil }
-            // Of two at once one wins: what it looks for is there or is not.
+            // Of two simultaneous requests one wins: the condition on the content fails for the other.
             let taken = try connection.run(
                 """
                 UPDATE authorization_answers SET content = \([UInt8]()) WHERE ticket_hash = \(hash) AND content = \(stored)

@@ -1,4 +1,4 @@
-// Values that travel through a browser, which can neither read nor change them.
+// Values that pass through a browser, which can neither read nor change them.
 
 import Accounts
 import Database
@@ -6,9 +6,9 @@ import Foundation
 import MailCrypto
 import Support
 
-/// Seals values into text: a random part, and the value encrypted under a key that is made from it.
+/// Seals values into text: a random part, and the value encrypted with a key derived from it.
 struct SealedTokens {
-    /// Octets of the random part. Each key is used once.
+    /// Octets of the random part. Each derived key is used once.
     static let tokenLength = 20
     private static let nonce = [UInt8](repeating: 0, count: 12)
 
@@ -20,7 +20,7 @@ struct SealedTokens {
         return Base64URL.encode(token + (try encrypt(value, token, purpose)))
     }
 
-    /// The value of what `seal` made; nil for anything else.
+    /// The value of a text made by `seal`; nil for anything else.
     func open<Value: Decodable>(_ text: String, _ purpose: SecretHash.Purpose) -> Value? {
         Self.parts(text).flatMap { decrypt($0.sealed, $0.token, purpose) }
     }

@@ -1,10 +1,10 @@
-// The origin of a redirect URI (RFC 6454 section 6.2): the only window that a message goes to. Pure.
+// The origin of a redirect URI (RFC 6454 section 6.2): messages are sent only to a window of this origin. Pure.
 
-/// `https://host:port`, without the port of the scheme, as browsers write it.
+/// `https://host:port`, without the scheme's default port, as browsers write it.
 package struct WebOrigin: Sendable, Hashable, CustomStringConvertible {
     package let description: String
 
-    /// Nil for what is not http or https, or has no host.
+    /// Nil if the scheme is not http or https, or there is no host.
     package init?(_ uri: String) {
         guard let mark = uri.firstRange(of: "://") else { return nil }
         let scheme = uri[..<mark.lowerBound].lowercased()

@@ -2,7 +2,7 @@
 
 import JSON
 
-/// A client assertion whose signature and claims were checked; whether its `jti` was used is the store's to say.
+/// A client assertion whose signature and claims were checked. The store checks whether its `jti` was used.
 package struct ClientAssertion: Sendable, Hashable {
     /// `client_assertion_type`.
     package static let type = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
@@ -14,7 +14,7 @@ package struct ClientAssertion: Sendable, Hashable {
     /// Until when the assertion is valid, with the leeway: seconds since 1970.
     package let expiresAt: Int64
 
-    /// The client that an assertion says it is from. Nothing of it was checked.
+    /// The client that an assertion claims to be from. Nothing is checked yet.
     package static func clientID(_ assertion: String) -> String? {
         guard let token = try? CompactJWS(assertion),
             let claims = try? StrictJSON.parseObject(token.payload, limit: CompactJWS.maximumLength)
@@ -22,10 +22,10 @@ package struct ClientAssertion: Sendable, Hashable {
         return claims["sub"]?.string
     }
 
-    /// Checks an assertion: ES256 or RS256 with one of the team's keys by `kid`, `iss` and `sub` the client, `aud` one of ours,
-    /// `exp` in the future and at most an hour away, `jti`.
+    /// Checks an assertion: ES256 or RS256 with one of the team's keys by `kid`, `iss` and `sub` the client, `aud` one of the
+    /// provider's, `exp` in the future and at most an hour away, `jti`.
     /// - Parameters:
-    ///   - audiences: our `iss`, and the endpoint that was asked.
+    ///   - audiences: the provider's `iss`, and the requested endpoint.
     ///   - now: seconds since 1970.
     package init(
         _ assertion: String, clientID: String, audiences: [String], keys: JWKSet, now: Int64,

@@ -1,10 +1,10 @@
-// Where answers go, and where users go after signing out.
+// Where responses are sent, and where users return after sign-out.
 
 import Accounts
 import Database
 
 extension OpenIDClientRepository {
-    /// A client for `/auth/authorize`; nil where there is none of this id.
+    /// A client for `/auth/authorize`; nil if there is none with this id.
     package func authorizationClient(_ clientID: String) throws(StoreFailure) -> AuthorizationClient? {
         try database.read { connection throws(StoreFailure) in
             let row = try connection.row(
@@ -20,7 +20,7 @@ extension OpenIDClientRepository {
         }
     }
 
-    /// Registers a post-logout redirect URI; whether it is new.
+    /// Registers a post-logout redirect URI; returns whether it is new.
     package func addLogoutRedirect(team id: String, clientID: String, uri: String, _ change: Change) throws(StoreFailure) -> Bool
     {
         let uri = try RedirectURI.checked(uri)
@@ -41,7 +41,7 @@ extension OpenIDClientRepository {
         }
     }
 
-    /// Takes one back.
+    /// Removes a post-logout redirect URI.
     package func removeLogoutRedirect(team id: String, clientID: String, uri: String, _ change: Change) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             let app = try connection.app(team: id, clientID: clientID)
@@ -52,7 +52,7 @@ extension OpenIDClientRepository {
         }
     }
 
-    /// An app's post-logout redirect URIs, in alphabetical order; none for an app that is not there.
+    /// An app's post-logout redirect URIs, in alphabetical order; empty if the app does not exist.
     package func logoutRedirects(clientID: String) throws(StoreFailure) -> [String] {
         try database.read { connection throws(StoreFailure) in
             try connection.values(

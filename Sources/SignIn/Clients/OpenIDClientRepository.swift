@@ -1,12 +1,12 @@
-// Apps as OpenID Connect clients: how they authenticate, which tokens they want, and where users go after signing out.
+// Apps as OpenID Connect clients: authentication, token algorithm, and post-logout redirect URIs.
 
 import Accounts
 import Database
 import MailCrypto
 
-/// How an app is registered as a client (OpenID Connect Dynamic Client Registration section 2, by the operator's hand).
+/// An app's registration as a client (OpenID Connect Dynamic Client Registration section 2, done by the operator).
 package struct ClientSettings: Sendable, Hashable {
-    /// Whether it has no secret: it authenticates by PKCE alone, and gets no refresh tokens.
+    /// Whether the client has no secret: it authenticates by PKCE alone, and gets no refresh tokens.
     package var isPublic: Bool
     /// `id_token_signed_response_alg`.
     package var algorithm: SignatureAlgorithm
@@ -25,11 +25,11 @@ package struct IssuedClientSecret: Sendable, Hashable {
     package let createdAt: Int64
 }
 
-/// Registers what clients authenticate with.
+/// Registers the credentials of clients.
 package struct OpenIDClientRepository: Sendable {
-    /// Secrets of one app: one in use, and one that replaces it.
+    /// The most secrets of one app: one in use, and one that replaces it.
     package static let maximumSecrets = 2
-    /// Post-logout redirect URIs of one app.
+    /// The most post-logout redirect URIs of one app.
     package static let maximumLogoutRedirects = 50
 
     let database: any Database
@@ -37,7 +37,7 @@ package struct OpenIDClientRepository: Sendable {
 
     // MARK: Settings
 
-    /// How an app is registered. Throws `notFound`.
+    /// An app's registration. Throws `notFound`.
     package func settings(team id: String, clientID: String) throws(StoreFailure) -> ClientSettings {
         try database.read { connection throws(StoreFailure) in
             let app = try connection.app(team: id, clientID: clientID)
@@ -48,7 +48,7 @@ package struct OpenIDClientRepository: Sendable {
         }
     }
 
-    /// Registers an app otherwise. Refused: public, where it has secrets.
+    /// Changes an app's registration. Refuses to make an app with secrets public.
     package func set(_ settings: ClientSettings, team id: String, clientID: String, _ change: Change) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             let app = try connection.app(team: id, clientID: clientID)
@@ -68,7 +68,7 @@ package struct OpenIDClientRepository: Sendable {
 
     // MARK: Secrets
 
-    /// Issues a client secret; it is shown once. Refused: beyond `maximumSecrets`, and for a public app.
+    /// Issues a client secret, which is shown once. Refused beyond `maximumSecrets`, and for a public app.
     package func issueSecret(
         team id: String, clientID: String, _ change: Change
     ) throws(StoreFailure) -> (secret: String, issued: IssuedClientSecret) {
@@ -104,7 +104,7 @@ package struct OpenIDClientRepository: Sendable {
         }
     }
 
-    /// Revokes a secret: it is refused from then on.
+    /// Revokes a secret, which is refused from then on.
     package func revokeSecret(team id: String, clientID: String, name: String, _ change: Change) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             let app = try connection.app(team: id, clientID: clientID)
@@ -131,7 +131,7 @@ package struct OpenIDClientRepository: Sendable {
 
     // MARK: Assertions
 
-    /// Uses an assertion up; whether it was not used before.
+    /// Marks an assertion as used; returns whether it was unused before.
     /// - Parameter expiresAt: seconds since 1970; until then its `jti` is remembered.
     package func useAssertion(_ jti: String, of client: ProviderClient, expiresAt: Int64) throws(StoreFailure) -> Bool {
         let hash = secrets.hash(.clientAssertion, jti, context: "\(client.appNumber)")

@@ -8,13 +8,13 @@ package enum AccountEventKind: String, Sendable, Hashable, CaseIterable {
     case emailDisabled = "email-disabled"
     case emailEnabled = "email-enabled"
     case consentRevoked = "consent-revoked"
-    /// Sent as `account-delete`; `account-deleted` is understood too.
+    /// Sent as `account-delete`; `account-deleted` is accepted too.
     case accountDelete = "account-delete"
 
     /// The newer name of `account-delete`.
     package static let accountDeleted = "account-deleted"
 
-    /// Of a `type` member; nil for one that is not known.
+    /// From a `type` member; nil if unknown.
     package init?(type: String) {
         if type == Self.accountDeleted {
             self = .accountDelete
@@ -26,29 +26,29 @@ package enum AccountEventKind: String, Sendable, Hashable, CaseIterable {
     }
 }
 
-/// An event that Postern sends. The same values give the same payload, so that a repetition says the same.
+/// An event that Postern sends. The same values give the same payload, so that a retry sends the same content.
 package struct OutgoingEvent: Sendable, Hashable {
-    /// Our own `iss`.
+    /// The provider's `iss`.
     package var issuer: String
     /// `aud`: the `client_id` of the grant's primary app.
     package var audience: String
-    /// `jti`: the same at every repetition.
+    /// `jti`: the same at every retry.
     package var id: String
     /// `iat`, seconds since 1970.
     package var issuedAt: Int64
     package var kind: AccountEventKind
-    /// `type`, where it has another name than the kind.
+    /// `type`, which may differ from the kind.
     package var typeName: String
     /// `exp`, seconds since 1970; nil for none.
     package var expiresAt: Int64?
-    /// `sub`, as that team knows it.
+    /// `sub`, as this team knows it.
     package var subject: String
     /// The relay address, for `email-*`.
     package var relayAddress: AddrSpec?
     /// When it happened, in milliseconds since 1970.
     package var happenedAt: Int64
 
-    /// Seconds from `iat` to `exp`: as long as Apple's identity tokens are good.
+    /// Seconds from `iat` to `exp`: the lifetime of Apple's identity tokens.
     package static let lifetime: Int64 = 86_400
 
     package init(
@@ -89,29 +89,29 @@ package struct OutgoingEvent: Sendable, Hashable {
     }
 }
 
-/// An event that another issuer sent, after every check.
+/// An event from another issuer, after all checks.
 package struct IncomingEvent: Sendable {
-    /// Oldest `iat` taken, in seconds: events have neither `exp` nor nonce, and senders repeat them for days.
+    /// The oldest accepted `iat`, in seconds: events have neither `exp` nor nonce, and senders repeat them for days.
     package static let maximumAge: Int64 = 7 * 86_400
     /// Longest body, in octets: the JWS and its wrapping.
     package static let maximumBodyLength = CompactJWS.maximumLength + 1024
 
     /// `iss`.
     package let issuer: String
-    /// `aud`: the `client_id` that it is about.
+    /// `aud`: the `client_id` of the app that the event concerns.
     package let audience: String
-    /// `jti`: an event that was taken is not taken again.
+    /// `jti`: an event is accepted once.
     package let id: String
     /// `iat`, seconds since 1970.
     package let issuedAt: Int64
-    /// nil for a kind that is not known: to be acknowledged and left alone.
+    /// Nil if the kind is unknown: acknowledged and ignored.
     package let kind: AccountEventKind?
     /// `sub`.
     package let subject: String
     package let email: InboxAddress?
     package let isPrivateEmail: Bool?
-    /// When it happened, in milliseconds since 1970: `event_time`, or `iat` where there is none; never after `now`, which a clock
-    /// may differ from by the issuer's leeway.
+    /// When it happened, in milliseconds since 1970: `event_time`, or `iat` if that is missing. Never after `now`, even though
+    /// clocks may differ by the issuer's leeway.
     package let happenedAt: Int64
 
     /// The signed text of a notification. Throws `format` for a body that is not `{"payload": "…"}`.
@@ -168,9 +168,9 @@ package struct IncomingEvent: Sendable {
         id = try claims.identifier("jti", .claims)
         let event: JSONObject
         switch all["events"] {
-        // As Apple's documentation shows it.
+        // Form in Apple's documentation.
         case .object(let object)?: event = object
-        // As Apple sends it.
+        // Form that Apple sends.
         case .string(let text)?:
             do { event = try StrictJSON.parseObject(Array(text.utf8), limit: CompactJWS.maximumLength) } catch {
                 throw TokenRejection(.claims, "events is not valid JSON: \(error)")
@@ -183,18 +183,18 @@ package struct IncomingEvent: Sendable {
         email = try members.text("email", maximum: 2048).flatMap { AddrSpec(envelope: $0) }.map(InboxAddress.init)
         isPrivateEmail = try members.flag("is_private_email")
         let time = try Self.milliseconds(event) ?? issuedAt &* 1000
-        // From the future it would hold back all that follow.
+        // An event from the future would block all later ones.
         guard (Self.earliest...max(Self.earliest, (now &+ configured.leeway) &* 1000 &+ 999)).contains(time) else {
             throw TokenRejection(.claims, "event_time is in the future, or before 2000")
         }
         happenedAt = min(time, now &* 1000)
     }
 
-    /// 2000-01-01T00:00:00Z in milliseconds: no one had accounts to tell from before.
+    /// 2000-01-01T00:00:00Z in milliseconds: no account events can be older.
     private static let earliest: Int64 = 946_684_800_000
 
-    /// `event_time`. Apple sends milliseconds and documents an example in seconds: what would be before March 1973 as
-    /// milliseconds is seconds.
+    /// `event_time`. Apple sends milliseconds, but documents an example in seconds: a value that is before March 1973 in
+    /// milliseconds counts as seconds.
     private static func milliseconds(_ event: JSONObject) throws(TokenRejection) -> Int64? {
         guard let value = event["event_time"] else { return nil }
         guard let time = value.number?.integer, (0...(1 << 53)).contains(time) else {

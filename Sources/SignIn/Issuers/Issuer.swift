@@ -1,10 +1,10 @@
-// Who issues identity tokens that are taken here, and under which conditions.
+// The issuers whose identity tokens are accepted, and under which conditions.
 
 /// Where an issuer's keys come from.
 package enum KeySource: Sendable, Hashable {
-    /// An `https:` address of a JWK Set; `http:` on loopback, elsewhere only where that is allowed.
+    /// An `https:` address of a JWK Set; `http:` on loopback, elsewhere only if allowed.
     case uri(String, allowsHTTP: Bool = false)
-    /// A file on this host that holds one.
+    /// A file on this host that contains a JWK Set.
     case file(String)
     /// The JWK Set itself, UTF-8.
     case inline(String)
@@ -12,9 +12,9 @@ package enum KeySource: Sendable, Hashable {
 
 /// An issuer as configured.
 package struct IssuerConfiguration: Sendable, Hashable {
-    /// Seconds by which clocks may differ, where nothing else is configured.
+    /// Seconds by which clocks may differ, unless configured otherwise.
     package static let defaultLeeway: Int64 = 60
-    /// More would keep expired tokens alive for no honest reason.
+    /// More would only keep expired tokens valid.
     package static let maximumLeeway: Int64 = 300
 
     /// The operator's name for it, as in `apple`.
@@ -24,7 +24,7 @@ package struct IssuerConfiguration: Sendable, Hashable {
     package let source: KeySource
     /// Not empty.
     package let algorithms: Set<SignatureAlgorithm>
-    /// Which form the nonce has in this issuer's tokens, where an app does not say otherwise.
+    /// The form of the nonce in this issuer's tokens, unless an app says otherwise.
     package let nonceForm: NonceForm
     /// Seconds, 0 … `maximumLeeway`.
     package let leeway: Int64
@@ -42,14 +42,14 @@ package struct IssuerConfiguration: Sendable, Hashable {
     }
 }
 
-/// Which issuers there are.
+/// The known issuers.
 package protocol IssuerDirectory: Sendable {
-    /// The issuer with this `iss`, octet by octet; nil where there is none. Throws what the store throws.
+    /// The issuer with this `iss`, octet by octet; nil if there is none. Throws the store's errors.
     func issuer(_ iss: String) async throws -> IssuerConfiguration?
 }
 
-/// Where keys come from: a cache in service, a fixed set in tests and on the command line.
+/// A source of keys: a cache in the service, a fixed set in tests and on the command line.
 package protocol VerificationKeySource: Sendable {
-    /// The keys of an issuer. Where the set held has no key of this id, a newer one is fetched if one may be had.
+    /// The keys of an issuer. If the current set has no key with this id, a newer set is fetched if possible.
     func keys(of issuer: IssuerConfiguration, for keyID: String) async throws(KeysUnavailable) -> JWKSet
 }

@@ -20,7 +20,7 @@ package struct IssuerPollRepository: Sendable {
     let database: any Database
     let sealer: Sealer
 
-    /// Sets where an issuer's events are fetched, in place of what there was.
+    /// Sets where an issuer's events are fetched, replacing any earlier setting.
     /// - Parameter token: the bearer token that the issuer gave; nil for none.
     package func set(_ poll: IssuerPoll, token: String?, _ change: Change) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
@@ -41,7 +41,7 @@ package struct IssuerPollRepository: Sendable {
         }
     }
 
-    /// Stops to fetch an issuer's events; whether they were fetched.
+    /// Stops fetching an issuer's events; returns whether they were fetched.
     package func remove(_ issuer: String, _ change: Change) throws(StoreFailure) -> Bool {
         try database.write(.durable) { connection throws(StoreFailure) in
             guard try connection.run("DELETE FROM issuer_polls WHERE issuer = \(issuer)") > 0 else { return false }
@@ -50,7 +50,7 @@ package struct IssuerPollRepository: Sendable {
         }
     }
 
-    /// All places of issuers that there are, each with its token.
+    /// All places that are polled, each with its token.
     package func all() throws(StoreFailure) -> [(poll: IssuerPoll, token: String?)] {
         try database.rows(
             """

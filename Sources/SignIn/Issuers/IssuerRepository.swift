@@ -3,14 +3,14 @@
 import Database
 import Accounts
 
-/// Registers issuers and keeps what was fetched from them.
+/// Registers issuers and keeps the keys fetched from them.
 package struct IssuerRepository: Sendable {
-    /// More would mean that every token is looked up in a list that no one keeps an eye on.
+    /// A larger list would be more than an operator can oversee.
     package static let maximumCount = 100
 
     let database: any Database
 
-    /// Adds an issuer. Refused for a name or an `iss` that is in use.
+    /// Adds an issuer. Refused if its name or `iss` is in use.
     package func add(_ issuer: Issuer, _ change: Change) throws(StoreFailure) -> Issuer {
         let name = try Identifier.checked(issuer.name, "an issuer's name")
         return try database.write(.durable) { connection throws(StoreFailure) in
@@ -39,12 +39,12 @@ package struct IssuerRepository: Sendable {
         try database.rows("\(Self.select) ORDER BY name").map(Issuer.init(row:))
     }
 
-    /// The issuer of this name, or `notFound`.
+    /// The issuer with this name; throws `notFound`.
     package func issuer(_ name: String) throws(StoreFailure) -> Issuer {
         try database.read { connection throws(StoreFailure) in try issuer(connection, name) }
     }
 
-    /// Removes an issuer with the keys kept of it.
+    /// Removes an issuer and its stored keys.
     package func remove(_ name: String, _ change: Change) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             let issuer = try issuer(connection, name)
@@ -58,9 +58,9 @@ package struct IssuerRepository: Sendable {
         }
     }
 
-    // MARK: Those of the configuration
+    // MARK: Configured issuers
 
-    /// Which issuers are in the configuration; the others were added by command.
+    /// The names of the issuers in the configuration; the others were added by command.
     package func configured() throws(StoreFailure) -> Set<String> { try database.read(configured) }
 
     private func configured(_ connection: any DatabaseConnection) throws(StoreFailure) -> Set<String> {
@@ -70,9 +70,9 @@ package struct IssuerRepository: Sendable {
 
     private static let configuredSetting = "issuers.configured"
 
-    /// Makes the issuers of the configuration those of the store: adds, changes and removes what was configured, and leaves what
-    /// a command added. Writes only where something differs.
-    /// Throws `exists` for a name or an `iss` that a command has added: there is one place for each issuer.
+    /// Updates the store's issuers to those of the configuration: adds, changes and removes configured issuers, and leaves
+    /// those added by command. Writes only if something differs.
+    /// Throws `exists` for a name or an `iss` that was added by command: each issuer is defined in one place.
     package func configure(_ wanted: [Issuer], _ change: Change) throws(StoreFailure) {
         let wanted = try wanted.map { issuer throws(StoreFailure) in
             _ = try Identifier.checked(issuer.name, "an issuer's name")
@@ -122,7 +122,7 @@ package struct IssuerRepository: Sendable {
         }
     }
 
-    /// The keys kept of an issuer that changed are not those of the new one.
+    /// The stored keys of a changed issuer are deleted, because they do not belong to the new one.
     private func replace(
         _ connection: any DatabaseConnection, _ old: [Issuer], by issuer: Issuer, now: Int64
     ) throws(StoreFailure) {
@@ -139,7 +139,7 @@ package struct IssuerRepository: Sendable {
             """)
     }
 
-    /// The keys kept of an issuer, where they came from this very source.
+    /// The stored keys of an issuer, if they came from this source.
     package func keys(of name: String, location: String) throws(StoreFailure) -> IssuerKeys? {
         try database.row(
             """
@@ -151,7 +151,7 @@ package struct IssuerRepository: Sendable {
         }
     }
 
-    /// Keeps the keys of an issuer, unless newer ones are kept or its source is another one by now.
+    /// Stores the keys of an issuer, unless newer ones are stored or its source has changed meanwhile.
     package func keep(_ keys: IssuerKeys, of name: String, location: String) throws(StoreFailure) {
         _ = try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
@@ -189,7 +189,7 @@ extension Issuer {
 }
 
 extension Issuer {
-    /// Whether both say the same, whatever their number and age.
+    /// Whether both are equal apart from number and age.
     fileprivate func isSame(as other: Issuer) -> Bool {
         name == other.name && iss == other.iss && source == other.source && location == other.location
             && allowsHTTP == other.allowsHTTP && algorithms == other.algorithms && nonceForm == other.nonceForm

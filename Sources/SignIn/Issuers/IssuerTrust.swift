@@ -1,4 +1,4 @@
-// The issuers of the store with their keys, fetched and kept, for whoever verifies what they sign.
+// The store's issuers and their cached keys, for all code that verifies their signatures.
 
 import Accounts
 import AsyncHTTPClient
@@ -19,14 +19,14 @@ package final class IssuerTrust: Sendable {
             logger: logger)
     }
 
-    /// A client must be shut down, also where the service never came to run.
+    /// A client must be shut down, even if the service never started.
     deinit { client.shutdown(queue: .global()) { _ in } }
 
-    /// Fetches the keys that grow old; where the store does not say whose there are, those that are known stay.
+    /// Fetches keys that are no longer fresh; if the store cannot list the issuers, the known keys stay.
     package func refreshKeys() async {
         if let issuers = try? await issuers.all() { await keys.refresh(issuers) }
     }
 
-    /// Ends the client that fetches.
+    /// Shuts down the client that fetches keys.
     package func stop() async { try? await client.shutdown() }
 }

@@ -1,10 +1,10 @@
-// Issuers and their last good keys, as the store has them.
+// Issuers and their last good keys, from the store.
 
 import Logging
 import NIOPosix
 
 extension IssuerConfiguration {
-    /// From the store's row. Algorithms that this program does not know are left out.
+    /// From the store's row. Unknown algorithms are left out.
     package init(_ issuer: Issuer) {
         let source: KeySource =
             switch issuer.source {
@@ -19,7 +19,7 @@ extension IssuerConfiguration {
     }
 }
 
-/// The issuers of the store, looked at once a second at most. While the store is down, the last ones seen stay.
+/// The issuers of the store, read at most once a second. While the store is unavailable, the last ones read stay.
 package actor StoredIssuers: IssuerDirectory {
     private let repository: IssuerRepository
     private let now: @Sendable () -> Int64
@@ -40,7 +40,7 @@ package actor StoredIssuers: IssuerDirectory {
     /// The issuer of this name.
     package func issuer(named name: String) async throws -> IssuerConfiguration? { try await all().first { $0.name == name } }
 
-    /// All of them. Throws what the store throws where they were never read.
+    /// All issuers. Throws the store's errors if they were never read.
     package func all() async throws -> [IssuerConfiguration] {
         let time = now()
         if let issuers, readAt == time { return issuers }
@@ -59,7 +59,7 @@ package actor StoredIssuers: IssuerDirectory {
     }
 }
 
-/// Key sets in the store, so that a restart while an issuer is away loses nothing.
+/// Key sets in the store, so that a restart while an issuer is unavailable loses nothing.
 package struct StoredKeySets: KeySetStorage {
     private let repository: IssuerRepository
     private let logger: Logger
@@ -70,7 +70,7 @@ package struct StoredKeySets: KeySetStorage {
     }
 
     package func load(_ issuer: IssuerConfiguration) async -> StoredKeySet? {
-        // A file and an inline set are here anyway.
+        // A file or an inline set is always available.
         guard case .uri(let location, _) = issuer.source else { return nil }
         do {
             let repository = repository

@@ -11,27 +11,26 @@ package struct KeySetError: Error, Sendable, Hashable, CustomStringConvertible {
     package var description: String { reason }
 }
 
-/// Public keys by `kid` and algorithm. A key that cannot be used stays known with the reason, so that a token which names it
-/// can be answered precisely.
+/// Public keys by `kid` and algorithm. An unusable key is kept with the reason, so that a token naming it gets a precise error.
 package struct JWKSet: Sendable {
     /// Longest document read, in octets: large issuers publish some 20 KiB.
     package static let maximumLength = 262_144
-    /// Most keys in a document: each costs a check of its point or modulus.
+    /// The most keys in a document: each needs a check of its point or modulus.
     package static let maximumKeys = 100
-    /// Length of an RSA modulus in bits: below it is too weak (RFC 7518 section 3.3), above it only costs time.
+    /// Length of an RSA modulus in bits: a shorter one is too weak (RFC 7518 section 3.3), a longer one only costs time.
     package static let rsaBits = 2048...8192
 
-    /// A key of the document that no token is checked with.
+    /// A key of the document that cannot verify tokens.
     package struct Unusable: Sendable, Hashable {
         package let keyID: String?
-        /// Why, as in "an RSA key of 1024 bits".
+        /// The reason, as in "an RSA key of 1024 bits".
         package let reason: String
     }
 
     package private(set) var keys: [VerificationKey] = []
     package private(set) var unusable: [Unusable] = []
 
-    /// A set of these keys, as of the ones that a team registered.
+    /// A set of these keys, for example those that a team registered.
     package init(_ keys: [VerificationKey] = []) {
         self.keys = keys
         setAsideAmbiguous()
@@ -40,13 +39,13 @@ package struct JWKSet: Sendable {
     /// What is known about a key id.
     package enum Lookup: Sendable {
         case key(VerificationKey)
-        /// The set has a key of this id, and it cannot be used with this algorithm.
+        /// The set has a key with this id, but it cannot be used with this algorithm.
         case unusable(String)
         /// No key has this id.
         case unknown
     }
 
-    /// The key of this id for this algorithm.
+    /// The key with this id for this algorithm.
     package func find(_ keyID: String, _ algorithm: SignatureAlgorithm) -> Lookup {
         let candidates = keys.filter { $0.keyID.hasSameOctets(as: keyID) }
         if let key = candidates.first(where: { $0.algorithm == algorithm }) { return .key(key) }
@@ -55,10 +54,10 @@ package struct JWKSet: Sendable {
         return .unknown
     }
 
-    /// Reads a JWK Set. Keys that cannot be used are left aside (RFC 7517 section 5); a document that is malformed, or has two
-    /// different keys of one id and algorithm, is not taken at all or, for those two, not used.
-    /// - Parameter allowingPrivateKeys: whether a key whose private part is next to it may be used all the same. Only for
-    ///   documents that a person hands in: what is published with its private part proves nothing.
+    /// Reads a JWK Set. Unusable keys are set aside (RFC 7517 section 5), as are different keys with the same id and algorithm.
+    /// A malformed document is refused.
+    /// - Parameter allowingPrivateKeys: whether a key may be used even if its private part is given with it. Only for documents
+    ///   that a person enters: a key published with its private part proves nothing.
     package static func parse(_ octets: [UInt8], allowingPrivateKeys: Bool = false) throws(KeySetError) -> JWKSet {
         let document: JSONObject
         do {
@@ -80,7 +79,7 @@ package struct JWKSet: Sendable {
         return set
     }
 
-    /// One key. Throws where it cannot be used.
+    /// One key. Throws if it cannot be used.
     static func key(_ jwk: JSONObject) throws(KeySetError) -> VerificationKey {
         switch JWKReader(jwk: jwk, allowsPrivateParts: false).read() {
         case .success(let key): return key
@@ -88,7 +87,7 @@ package struct JWKSet: Sendable {
         }
     }
 
-    /// Two different keys under one id and algorithm: to pick one would be a guess. The same key twice is one key.
+    /// Sets aside different keys with the same id and algorithm: picking one would be a guess. The same key twice is one key.
     private mutating func setAsideAmbiguous() {
         struct Name: Hashable {
             let keyID: [UInt8]
@@ -161,7 +160,7 @@ private struct JWKReader {
         else { throw Defect("an RSA key whose numbers are not base64url without leading zeros") }
         let bits = modulus.count * 8 - first.leadingZeroBitCount
         guard JWKSet.rsaBits.contains(bits) else { throw Defect("an RSA key of \(bits) bits") }
-        // An exponent of 1 would make every text its own signature; beyond 32 bits it only costs time.
+        // With an exponent of 1, every text would be its own signature; beyond 32 bits it only costs time.
         guard exponent.count <= 4, exponent.last.map({ $0 & 1 == 1 }) == true, exponent != [1] else {
             throw Defect("an RSA key with an unsupported exponent")
         }
@@ -174,7 +173,7 @@ private struct JWKReader {
         return key
     }
 
-    /// `use` and `key_ops`, where present, say that the key is for verifying (RFC 7517 sections 4.2 and 4.3).
+    /// Checks that `use` and `key_ops`, if present, allow verifying (RFC 7517 sections 4.2 and 4.3).
     private func checkPurpose() throws(Defect) {
         if let use = jwk["use"], use.string != "sig" { throw Defect("a key that is not for signatures") }
         guard let operations = jwk["key_ops"] else { return }

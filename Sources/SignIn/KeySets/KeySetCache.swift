@@ -1,10 +1,10 @@
-// The keys of all issuers: fetched when needed, refreshed in the background, kept while an issuer is away.
+// The keys of all issuers: fetched when needed, refreshed in the background, kept while an issuer is unavailable.
 
 import Logging
 
-/// Key sets across restarts. Failures stay inside: without it the cache only forgets.
+/// Keeps key sets across restarts. Failures are not reported: without storage, the cache only starts empty.
 package protocol KeySetStorage: Sendable {
-    /// The last good set of an issuer from its present source.
+    /// The last good set of an issuer from its current source.
     func load(_ issuer: IssuerConfiguration) async -> StoredKeySet?
     func save(_ keys: StoredKeySet, of issuer: IssuerConfiguration) async
 }
@@ -22,24 +22,24 @@ package struct StoredKeySet: Sendable, Hashable {
     }
 }
 
-/// A cache of key sets, one entry an issuer.
+/// A cache of key sets, one entry for each issuer.
 ///
-/// A set is used without a fetch while it is fresh. After that it goes on being used, and one fetch is made beside it; once it is
-/// past freshness by as long again, the fetch is waited for. An issuer that cannot be reached is asked again after 5 s, 10 s, 20
-/// s … up to 5 minutes, and its last good set is used until it is `maximumAge` old; from then on its keys are unavailable, which
-/// is temporary. A token with an unknown `kid` causes a fetch, at most one in `unknownKeyInterval` for an issuer whatever
-/// arrives. However many ask, at most one fetch for an issuer is under way.
+/// A fresh set is used without a fetch. After that, it is still used while one fetch runs in the background. Once the set is
+/// past freshness by the same time again, callers wait for the fetch. If an issuer cannot be reached, the fetch is retried
+/// after 5 s, 10 s, 20 s … up to 5 minutes, and its last good set is used until it is `maximumAge` old. From then on its keys
+/// are unavailable, which is a temporary error. A token with an unknown `kid` causes a fetch, at most one in
+/// `unknownKeyInterval` for each issuer. However many callers there are, at most one fetch for an issuer runs at a time.
 package actor KeySetCache: VerificationKeySource {
     package struct Settings: Sendable {
-        /// Seconds for which a set is fresh where its issuer does not say, and the least and most that an issuer may ask for.
+        /// Seconds for which a set is fresh if its issuer does not say, and the limits for what an issuer may ask for.
         package var freshness: Int64 = 3600
         package var leastFreshness: Int64 = 300
         package var mostFreshness: Int64 = 86_400
-        /// Seconds for which the last good set of an issuer that is away goes on being used: a long weekend and more.
+        /// Seconds for which the last good set of an unavailable issuer is still used: more than a long weekend.
         package var maximumAge: Int64 = 7 * 86_400
-        /// Seconds between two fetches because of unknown key ids.
+        /// Seconds between two fetches for unknown key ids.
         package var unknownKeyInterval: Int64 = 30
-        /// Seconds until the first repetition after a failure, doubled each time, and the most.
+        /// Seconds until the first retry after a failure, doubled each time, and the most.
         package var firstRetry: Int64 = 5
         package var mostRetry: Int64 = 300
 
@@ -96,11 +96,11 @@ package actor KeySetCache: VerificationKeySource {
         return keys
     }
 
-    /// Fetches what is no longer fresh, without anyone waiting for it. To be called every minute or so.
+    /// Fetches sets that are no longer fresh, so that no request waits for it. To be called about every minute.
     package func refresh(_ issuers: [IssuerConfiguration]) async {
         let names = Set(issuers.map(\.name))
         for name in entries.keys where !names.contains(name) { entries[name] = nil }
-        // All at once: one that hangs must not keep the others waiting.
+        // All at once: one slow issuer must not delay the others.
         var fetches: [Task<Void, Never>] = []
         for issuer in issuers {
             await open(issuer)
@@ -114,14 +114,14 @@ package actor KeySetCache: VerificationKeySource {
     package struct Status: Sendable, Hashable {
         package let issuer: String
         package let keyCount: Int
-        /// nil where there was never a good set.
+        /// Nil if there was never a good set.
         package let fetchedAt: Int64?
         package let consecutiveFailures: Int
-        /// Why the last fetch failed; nil where it did not.
+        /// Why the last fetch failed; nil if it did not.
         package let lastFailure: String?
     }
 
-    /// By name.
+    /// Sorted by name.
     package var status: [Status] {
         entries.sorted { $0.key < $1.key }.map { name, entry in
             Status(
@@ -130,9 +130,9 @@ package actor KeySetCache: VerificationKeySource {
         }
     }
 
-    // MARK: Deciding
+    // MARK: Decisions
 
-    /// The kid of a token is in none of the keys: the issuer may have begun to use a new one.
+    /// None of the keys has the token's kid: the issuer may have started to use a new one.
     private func keysAfterUnknown(
         _ issuer: IssuerConfiguration, _ keys: JWKSet, _ keyID: String
     ) async throws(KeysUnavailable) -> JWKSet {
@@ -146,7 +146,7 @@ package actor KeySetCache: VerificationKeySource {
             await startFetch(issuer).value
         }
         let current = usable(issuer, at: now()) ?? keys
-        // Without an answer of the issuer no one knows whether it has such a key by now.
+        // Without an answer from the issuer, it is unknown whether it has such a key now.
         guard knows(current, keyID) || entry(issuer).failures == 0 else { throw unavailable(issuer) }
         return current
     }
@@ -157,7 +157,7 @@ package actor KeySetCache: VerificationKeySource {
         }
     }
 
-    /// The keys held, where they are not too old.
+    /// The current keys, unless they are too old.
     private func usable(_ issuer: IssuerConfiguration, at time: Int64) -> JWKSet? {
         let entry = entry(issuer)
         return time &- entry.fetchedAt <= settings.maximumAge ? entry.keys : nil
@@ -168,7 +168,7 @@ package actor KeySetCache: VerificationKeySource {
         return entry.fetch != nil || entry.nextAttempt <= time || entry.nextAttempt &- time > settings.mostRetry
     }
 
-    /// A set from the future was fetched before the clock was set back: no one knows how old it is.
+    /// A set dated in the future was fetched before the clock was set back: its age is unknown.
     private func isFresh(_ issuer: IssuerConfiguration, at time: Int64) -> Bool {
         let entry = entry(issuer)
         return entry.keys != nil && entry.fetchedAt <= time && entry.freshUntil > time
@@ -188,11 +188,11 @@ package actor KeySetCache: VerificationKeySource {
         return Entry(source: issuer.source)
     }
 
-    /// Ensures that there is an entry for the issuer as configured now, with what was kept over a restart.
+    /// Ensures that there is an entry for the issuer as configured now, including the set stored before a restart.
     private func open(_ issuer: IssuerConfiguration) async {
         if entries[issuer.name]?.source != issuer.source { entries[issuer.name] = Entry(source: issuer.source) }
         guard entries[issuer.name]?.isStorageRead == false, let storage else { return }
-        // Two that come at once both read; the later one finds what the earlier one took, or something newer.
+        // Two simultaneous calls both read; the later one finds the set of the earlier one, or a newer one.
         let stored = await storage.load(issuer)
         guard var entry = entries[issuer.name], entry.source == issuer.source, !entry.isStorageRead else { return }
         entry.isStorageRead = true
@@ -200,13 +200,13 @@ package actor KeySetCache: VerificationKeySource {
         guard let stored, let keys = try? JWKSet.parse(stored.document) else { return }
         guard var entry = entries[issuer.name], entry.source == issuer.source, entry.keys == nil else { return }
         entry.keys = keys
-        // A clock that was set back must not make old keys young.
+        // After a clock was set back, old keys must not count as new.
         entry.fetchedAt = min(stored.fetchedAt, now())
         entry.freshUntil = min(stored.freshUntil, entry.fetchedAt &+ settings.mostFreshness)
         entries[issuer.name] = entry
     }
 
-    /// The fetch that is under way, or a new one.
+    /// The running fetch, or a new one.
     private func startFetch(_ issuer: IssuerConfiguration) -> Task<Void, Never> {
         if let running = entry(issuer).fetch { return running }
         let task = Task { await self.fetch(issuer) }
@@ -218,7 +218,7 @@ package actor KeySetCache: VerificationKeySource {
         do {
             let fetched = try await fetcher.fetch(issuer.source)
             let keys = try JWKSet.parse(fetched.document)
-            // A set without one usable key is someone's mistake: the last good one serves better.
+            // A set without any usable key is a mistake: the last good one is better.
             guard !keys.keys.isEmpty else {
                 throw KeySetError("the key set has no usable key\(keys.unusable.first.map { " (\($0.reason))" } ?? "")")
             }

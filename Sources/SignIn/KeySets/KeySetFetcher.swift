@@ -1,4 +1,4 @@
-// Getting key sets: over HTTPS, or from a file.
+// Fetches key sets over HTTPS, or from a file.
 
 import AsyncHTTPClient
 import Foundation
@@ -7,10 +7,10 @@ import NIOPosix
 import NIOSSL
 import PosternTLS
 
-/// A key set as it came.
+/// A key set as received.
 package struct FetchedKeySet: Sendable, Hashable {
     package let document: [UInt8]
-    /// Seconds for which the issuer wants it used (`Cache-Control: max-age`); nil where it says nothing.
+    /// Seconds for which the issuer allows its use (`Cache-Control: max-age`); nil if it gives none.
     package let maxAge: Int64?
 
     package init(document: [UInt8], maxAge: Int64?) {
@@ -19,23 +19,23 @@ package struct FetchedKeySet: Sendable, Hashable {
     }
 }
 
-/// Why a key set could not be had, in one line for the operator.
+/// Why a key set could not be fetched, in one line for the operator.
 package struct KeySetFetchError: Error, Sendable, Hashable, CustomStringConvertible {
     package let reason: String
     package init(_ reason: String) { self.reason = reason }
     package var description: String { reason }
 }
 
-/// What gets key sets.
+/// Fetches key sets.
 package protocol KeySetFetcher: Sendable {
-    /// The document at this place now. Returns or throws within a bounded time.
+    /// The current document at this place. Returns or throws within a limited time.
     func fetch(_ source: KeySource) async throws(KeySetFetchError) -> FetchedKeySet
 }
 
 /// Addresses of key sets.
 package enum KeySetAddress {
-    /// What is wrong with an address, in words; nil where it may be fetched: `https:` with a host and without user, password or
-    /// fragment; `http:` where the host is loopback or `allowingHTTP`.
+    /// The problem of an address, in words; nil if it may be fetched: `https:` with a host and without user, password or
+    /// fragment; `http:` if the host is loopback or `allowingHTTP`.
     package static func objection(_ text: String, allowingHTTP: Bool = false) -> String? {
         guard (1...2048).contains(text.utf8.count), text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }),
             let parts = URLComponents(string: text), let host = parts.host, !host.isEmpty
@@ -51,7 +51,7 @@ package enum KeySetAddress {
         }
     }
 
-    /// Whether a host is this machine by its form: `localhost`, 127.0.0.0/8 or ::1.
+    /// Whether a host is this machine, judged by its form: `localhost`, 127.0.0.0/8 or ::1.
     private static func isLoopback(_ host: String) -> Bool {
         let name = host.lowercased()
         if name == "localhost" || name == "::1" || name == "[::1]" { return true }
@@ -62,7 +62,7 @@ package enum KeySetAddress {
 
 /// Fetches with async-http-client, and reads files.
 package struct HTTPKeySetFetcher: KeySetFetcher {
-    /// Seconds for a whole answer. Keys are asked for while someone waits for a decision.
+    /// Seconds for a whole response. A caller may be waiting for a decision.
     package static let deadline: Int64 = 5
 
     private let client: HTTPClient
@@ -70,14 +70,13 @@ package struct HTTPKeySetFetcher: KeySetFetcher {
 
     /// - Parameters:
     ///   - client: made with `configuration`; shut down by its owner.
-    ///   - deadline: seconds for a whole answer.
+    ///   - deadline: seconds for a whole response.
     package init(client: HTTPClient, deadline: Int64 = HTTPKeySetFetcher.deadline) {
         self.client = client
         self.deadline = .seconds(deadline)
     }
 
-    /// The client that key sets are fetched with: no redirects — a server that may redirect names the keys — and no
-    /// decompression.
+    /// The client that fetches key sets. No redirects, since a redirecting server would choose the keys, and no decompression.
     package static var configuration: HTTPClient.Configuration {
         var tls = TLSConfiguration.makeClientConfiguration()
         tls.requireForwardSecrecy()
@@ -126,7 +125,7 @@ package struct HTTPKeySetFetcher: KeySetFetcher {
         }
     }
 
-    /// The ways in which the deadline passes: before there is a connection, while it is being made, and after.
+    /// The errors when the deadline passes: before there is a connection, while connecting, and after.
     private static let late: [HTTPClientError] = [
         .deadlineExceeded, .readTimeout, .writeTimeout, .connectTimeout, .getConnectionFromPoolTimeout, .tlsHandshakeTimeout,
     ]
@@ -140,7 +139,7 @@ package struct HTTPKeySetFetcher: KeySetFetcher {
                 defer { try? file.close() }
                 return Array(try file.read(upToCount: JWKSet.maximumLength + 1) ?? Data())
             }
-            // Looking again costs nothing: an edited file counts within a minute.
+            // Reading again costs nothing: an edited file takes effect within a minute.
             return FetchedKeySet(document: document, maxAge: 60)
         } catch let error as KeySetFetchError {
             throw error
@@ -162,7 +161,7 @@ package struct HTTPKeySetFetcher: KeySetFetcher {
         return least
     }
 
-    /// An error of the network in one short line.
+    /// A network error in one short line.
     private static func oneLine(_ error: any Error) -> String {
         "\(error)".withoutControls(limit: 200)
     }

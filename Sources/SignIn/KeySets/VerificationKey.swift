@@ -1,4 +1,4 @@
-// One public key that tokens are checked with, for one algorithm.
+// One public key that verifies tokens, for one algorithm.
 
 import Database
 import Foundation
@@ -6,7 +6,7 @@ import JSON
 import MailCrypto
 import Support
 
-/// The signature algorithms that tokens may have (RFC 7518 section 3.1).
+/// The accepted signature algorithms of tokens (RFC 7518 section 3.1).
 package enum SignatureAlgorithm: String, SQLCodable, Sendable, Hashable, CaseIterable {
     /// RSASSA-PKCS1-v1_5 with SHA-256.
     case rs256 = "RS256"
@@ -19,9 +19,9 @@ package struct VerificationKey: Sendable {
     /// `kid`.
     package let keyID: String
     package let algorithm: SignatureAlgorithm
-    /// Length of the modulus, or 256.
+    /// Length of the modulus in bits, or 256.
     package let bits: Int
-    /// What makes two keys the same: modulus and exponent, or the two coordinates.
+    /// The values that identify a key: modulus and exponent, or the two coordinates.
     let identity: [[UInt8]]
     private let key: PublicKey
 
@@ -30,9 +30,9 @@ package struct VerificationKey: Sendable {
         case rsa(RSAPublicKey)
     }
 
-    /// Whether the signature was made over these octets with this key.
+    /// Whether the signature over these octets was made with this key.
     package func isValid(_ signature: [UInt8], over message: [UInt8]) -> Bool {
-        // RFC 8017 section 8.2.2 step 1 and RFC 7518 section 3.4: any other length is invalid, whatever the library thinks.
+        // RFC 8017 section 8.2.2 step 1 and RFC 7518 section 3.4: any other length is invalid, whatever the library says.
         guard signature.count == (algorithm == .es256 ? 64 : (bits + 7) / 8) else { return false }
         return switch key {
         case .p256(let key): key.verifySHA256(message: message, signature: signature)
@@ -48,7 +48,7 @@ package struct VerificationKey: Sendable {
         self.key = .p256(key)
     }
 
-    /// An RSA key from modulus and exponent without leading zeros. Nil where the library does not take it.
+    /// An RSA key from modulus and exponent without leading zeros. Nil if the library does not accept it.
     init?(keyID: String, modulus: [UInt8], exponent: [UInt8]) {
         guard let first = modulus.first, first != 0, let key = try? RSAPublicKey(modulus: modulus, exponent: exponent) else {
             return nil
@@ -62,8 +62,8 @@ package struct VerificationKey: Sendable {
 }
 
 extension VerificationKey {
-    /// A key on P-256, or of RSA with 2048 to 8192 bits, from a SubjectPublicKeyInfo in PEM, as a team registers it. Throws where
-    /// it is anything else.
+    /// A P-256 key, or an RSA key with 2048 to 8192 bits, from a SubjectPublicKeyInfo in PEM, as a team registers it. Throws
+    /// for anything else.
     package init(keyID: String, pem: String) throws(KeySetError) {
         guard (1...256).contains(keyID.utf8.count) else { throw KeySetError("a key id must have 1 to 256 octets") }
         guard let info = Self.octets(pem) else { throw KeySetError("not a public key in PEM (BEGIN PUBLIC KEY)") }
@@ -74,7 +74,7 @@ extension VerificationKey {
         guard let (modulus, exponent) = RSAPublicKey.numbers(der: info) else {
             throw KeySetError("not a public key on P-256 or of RSA in PEM (BEGIN PUBLIC KEY)")
         }
-        // Checked as one of a key set is.
+        // Checked like a key of a key set.
         let jwk: JSONObject = [
             "kty": "RSA", "kid": .string(keyID), "n": .string(Base64URL.encode(modulus)),
             "e": .string(Base64URL.encode(exponent)),
@@ -82,7 +82,7 @@ extension VerificationKey {
         self = try JWKSet.key(jwk)
     }
 
-    /// What is in the PEM text, in lines of whatever length: people paste keys in one line.
+    /// The content of the PEM text, with lines of any length: people paste keys in one line.
     private static func octets(_ pem: String) -> [UInt8]? {
         let (begin, end) = ("-----BEGIN PUBLIC KEY-----", "-----END PUBLIC KEY-----")
         let text = pem.trimmingCharacters(in: .whitespacesAndNewlines)
@@ -93,7 +93,7 @@ extension VerificationKey {
             Array.init)
     }
 
-    /// The JWK thumbprint (RFC 7638) in base64url: a name for the key that depends on nothing but the key.
+    /// The JWK thumbprint (RFC 7638) in base64url: a name that depends only on the key.
     package var thumbprint: String {
         let values = identity.map { JSONValue.string(Base64URL.encode($0)) }
         let jwk: JSONObject =
@@ -106,7 +106,7 @@ extension VerificationKey {
 }
 
 extension P256PublicKey {
-    /// The members of a JWK that the thumbprint is over, in the order that RFC 7638 section 3.2 wants.
+    /// The members of a JWK that the thumbprint covers, in the order that RFC 7638 section 3.2 requires.
     var jwk: JSONObject {
         ["crv": "P-256", "kty": "EC", "x": .string(Base64URL.encode(x)), "y": .string(Base64URL.encode(y))]
     }

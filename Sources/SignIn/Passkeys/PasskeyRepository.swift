@@ -1,4 +1,4 @@
-// Passkeys of users: added and removed on the page, and used to sign in there.
+// Passkeys of users: added and removed on the page, and used for sign-in there.
 
 import Accounts
 import Database
@@ -6,7 +6,7 @@ import MailCrypto
 import Support
 import WebAuthn
 
-/// Passkeys, and the challenges that they answer.
+/// Passkeys, and the challenges that they sign.
 package struct PasskeyRepository: Sendable {
     let page: PortalRepository
     let sealer: Sealer
@@ -15,10 +15,10 @@ package struct PasskeyRepository: Sendable {
 
     // MARK: Challenges
 
-    /// Octets of randomness, and of the time until which it is good, in front of the code that proves both.
+    /// Octets of the random part and of the expiry time, which precede the code that authenticates both.
     private static let (randomLength, timeLength) = (16, 8)
 
-    /// A challenge for a browser, by its cookie. Nothing is kept of it until it is used.
+    /// A challenge for a browser, identified by its cookie. Nothing is stored until it is used.
     package func challenge(_ ceremony: Ceremony, browser: String, now: Int64) throws(StoreFailure) -> [UInt8] {
         let head = try SecureRandom.octets(Self.randomLength) + Self.octets(now + PasskeyLimits.challenge)
         return head + code(head, ceremony, browser)
@@ -32,7 +32,7 @@ package struct PasskeyRepository: Sendable {
         page.secrets.hash(.passkeyChallenge, browser, context: "\(ceremony.rawValue) \(Hex.encode(head))")
     }
 
-    /// Until when a challenge of ours is good; nil for one that is not, or no longer.
+    /// The expiry time of a challenge made here; nil if it is invalid or expired.
     private func expiry(_ challenge: [UInt8], _ ceremony: Ceremony, browser: String, now: Int64) -> Int64? {
         let length = Self.randomLength + Self.timeLength
         guard challenge.count > length else { return nil }
@@ -42,7 +42,7 @@ package struct PasskeyRepository: Sendable {
         return expiry
     }
 
-    /// Notes that a challenge was used; whether it was the first time.
+    /// Records that a challenge was used; returns whether this was the first time.
     private func use(_ connection: any DatabaseConnection, _ challenge: [UInt8], expiry: Int64) throws(StoreFailure) -> Bool {
         try connection.run(
             """
@@ -51,12 +51,12 @@ package struct PasskeyRepository: Sendable {
             """) == 1
     }
 
-    // MARK: A user's
+    // MARK: Passkeys of a user
 
-    /// What authenticators know a user by: it says nothing, and stays the same.
+    /// The name by which authenticators know a user: it reveals nothing and never changes.
     package func userHandle(_ user: String) -> [UInt8] { page.secrets.hash(.userHandle, user) }
 
-    /// All of a user, the oldest first.
+    /// All passkeys of a user, the oldest first.
     package func passkeys(user id: String) throws(StoreFailure) -> [Passkey] {
         try database.read { connection throws(StoreFailure) in
             let user = try connection.userNumber(id)
@@ -78,8 +78,9 @@ package struct PasskeyRepository: Sendable {
     }
 
     /// Adds the passkey that a browser made.
-    /// - Parameter roots: certificates of makers whose word for a device counts; whatever else it says, the passkey is taken.
-    /// - Throws: `invalid` for what is no registration of ours, `exists` for one that is known, `limit`.
+    /// - Parameter roots: certificates of trusted makers, which can attest a device; the passkey is accepted without
+    ///   attestation too.
+    /// - Throws: `invalid` for a registration that was not made here, `exists` for a known passkey, `limit`.
     package func add(
         user id: String, _ party: RelyingParty, clientData: [UInt8], attestationObject: [UInt8], challenge: [UInt8],
         browser: String, name: String, roots: [Certificate] = [], _ change: Change
@@ -120,7 +121,7 @@ package struct PasskeyRepository: Sendable {
         }
     }
 
-    /// An attestation that leads to no root that is known says nothing, for or against.
+    /// An attestation that leads to no known root counts neither for nor against the passkey.
     private static func register(
         _ party: RelyingParty, _ clientData: [UInt8], _ attestationObject: [UInt8], _ challenge: [UInt8], _ roots: [Certificate]
     ) throws(WebAuthnError) -> RelyingParty.Registration {
@@ -133,7 +134,7 @@ package struct PasskeyRepository: Sendable {
         }
     }
 
-    /// One line, not too long; a name of our own where nothing is left of it.
+    /// One line of limited length; a default name if nothing remains.
     private static func checkedName(_ text: String) -> String {
         let visible = text.unicodeScalars.filter {
             !$0.properties.isDefaultIgnorableCodePoint && $0.properties.generalCategory != .control
@@ -142,7 +143,7 @@ package struct PasskeyRepository: Sendable {
         return name.isEmpty ? "Passkey" : String(name.prefix(PasskeyLimits.nameLength))
     }
 
-    /// Removes one; `notFound` for another user's.
+    /// Removes a passkey; throws `notFound` for another user's.
     package func remove(user id: String, number: Int64, _ change: Change) throws(StoreFailure) {
         try page.events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let user = try connection.userNumber(id)
@@ -157,8 +158,8 @@ package struct PasskeyRepository: Sendable {
         }
     }
 
-    /// Notes a change of a passkey for streams. One that is synced is the platform's; what is bound to a device counts as
-    /// roaming, since no authenticator says for certain which it is.
+    /// Reports a change of a passkey to streams. A synced one counts as the platform's. A device-bound one counts as roaming,
+    /// since no authenticator says for certain which it is.
     private static func tell(
         _ tracker: AccountChangeTracker, _ user: Int64, _ change: String, isSynced: Bool
     ) throws(StoreFailure) {
@@ -191,9 +192,9 @@ package struct PasskeyRepository: Sendable {
             credential: RelyingParty.KnownCredential(publicKey: key, signCount: count))
     }
 
-    /// Signs in with what a browser hands over.
+    /// Signs in with the data that a browser sends.
     /// - Parameters:
-    ///   - userHandle: as the authenticator gave it; nil where it gave none.
+    ///   - userHandle: as the authenticator gave it; nil if it gave none.
     ///   - browser: the cookie of the browser that the challenge was for.
     ///   - replacing: the token of a session that the browser has; it ends.
     package func signIn(
@@ -216,12 +217,12 @@ package struct PasskeyRepository: Sendable {
             return .refused(userID: known.userID, reason: error.description)
         }
         let session = try SecretHash.newToken()
-        // Not worth a wait for the disk: a session that a power failure takes is begun again.
+        // Not worth waiting for the disk: after a power failure, the user simply signs in again.
         return try database.write(.relaxed) { connection throws(StoreFailure) in
             guard try use(connection, challenge, expiry: expiry) else {
                 return .refused(userID: known.userID, reason: "the challenge was used already")
             }
-            // Of two sign-ins at once with one count, one was a copy's.
+            // Of two simultaneous sign-ins with the same count, one came from a copy.
             let changed = try connection.run(
                 """
                 UPDATE passkeys SET sign_count = \(Int64(data.signCount)), backed_up = \(data.flags.contains(.backedUp)),

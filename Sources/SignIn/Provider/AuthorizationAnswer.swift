@@ -1,4 +1,4 @@
-// What an app gets once its user signed in and consented: the same whichever page that was.
+// What an app gets after its user signed in and consented, on either sign-in page.
 
 import Accounts
 import Database
@@ -15,15 +15,14 @@ package struct GivenName: Sendable {
     }
 }
 
-/// A code, and what comes with it. Prints nothing of it.
+/// A code, and the data sent with it. Prints nothing of it.
 package struct AuthorizationAnswer: Sendable, CustomStringConvertible, CustomReflectable {
     package let code: String
     package let identityToken: String
-    /// The `user` object, which an app gets once: name as its scopes have it, and the address that the token has too.
+    /// The `user` object, which an app gets once: the name if its scopes include it, and the same address as in the token.
     package let user: JSONObject?
 
-    /// - Parameter name: as the user gave it now, of which nothing may be left; nil where they gave none, and the stored one is
-    ///   given.
+    /// - Parameter name: as the user gave it now, which may be empty; nil if they gave none, and the stored one is used.
     package init(_ issued: IssuedCode, name: GivenName?, _ maker: TokenMaker) throws(StoreFailure) {
         code = issued.code
         identityToken = try maker.token(issued.subject, code: issued.code)
@@ -37,7 +36,7 @@ package struct AuthorizationAnswer: Sendable, CustomStringConvertible, CustomRef
         self.user = user.members.isEmpty ? nil : user
     }
 
-    /// As the user gave it on the page; otherwise the stored name, of which the last word is taken for the last name.
+    /// As the user gave it on the page; otherwise the stored name, whose last word becomes the last name.
     private static func name(_ stored: String?, _ given: GivenName?) -> JSONObject? {
         var name: JSONObject = [:]
         if let given {
@@ -56,7 +55,8 @@ package struct AuthorizationAnswer: Sendable, CustomStringConvertible, CustomRef
 }
 
 extension AuthorizationResponse {
-    /// The answer to the app. `user` is for forms and messages alone: names and addresses are not for the browser's history.
+    /// The response to the app. `user` is only sent by form or message: names and addresses must not enter the browser's
+    /// history.
     package init(_ asked: AuthenticationRequest, _ answer: AuthorizationAnswer) {
         let isHidden = asked.target.mode == .formPost || asked.target.mode == .webMessage
         self.init(

@@ -1,12 +1,12 @@
-// What /auth/userinfo says of whoever an access token is about (OpenID Connect Core section 5.3).
+// What /auth/userinfo returns about the user of an access token (OpenID Connect Core section 5.3).
 
 import Accounts
 import Database
 
-/// A user as an app may know them.
+/// The data about a user that an app may have.
 package struct UserInfo: Sendable, CustomStringConvertible, CustomReflectable {
     package let subject: TokenSubject
-    /// The stored name, where the scope holds it and the app may have it.
+    /// The stored name, if the scope includes it and the app may have it.
     package let name: String?
 
     package var description: String { "<user info>" }
@@ -14,10 +14,10 @@ package struct UserInfo: Sendable, CustomStringConvertible, CustomReflectable {
 }
 
 extension ProviderRepository {
-    /// The user of an access token; nil where it is unknown or has expired, the consent behind it ended, or it is a client's own.
+    /// The user of an access token; nil if it is unknown, has expired, its consent ended, or it is a client's own token.
     package func userInfo(accessToken token: String, now: Int64) throws(StoreFailure) -> UserInfo? {
         let hash = secrets.hash(.accessToken, token)
-        // A write: in the middle of a transfer the grant follows its app here, as with a refresh.
+        // A write: during a transfer, this moves the grant with its app, as a refresh does.
         return try grants.addresses.events.database.write(.relaxed) { connection throws(StoreFailure) in
             let row = try connection.row(
                 """

@@ -1,4 +1,4 @@
-// Codes and tokens: issued, exchanged, refreshed and ended. Only keyed hashes of them are kept.
+// Codes and tokens: issued, exchanged, refreshed and ended. Only keyed hashes of them are stored.
 
 import Database
 import Accounts
@@ -6,8 +6,8 @@ import InternetMessage
 import MailCrypto
 import Support
 
-/// Issues codes and tokens. Whatever a call gives out it wrote down first, in the transaction in which `finish` makes the answer:
-/// an answer that cannot be made leaves nothing behind.
+/// Issues codes and tokens. Everything that a call issues is written first, in the transaction in which `finish` makes the
+/// response: if the response cannot be made, nothing remains.
 package struct ProviderRepository: Sendable {
     let grants: GrantRepository
     let users: UserRepository
@@ -18,11 +18,11 @@ package struct ProviderRepository: Sendable {
 
     // MARK: Authorization
 
-    /// Notes the user's consent and issues a code. Refused: an app, user or inbox that is not there, a redirect URI that is not
-    /// registered for the app, an e-mail address for a user without verified inbox.
+    /// Records the user's consent and issues a code. Refused for an unknown app, user or inbox, a redirect URI that is not
+    /// registered for the app, or an email address for a user without verified inbox.
     /// - Parameters:
-    ///   - statuses: gives the status where the request has none; nil: 0 is given.
-    ///   - keep: keeps the answer in the same transaction; where it throws, there was no consent.
+    ///   - statuses: gives the status if the request has none; if nil, 0 is given.
+    ///   - keep: stores the response in the same transaction; if it throws, there was no consent.
     package func authorize<T>(
         _ request: ProviderAuthorization, statuses: (any StatusSource)? = nil, _ change: Change,
         keep: (T, any DatabaseConnection) throws(StoreFailure) -> Void = { _, _ in },
@@ -43,7 +43,7 @@ package struct ProviderRepository: Sendable {
                 if statuses == nil { grant.realUserStatus = 0 }
             }
             let given = try grants.authorize(connection, tracker, grant, change)
-            // A work or school account is one that an organisation signs in.
+            // A work or school account is one that an organization signs in.
             try connection.run(
                 """
                 UPDATE users SET is_managed = \(request.orgID != nil)
@@ -73,8 +73,8 @@ package struct ProviderRepository: Sendable {
         }
     }
 
-    /// Whom `user_hint` means to this client: a user by the `sub` that the client's team knows, or that the app's earlier team
-    /// knew before it moved, whether or not the user's grant has followed. Nil for anything else.
+    /// The user that `user_hint` names for this client: by the `sub` that the client's team knows, or that the app's earlier
+    /// team knew before a move, whether or not the user's grant has followed. Nil for anything else.
     package func userID(hint sub: String, clientID: String, now: Int64) throws(StoreFailure) -> String? {
         try database.read { connection throws(StoreFailure) in
             let (team, group) = try connection.appGroup(clientID: clientID)
@@ -101,8 +101,8 @@ package struct ProviderRepository: Sendable {
 
     // MARK: Tokens
 
-    /// Exchanges a code for an access token and a refresh token. A second use of a code ends what the first gave.
-    /// - Parameter challenge: SHA-256 of the `code_verifier`; nil where the client sent none.
+    /// Exchanges a code for an access token and a refresh token. A second use of a code ends the tokens of the first.
+    /// - Parameter challenge: SHA-256 of the `code_verifier`; nil if the client sent none.
     package func redeem<T: Sendable>(
         code: String, client: ProviderClient, redirectURI: String, challenge: [UInt8]?, now: Int64,
         finish: (IssuedTokens) throws(StoreFailure) -> T
@@ -164,10 +164,10 @@ package struct ProviderRepository: Sendable {
         }
     }
 
-    /// A further access token for a refresh token, as long as the grant lives.
+    /// Another access token for a refresh token, as long as the grant lives.
     /// - Parameters:
-    ///   - asked: the scopes that the client asks for now (RFC 6749 section 6); nil for all that were granted.
-    ///   - dailyLimit: refreshes with one token on one day (UTC).
+    ///   - asked: the scopes that the client requests now (RFC 6749 section 6); nil for all granted ones.
+    ///   - dailyLimit: the most refreshes with one token on one day (UTC).
     package func refresh<T: Sendable>(
         token: String, client: ProviderClient, scopes asked: Set<String>? = nil, dailyLimit: Int, now: Int64,
         finish: (IssuedTokens) throws(StoreFailure) -> T
@@ -208,14 +208,14 @@ package struct ProviderRepository: Sendable {
         }
     }
 
-    /// An access token of the client itself.
+    /// An access token for the client itself.
     package func clientToken(_ client: ProviderClient, scope: String, now: Int64) throws(StoreFailure) -> String {
         try database.write(.durable) { connection throws(StoreFailure) in
             try accessToken(connection, app: client.appNumber, refresh: nil, scopes: scope, now: now)
         }
     }
 
-    /// Who holds an access token; nil where it is unknown or has expired, or the consent behind it ended.
+    /// The holder of an access token; nil if the token is unknown, has expired, or its consent ended.
     package func holder(accessToken token: String, now: Int64) throws(StoreFailure) -> AccessTokenHolder? {
         let row = try database.row(
             """
@@ -232,7 +232,7 @@ package struct ProviderRepository: Sendable {
         }
     }
 
-    /// The app that holds an access token of its own, which no user gave it; nil for any other token.
+    /// The app that holds its own access token, which no user gave it; nil for any other token.
     package func app(accessToken token: String, now: Int64) throws(StoreFailure) -> AppCaller? {
         let row = try database.row(
             """
@@ -248,9 +248,9 @@ package struct ProviderRepository: Sendable {
         }
     }
 
-    /// Revokes what a token stands for: with a user's token the grant and all its codes and tokens, and endpoints are notified;
-    /// with a client's own that token alone. A public client proves nothing but that it has the token, which then ends alone,
-    /// with what came from the same sign-in.
+    /// Revokes a token. For a user's token, ends the grant with all its codes and tokens, and notifies endpoints. For a
+    /// client's own token, ends only that token. A public client proves only that it has the token: only the token and others
+    /// from the same sign-in end.
     package func revoke(token: String, client: ProviderClient, _ change: Change) throws(StoreFailure) -> RevocationOutcome {
         try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let access = secrets.hash(.accessToken, token)
@@ -271,7 +271,7 @@ package struct ProviderRepository: Sendable {
                 let signIn: Int64? = try row["id"]
                 return try connection.run("DELETE FROM refresh_tokens WHERE id = \(signIn)") > 0 ? .revoked : .unknown
             }
-            // The endpoint of the new team hears of the account that is its own.
+            // The new team's endpoint is notified of its own account.
             try TransferRepository.move(connection, grant: number, addresses: grants.addresses, change)
             let grant = try connection.row(
                 """
@@ -285,8 +285,8 @@ package struct ProviderRepository: Sendable {
         }
     }
 
-    /// Deletes codes, access tokens, assertions and answers that expired, at most 1,000 of each at a time; how many there were of
-    /// the most frequent.
+    /// Deletes expired codes, access tokens, assertions and responses, at most 1,000 of each at a time; returns the largest of
+    /// the four counts.
     package func deleteExpired(now: Int64) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try [
@@ -323,9 +323,9 @@ package struct ProviderRepository: Sendable {
         return token
     }
 
-    /// The account of a grant, as the client's team knows it. In the middle of a transfer the grant follows its app here: what
-    /// the old team knew the user by is nothing that the new one is told. Nil where it does not follow, and where the app was
-    /// removed a moment ago.
+    /// The account of a grant, as the client's team knows it. During a transfer, this moves the grant with its app, because the
+    /// new team must not learn the old team's identifier of the user. Nil if the grant does not move, or the app was just
+    /// removed.
     func account(
         _ connection: any DatabaseConnection, grant: Int64, _ client: ProviderClient, now: Int64
     ) throws(StoreFailure) -> Int64? {
@@ -339,7 +339,7 @@ package struct ProviderRepository: Sendable {
             """)
     }
 
-    /// - Parameter group: the apps that the token is for: each group has moved by its own transfer, or not at all.
+    /// - Parameter group: the apps that the token is for: each group moves by its own transfer, or not at all.
     func subject(
         _ connection: any DatabaseConnection, clientID: String, group: Int64, account number: Int64, scopes: Set<String>,
         nonce: String?, status: Int?, orgID: String?, authenticatedAt: Int64, method: AuthenticationMethod, now: Int64
@@ -359,10 +359,10 @@ package struct ProviderRepository: Sendable {
             orgID: orgID, authenticatedAt: authenticatedAt, transferSub: transferSub, method: method)
     }
 
-    /// What is wrong with a `code_verifier` (RFC 7636 section 4.6); nil where nothing is.
+    /// The problem of a `code_verifier` (RFC 7636 section 4.6); nil if there is none.
     /// - Parameters:
     ///   - asked: the `code_challenge` of the authorization.
-    ///   - given: that of the verifier which came.
+    ///   - given: the challenge computed from the given verifier.
     private static func verifierProblem(asked: [UInt8]?, given: [UInt8]?) -> String? {
         switch (asked, given) {
         case (nil, nil): nil
@@ -379,12 +379,12 @@ package struct ProviderRepository: Sendable {
 }
 
 extension AuthenticationMethod {
-    /// Of the columns `amr` and `acr`.
+    /// From the columns `amr` and `acr`.
     init(row: SQLRow) throws(StoreFailure) {
         let text: String? = try row["amr"]
         self.init(references: Set((text ?? "").split(separator: " ").map(String.init)), contextClass: try row["acr"])
     }
 
-    /// As it is stored; nil where nothing is known.
+    /// The stored form; nil if nothing is known.
     var text: String? { references.isEmpty ? nil : references.joined(separator: " ") }
 }

@@ -1,4 +1,4 @@
-// What an app's team has of a user already, for a sign-in page that asks for no more than is new.
+// What a user already gave to an app's team, so that a sign-in page asks only for what is new.
 
 import Accounts
 import Database
@@ -8,17 +8,17 @@ import InternetMessage
 package struct StandingConsent: Sendable, Hashable {
     /// Whether the consent to the app's group is live.
     package let isLive: Bool
-    /// Whether any consent to the team is: then what it was given stays.
+    /// Whether any consent to the team is live: then everything given to the team stays.
     package let isTeamsLive: Bool
     package let emailKind: EmailKind
     package let sharesName: Bool
     /// Whether an app of the group asked for the address before, and the user agreed.
     package let sharesEmail: Bool
-    /// Whether the name that it has is the stored one, and not another that the user gave for this app.
+    /// Whether the app has the stored name, and not another one that the user gave for this app.
     package let hasStoredName: Bool
-    /// The relay address that the team has; nil where it has none.
+    /// The relay address that the team has; nil if none.
     package let address: AddrSpec?
-    /// `Inbox.number` of the inbox that the user chose for this team; nil where it is the default one.
+    /// `Inbox.number` of the inbox that the user chose for this team; nil for the default one.
     package let inboxNumber: Int64?
 }
 
@@ -28,7 +28,7 @@ extension StandingConsent: CustomStringConvertible, CustomReflectable {
 }
 
 extension ProviderRepository {
-    /// What the team of an app has of a user; nil where it has nothing. Refused (`notFound`) where there is no such app or user.
+    /// What the team of an app has from a user; nil if nothing. Refused (`notFound`) if there is no such app or user.
     package func consent(user id: String, clientID: String) throws(StoreFailure) -> StandingConsent? {
         try grants.addresses.events.database.read { connection throws(StoreFailure) in
             let (team, group) = try connection.appGroup(clientID: clientID)
@@ -58,7 +58,7 @@ extension ProviderRepository {
         }
     }
 
-    /// A condition: the scopes of a code or of a refresh token hold the address. They are in alphabetical order.
+    /// A condition: the scopes of a code or of a refresh token include the address. They are in alphabetical order.
     private static func hasEmail(_ table: SQL) -> SQL {
         "\(table).scopes IN ('email', 'email name', 'email name openid', 'email openid')"
     }

@@ -1,4 +1,4 @@
-// The page of one's own: links that sign in, and sessions.
+// The user's own page: links for sign-in, and sessions.
 
 import Database
 import Accounts
@@ -8,33 +8,33 @@ import Support
 
 /// How long links and sessions last, in seconds.
 package enum PageLifetime {
-    /// A link that was mailed: long enough for a slow mail server, short for what it opens.
+    /// A mailed link: long enough for a slow mail server, short because of what it gives access to.
     package static let link: Int64 = 20 * 60
-    /// A session no one uses.
+    /// A session that is not used.
     package static let idle: Int64 = 30 * 60
     /// Any session.
     package static let session: Int64 = 12 * 3600
-    /// How often it is noted that a session is in use: not with every request.
+    /// How often the use of a session is recorded, instead of at every request.
     static let seen: Int64 = 60
 }
 
-/// What a link of the page does.
+/// The purpose of a link of the page.
 package enum PageLinkPurpose: String, SQLCodable, Sendable {
     case signIn = "sign-in"
     case deletion
 }
 
-/// How someone showed who they are.
+/// How a user proved their identity.
 package enum SignInMethod: String, SQLCodable, Sendable {
-    /// By a code or a link of a message to their inbox.
+    /// By a code or a link in a message to their inbox.
     case mail
     case passkey
     /// At the operator's OpenID provider.
     case upstream
 
-    /// What apps are told of it. A passkey is asked for with verification of the user; whether its key is in hardware is not
-    /// known of one without attestation, so neither `hwk` nor `swk` is said.
-    /// - Parameter said: what the provider said.
+    /// The authentication method reported to apps. A passkey is requested with user verification. Without attestation it is
+    /// unknown whether its key is in hardware, so neither `hwk` nor `swk` is given.
+    /// - Parameter said: the methods that the provider reported.
     func authentication(_ said: Set<String>) -> AuthenticationMethod {
         switch self {
         case .mail: AuthenticationMethod(references: ["otp"])
@@ -44,39 +44,39 @@ package enum SignInMethod: String, SQLCodable, Sendable {
     }
 }
 
-/// A link to be mailed, and where.
+/// A link, and the inbox to mail it to.
 package struct PageLink: Sendable {
-    /// Nil for someone who is no user yet.
+    /// Nil if there is no such user yet.
     package let userID: String?
     package let inbox: InboxAddress
-    /// 32 characters of base32; nil where there is a code alone.
+    /// 32 characters of base32; nil if there is only a code.
     package let token: String?
-    /// Six digits that do the same where the link was asked for; nil where there is none, as after many wrong ones.
+    /// Six digits that do the same where the link was requested; nil if there are none, as after many wrong ones.
     package internal(set) var code: String?
     /// Seconds since 1970.
     package let expiresAt: Int64
 }
 
 extension PageLink: CustomStringConvertible, CustomReflectable {
-    /// Never the token.
+    /// Never includes the token.
     package var description: String { "<link of user \(userID ?? "-")>" }
     package var customMirror: Mirror { Mirror(self, children: ["userID": userID ?? "-"]) }
 }
 
-/// Someone who is signed in.
+/// A signed-in user.
 package struct PageSession: Sendable, Hashable {
     package let number: Int64
     package let userID: String
-    /// Through which inbox they signed in.
+    /// The inbox by which the user signed in.
     package let inboxNumber: Int64
     /// Seconds since 1970.
     package let createdAt: Int64
     package let method: SignInMethod
-    /// When they showed who they are, which at the operator's provider may have been earlier; seconds since 1970.
+    /// When the user proved their identity, which at the operator's provider may have been earlier; seconds since 1970.
     package let authenticatedAt: Int64
-    /// How, as apps are told.
+    /// The authentication method, as reported to apps.
     package let authentication: AuthenticationMethod
-    /// When everything of the user is to be deleted, in seconds since 1970; nil where nothing is.
+    /// When the user's data is to be deleted, in seconds since 1970; nil if no deletion is scheduled.
     package let deletesAt: Int64?
 }
 
@@ -85,16 +85,16 @@ package struct OpenSession: Sendable, Hashable {
     package let number: Int64
     /// Seconds since 1970.
     package let createdAt: Int64
-    /// Seconds since 1970; to a minute.
+    /// Seconds since 1970, accurate to a minute.
     package let seenAt: Int64
     package let method: SignInMethod
 }
 
 /// Links and sessions of the page.
 package struct PortalRepository: Sendable {
-    /// Links of one user that are good at one time; a new one beyond takes the place of the oldest.
+    /// The most valid links of one user at a time; a new one replaces the oldest.
     private static let linksPerUser = 5
-    /// Sessions of one user; in the same way.
+    /// The most sessions of one user; a new one replaces the oldest.
     private static let sessionsPerUser = 10
 
     let events: AccountEvents
@@ -103,9 +103,9 @@ package struct PortalRepository: Sendable {
     let secrets: SecretHash
     var database: any Database { events.database }
 
-    /// A link for anyone who has this verified inbox, or may become a user with it; nil for anyone else. Any spelling of a
-    /// mailbox will do, and the link goes to the one that was verified. Throws `limit` beyond a limit.
-    /// - Parameter browser: the cookie of the browser that asked; the link works there alone.
+    /// A link for a user with this verified inbox, or a person who may become a user with it; nil for anyone else. Any spelling
+    /// of a mailbox is accepted, and the link goes to the verified one. Throws `limit` beyond a limit.
+    /// - Parameter browser: the cookie of the requesting browser; the link works only there.
     package func signInLink(
         for inbox: InboxAddress, browser: String, rules: SignUpRules = .closed, limits: NoticeLimits, now: Int64
     ) throws(StoreFailure) -> PageLink? {
@@ -120,7 +120,7 @@ package struct PortalRepository: Sendable {
                     AND i.reply_only = 0 ORDER BY 4 DESC, i.id LIMIT 2
                 """)
             guard let first = rows.first else { return nil }
-            // Two users with two spellings of one mailbox: only the spelling itself tells which.
+            // If two users have different spellings of one mailbox, only the exact spelling decides.
             let (user, isExact): (Int64, Bool) = try (first["user_id"], first["is_exact"])
             if !isExact, rows.count > 1, try rows[1]["user_id"] != user { return nil }
             return try (user, first["handle"], first["number"])
@@ -142,7 +142,7 @@ package struct PortalRepository: Sendable {
         }
     }
 
-    /// A link that asks again before a user is deleted; it goes to the inbox of the session.
+    /// A link that confirms the deletion of a user; it goes to the inbox of the session.
     package func deletionLink(
         for session: PageSession, browser: String, limits: NoticeLimits, now: Int64
     ) throws(StoreFailure) -> PageLink {
@@ -177,16 +177,16 @@ package struct PortalRepository: Sendable {
         }
     }
 
-    /// What a link is good for just now, without using it up.
+    /// The current state of a link, without using it.
     package enum LinkState: Sendable, Hashable {
         case good
-        /// Right, but asked for in another browser.
+        /// Valid, but requested in another browser.
         case otherBrowser
         /// Unknown, used or expired.
         case gone
     }
 
-    /// Looks at a link.
+    /// Checks a link.
     package func state(
         of token: String, _ purpose: PageLinkPurpose, browser: String?, now: Int64
     ) throws(StoreFailure) -> LinkState {
@@ -201,7 +201,7 @@ package struct PortalRepository: Sendable {
         return .good
     }
 
-    /// Uses a link up and opens a session: its token for the cookie. Nil where the link is not good in this browser.
+    /// Uses a link and opens a session; returns its token for the cookie. Nil if the link is not valid in this browser.
     /// - Parameter replacing: the token of a session that the browser has; it ends.
     package func signIn(link token: String, browser: String, replacing old: String?, now: Int64) throws(StoreFailure) -> String? {
         let session = try SecretHash.newToken()
@@ -213,7 +213,7 @@ package struct PortalRepository: Sendable {
         }
     }
 
-    /// Opens the session of a token for whoever showed that an inbox is theirs.
+    /// Opens the session of a token for a user who proved that an inbox is theirs.
     func open(
         _ connection: any DatabaseConnection, _ session: String, of used: (user: Int64, inbox: Int64), by method: SignInMethod,
         replacing old: String?, now: Int64
@@ -231,7 +231,7 @@ package struct PortalRepository: Sendable {
         try note(connection, signInOf: used.user, by: method, now: now)
     }
 
-    /// Uses a link of deletion up; whether it was good, in this browser and for the user of this session.
+    /// Uses a deletion link; returns whether it was valid, in this browser and for the user of this session.
     package func useDeletionLink(_ token: String, session: PageSession, browser: String, now: Int64) throws(StoreFailure) -> Bool
     {
         try database.write(.durable) { connection throws(StoreFailure) in
@@ -244,7 +244,7 @@ package struct PortalRepository: Sendable {
         _ connection: any DatabaseConnection, _ token: String, _ purpose: PageLinkPurpose, browser: String, user: Int64? = nil,
         now: Int64
     ) throws(StoreFailure) -> (user: Int64, inbox: Int64)? {
-        // All in the condition: what is looked for by its hash is deleted or nothing is, so that of two at once one wins.
+        // All checks are in one statement, which deletes the row or nothing: of two simultaneous calls one wins.
         let row = try connection.row(
             """
             DELETE FROM page_links WHERE token_hash = \(secrets.hash(.pageLink, token, context: purpose.rawValue))
@@ -255,7 +255,7 @@ package struct PortalRepository: Sendable {
         return try row.map { row throws(StoreFailure) in try (row["user_id"], row["inbox_id"]) }
     }
 
-    /// The session of a cookie; nil where it is unknown, has expired or was idle for too long.
+    /// The session of a cookie; nil if it is unknown, has expired or was idle too long.
     package func session(_ token: String, now: Int64) throws(StoreFailure) -> PageSession? {
         let hash = secrets.hash(.session, token)
         let row = try database.row(
@@ -281,7 +281,7 @@ package struct PortalRepository: Sendable {
             deletesAt: row["deletes_at"])
     }
 
-    /// The sessions of a user that are good now, the newest first.
+    /// The valid sessions of a user, the newest first.
     package func sessions(user id: String, now: Int64) throws(StoreFailure) -> [OpenSession] {
         try database.read { connection throws(StoreFailure) in
             let user = try connection.userNumber(id)
@@ -297,7 +297,7 @@ package struct PortalRepository: Sendable {
         }
     }
 
-    /// Ends another session of the same user; `notFound` where there is none of that number.
+    /// Ends another session of the same user; throws `notFound` if there is none with that number.
     package func end(session number: Int64, of session: PageSession) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             let user = try connection.userNumber(session.userID)
@@ -307,7 +307,7 @@ package struct PortalRepository: Sendable {
         }
     }
 
-    /// Ends a session, or all of its user's: then no browser is known any more.
+    /// Ends a session, or all sessions of its user; then browsers are no longer recognized.
     package func signOut(_ session: PageSession, everywhere: Bool, now: Int64) throws(StoreFailure) {
         try events.write(at: now) { connection, tracker throws(StoreFailure) in
             if everywhere {
@@ -335,8 +335,8 @@ extension DatabaseConnection {
 }
 
 extension PortalRepository {
-    /// What a browser keeps once this user signed in there: 32 characters of base32. It opens nothing, and is another one once
-    /// the user signed out everywhere.
+    /// The value that a browser keeps after this user signed in there: 32 characters of base32. It gives no access, and changes
+    /// when the user signs out everywhere.
     package func knownBrowser(user id: String) throws(StoreFailure) -> String {
         let generation: Int64? = try database.value("SELECT browser_generation FROM users WHERE handle = \(id)")
         let times = generation ?? 0

@@ -1,4 +1,4 @@
-// The latest sign-ins of a user, for their own eyes: so that they notice one that was not theirs.
+// The latest sign-ins of a user, shown to that user, who can notice a sign-in by someone else.
 
 import Accounts
 import Database
@@ -11,10 +11,10 @@ package struct RecentSignIn: Sendable, Hashable {
 }
 
 extension PortalRepository {
-    /// Sign-ins of one user that are kept.
+    /// The number of sign-ins kept for one user.
     private static let signInsPerUser = 20
 
-    /// Notes that a user signed in.
+    /// Records that a user signed in.
     func note(
         _ connection: any DatabaseConnection, signInOf user: Int64, by method: SignInMethod, now: Int64
     ) throws(StoreFailure) {

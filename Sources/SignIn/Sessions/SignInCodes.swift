@@ -1,25 +1,25 @@
-// Codes that sign in: six digits in the same message as the link, typed into the page that asked for it.
+// Sign-in codes: six digits in the same message as the link, entered on the page that requested them.
 
 import Accounts
 import Database
 import MailCrypto
 
-/// How often codes may be wrong: a million of them are too few to let anyone guess for long.
+/// How many wrong codes are allowed: there are only a million codes, so guessing must stop early.
 package enum SignInCodeLimits {
-    /// For one code; then only its link is left.
+    /// For one code; after that only its link works.
     package static let tries = 5
-    /// For all codes of a user in a day; then no code is good, and messages have a link alone.
+    /// For all codes of a user in a day; after that no code is valid, and messages have only a link.
     package static let triesPerDay = 10
     static let day: Int64 = 86_400
 }
 
 extension PortalRepository {
-    /// Uses a code up and opens a session: its token for the cookie. Nil where the code is wrong or no longer good; all that is
-    /// asked and written is the same whether anyone has the inbox that was typed or not.
+    /// Uses a code and opens a session; returns its token for the cookie. Nil if the code is wrong or no longer valid. Reads
+    /// and writes are the same whether or not anyone has the entered inbox.
     /// - Parameters:
-    ///   - code: as typed; spaces and hyphens do not count.
-    ///   - browser: the cookie of the browser that asked; its last code alone is good.
-    ///   - sealed: what `sealSignUp` gave that browser; nil for nothing.
+    ///   - code: as entered; spaces and hyphens are ignored.
+    ///   - browser: the cookie of the requesting browser; only its last code is valid.
+    ///   - sealed: the value that `sealSignUp` gave that browser; nil if none.
     ///   - replacing: the token of a session that the browser has; it ends.
     package func signIn(
         code: String, browser: String, signUp sealed: String? = nil, replacing old: String?, now: Int64
@@ -28,7 +28,7 @@ extension PortalRepository {
         let session = try SecretHash.newToken()
         let browser = secrets.hash(.browser, browser)
         return try events.write(at: now) { connection, tracker throws(StoreFailure) in
-            // Counted before it is compared, and in one statement: of many at once none is one too many.
+            // Counted before the comparison and in one statement, so that simultaneous attempts cannot exceed the limit.
             let row = try connection.row(
                 """
                 UPDATE page_codes SET tries = tries + 1
@@ -54,7 +54,7 @@ extension PortalRepository {
         }
     }
 
-    /// Uses up the link that a code came with; nil where there is none any more.
+    /// Uses the link that a code came with; nil if it is gone.
     private func use(
         _ connection: any DatabaseConnection, link: Int64?, browser: [UInt8], now: Int64
     ) throws(StoreFailure) -> (user: Int64, inbox: Int64)? {
@@ -66,7 +66,7 @@ extension PortalRepository {
         return try row.map { row throws(StoreFailure) in try (row["user_id"], row["inbox_id"]) }
     }
 
-    /// The code of a link; nil, and one that no one gets in its place, after many wrong ones.
+    /// The code of a link. After many wrong ones returns nil, and stores a code that is sent to no one.
     func addCode(
         _ connection: any DatabaseConnection, link: Int64, user: Int64, browser: String, now: Int64
     ) throws(StoreFailure) -> String? {
@@ -80,7 +80,7 @@ extension PortalRepository {
         return wrong ?? 0 < SignInCodeLimits.triesPerDay ? code : nil
     }
 
-    /// A code that no one gets, for a browser that asked for an inbox that no one has.
+    /// Stores a code that is sent to no one, for a browser that entered an unknown inbox.
     func addCode(browser: String, now: Int64) throws(StoreFailure) {
         let code = try SecretHash.newCode()
         try database.write(.durable) { connection throws(StoreFailure) in
@@ -88,7 +88,7 @@ extension PortalRepository {
         }
     }
 
-    /// - Parameter mark: of an inbox whose owner becomes a user by it.
+    /// - Parameter mark: the mark of an inbox whose owner becomes a user with the code.
     func addCode(
         _ connection: any DatabaseConnection, _ code: String, link: Int64?, user: Int64?, mark: [UInt8]? = nil, browser: String,
         now: Int64

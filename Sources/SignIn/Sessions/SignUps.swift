@@ -1,4 +1,4 @@
-// Who becomes a user on the sign-in page, and how: by a code that is mailed to their inbox.
+// Who may become a user on the sign-in page, and how: by a code mailed to their inbox.
 
 import Accounts
 import Database
@@ -6,19 +6,19 @@ import InternetMessage
 import MailCrypto
 import Support
 
-/// Who may become a user by showing that an inbox is theirs.
+/// Who may become a user by proving that an inbox is theirs.
 package struct SignUpRules: Sendable, Hashable {
     package enum Mode: String, Sendable, Hashable, CaseIterable {
         /// No one.
         case closed
-        /// Users whom the operator added, and none of whose inboxes is confirmed yet.
+        /// Users whom the operator added and who have no confirmed inbox yet.
         case invited
-        /// These and anyone else.
+        /// Invited users and anyone else.
         case open
     }
 
     package let mode: Mode
-    /// With `open`, whose inboxes these are alone; none for all.
+    /// With `open`, the allowed domains of inboxes; empty for all.
     private let domains: [String]
 
     package static let closed = SignUpRules(.closed)
@@ -28,7 +28,7 @@ package struct SignUpRules: Sendable, Hashable {
         self.domains = domains.map { DomainName.toASCII($0) ?? $0 }
     }
 
-    /// Whether anyone with this inbox may come.
+    /// Whether a person with this inbox may become a user.
     func takes(_ inbox: InboxAddress) -> Bool {
         guard mode == .open else { return false }
         guard !domains.isEmpty else { return true }
@@ -36,7 +36,7 @@ package struct SignUpRules: Sendable, Hashable {
     }
 }
 
-/// An address on its way through the browser that typed it.
+/// An address that passes through the browser in which it was entered.
 private struct SignUp: Codable {
     let address: String
     let browser: [UInt8]
@@ -45,7 +45,7 @@ private struct SignUp: Codable {
 }
 
 extension PortalRepository {
-    /// What a browser keeps while its user reads the mail, whoever they are: the address, sealed. Base64url.
+    /// The value that every browser keeps while its user reads the mail: the sealed address, in base64url.
     package func sealSignUp(_ inbox: InboxAddress, browser: String, now: Int64) throws(StoreFailure) -> String {
         let value = SignUp(
             address: inbox.revealed.wireForm, browser: secrets.hash(.browser, browser), expiresAt: now + PageLifetime.link)
@@ -59,12 +59,12 @@ extension PortalRepository {
         return (try? AddrSpec.typed(value.address)).map(InboxAddress.init)
     }
 
-    /// What a code is bound to in place of a user.
+    /// The value that a code is bound to in place of a user.
     private func mark(_ inbox: InboxAddress) -> [UInt8] {
         secrets.hash(.signUp, inboxes.index.lasting(inbox.revealed).map { String($0, radix: 16) }.joined(), context: "inbox")
     }
 
-    /// A code for someone who is no user yet; nil after many wrong ones for this inbox. Throws `limit` beyond a limit.
+    /// A code for a person who is not a user yet; nil after many wrong ones for this inbox. Throws `limit` beyond a limit.
     func signUpCode(
         for inbox: InboxAddress, browser: String, limits: NoticeLimits, now: Int64
     ) throws(StoreFailure) -> PageLink? {
@@ -84,10 +84,10 @@ extension PortalRepository {
         }
     }
 
-    /// The user whose inbox this is from now on: a new one, or the one who got it while the mail was under way.
+    /// The user who has this inbox from now on: a new one, or one who got it while the mail was in transit.
     /// - Parameters:
-    ///   - sealed: as `sealSignUp` made it.
-    ///   - mark: of the code that was typed.
+    ///   - sealed: as made by `sealSignUp`.
+    ///   - mark: the mark of the entered code.
     func signUp(
         _ connection: any DatabaseConnection, sealed: String?, mark wanted: [UInt8], browser: [UInt8], now: Int64
     ) throws(StoreFailure) -> (user: Int64, inbox: Int64)? {
@@ -102,15 +102,15 @@ extension PortalRepository {
                 AND reply_only = 0 ORDER BY 3 DESC LIMIT 1
             """)
         if let known {
-            // With another spelling someone became a user meanwhile: no second one for the mailbox, and what shows that the
-            // mailbox is the same is a message to the spelling that was verified, which a new request brings.
+            // Meanwhile someone became a user with another spelling. No second user is made for the mailbox. A new request
+            // sends a message to the verified spelling, which proves that the mailbox is the same.
             return try known["is_exact"] ? (known["user_id"], known["id"]) : nil
         }
         return try newUser(connection, inbox, name: nil, now: now)
     }
 
-    /// A user with this inbox, of which it was shown that it is theirs.
-    /// - Parameter name: left out where it is none.
+    /// A new user with this inbox, which was proved to be theirs.
+    /// - Parameter name: ignored if it is not a valid name.
     func newUser(
         _ connection: any DatabaseConnection, _ inbox: InboxAddress, name: String?, now: Int64
     ) throws(StoreFailure) -> (user: Int64, inbox: Int64) {
@@ -123,8 +123,8 @@ extension PortalRepository {
         return (user, row)
     }
 
-    /// A user whom the operator added with this inbox, and who has shown of no inbox yet that it is theirs; nil where there is
-    /// none, or more than one. Inboxes that users add themselves do not count: they have another that is confirmed.
+    /// A user whom the operator added with this inbox, and who has no confirmed inbox yet; nil if there is none, or more than
+    /// one. Inboxes that users add themselves do not count: those users have another, confirmed one.
     func invited(_ inbox: InboxAddress) throws(StoreFailure) -> (user: Int64, id: String, inbox: Int64)? {
         let search = inboxes.index.search(inbox.revealed).exact
         let rows = try database.rows(
@@ -138,7 +138,7 @@ extension PortalRepository {
         return try (row["user_id"], row["handle"], row["number"])
     }
 
-    /// Confirms the inbox that someone signs in with, where it is not yet: who was invited shows by this that it is theirs.
+    /// Confirms the inbox used for sign-in, if it is not confirmed: by signing in, invited users prove that it is theirs.
     func confirmInvited(
         _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, _ used: (user: Int64, inbox: Int64), now: Int64
     ) throws(StoreFailure) {

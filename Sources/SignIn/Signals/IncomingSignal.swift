@@ -1,13 +1,13 @@
-// Security event tokens of other transmitters: verified, and what they mean to policies.
+// Security event tokens of other transmitters: verified, and their meaning for policies.
 
 import Accounts
 import InternetMessage
 import JSON
 import SharedSignals
 
-/// A SET that another transmitter sent, after every check of it but who it is for.
+/// A SET from another transmitter, after all checks except its audience.
 package struct IncomingSignal: Sendable {
-    /// What policies read as `account.last_risk_event`.
+    /// The kind, which policies read as `account.last_risk_event`.
     package enum Kind: String, Sendable, Hashable, CaseIterable {
         case sessionRevoked = "session-revoked"
         case credentialCompromise = "credential-compromise"
@@ -20,15 +20,15 @@ package struct IncomingSignal: Sendable {
     /// `jti`.
     package let id: String
     package let audience: [String]
-    /// The subject as this issuer calls it, or else by an address; nil where the token names neither. What only the issuer can
-    /// read (`opaque`, `account`, `phone_number` …) names no account of ours.
+    /// The subject by this issuer's name, otherwise by an address; nil if the token has neither. Identifiers that only the
+    /// issuer understands (`opaque`, `account`, `phone_number` …) name no account here.
     package let subject: ExternalRiskEvent.Subject?
-    /// Nil for what says nothing of a risk.
+    /// Nil if the event is not about a risk.
     package let kind: Kind?
     /// Seconds since 1970.
     package let happenedAt: Int64
 
-    /// A SET that is not taken: the code for its sender, and a sentence that repeats nothing of it.
+    /// A SET is refused: the code for its sender, and a sentence that repeats none of its content.
     package struct Refusal: Error, Sendable, Hashable, CustomStringConvertible {
         package let error: SETError
         package let description: String
@@ -41,10 +41,10 @@ package struct IncomingSignal: Sendable {
         SecurityEventURI.credentialChange, SecurityEventURI.accountDisabled, SecurityEventURI.deviceComplianceChange,
     ]
 
-    /// Checks a SET: type, signature, issuer, age, and what RFC 8417 and SSF 1.0 want of its claims.
+    /// Checks a SET: type, signature, issuer, age, and the claims that RFC 8417 and SSF 1.0 require.
     /// - Parameter now: seconds since 1970.
     package init(_ token: CompactJWS, issuer configured: IssuerConfiguration, keys: JWKSet, now: Int64) throws(Refusal) {
-        // Without it an identity token could pass for an event (SSF 1.0 section 4.1.6).
+        // Without this check an identity token could pass for an event (SSF 1.0 section 4.1.6).
         guard token.type?.lowercased() == SecurityEventToken.type else {
             throw Refusal(.invalidRequest, "typ is not \(SecurityEventToken.type)")
         }
@@ -84,7 +84,7 @@ package struct IncomingSignal: Sendable {
         }
         kind = Self.kind(read.event)
         let stated = read.event.payload["event_timestamp"]?.number?.floor ?? read.happenedAt ?? read.issuedAt
-        // Transmitters of the drafts sent milliseconds.
+        // Transmitters of draft versions sent milliseconds.
         happenedAt = max(0, stated > 100_000_000_000 ? stated / 1_000 : stated)
     }
 
@@ -102,8 +102,8 @@ package struct IncomingSignal: Sendable {
 }
 
 extension IncomingSignal {
-    /// Whether a credential was taken from its user (CAEP 1.0 section 3.3): revoked, or deleted by someone else. To add or renew
-    /// one, and to delete one's own, is what careful users do.
+    /// Whether a credential was taken from its user (CAEP 1.0 section 3.3): revoked, or deleted by someone else. Careful users
+    /// also add, renew or delete their own credentials.
     private static func isTakenAway(_ payload: JSONObject) -> Bool {
         switch payload["change_type"]?.string {
         case "revoke": true

@@ -1,15 +1,15 @@
-// Takes security event tokens of configured issuers, however they come.
+// Accepts security event tokens of configured issuers, whether pushed or fetched.
 
 import Accounts
 import Logging
 import NIOPosix
 import SharedSignals
 
-/// One for routes and for what fetches.
+/// Used by routes and by the poller.
 package struct SignalIntake: Sendable {
     private let store: Store
     private let keys: any VerificationKeySource
-    /// Our own `iss`: an audience for all apps; nil where there is none.
+    /// The provider's `iss`: an audience that means all apps; nil if there is none.
     private let ownIssuer: String?
     private let now: @Sendable () -> Int64
     private let logger: Logger
@@ -20,9 +20,9 @@ package struct SignalIntake: Sendable {
         (self.store, self.keys, self.ownIssuer, self.now, self.logger) = (store, keys, ownIssuer, now, logger)
     }
 
-    /// Takes a SET: once this returns it is stored, and its sender need not send it again; the token's `jti`.
-    /// Throws `IncomingSignal.Refusal` for what is refused for ever, `KeysUnavailable` and `StoreFailure` for what may be taken
-    /// later.
+    /// Accepts a SET and returns its `jti`: it is stored then, and its sender need not send it again.
+    /// Throws `IncomingSignal.Refusal` for a permanent refusal, `KeysUnavailable` and `StoreFailure` for a SET that may be
+    /// accepted later.
     package func take(_ text: String, of issuer: IssuerConfiguration) async throws -> String {
         let token: CompactJWS
         do throws(TokenRejection) { token = try CompactJWS(text) } catch {

@@ -2,13 +2,13 @@
 
 /// Verifies client secrets.
 package enum ClientSecret {
-    /// Longest time from `iat` to `exp`, in seconds: six months, as Apple has it.
+    /// Longest time from `iat` to `exp`, in seconds: six months, as at Apple.
     package static let maximumLifetime: Int64 = 15_777_000
 
-    /// Checks a client secret: ES256 with one of the team's keys by `kid`, `iss` the team, `sub` the client, `aud` our issuer,
-    /// `iat` not in the future, `exp` in the future and at most `maximumLifetime` after `iat`.
+    /// Checks a client secret: ES256 with one of the team's keys by `kid`, `iss` the team, `sub` the client, `aud` the
+    /// provider, `iat` not in the future, `exp` in the future and at most `maximumLifetime` after `iat`.
     /// - Parameters:
-    ///   - issuer: our own `iss`.
+    ///   - issuer: the provider's `iss`.
     ///   - now: seconds since 1970.
     package static func verify(
         _ secret: String, team: String, clientID: String, issuer: String, keys: JWKSet, now: Int64,
@@ -17,7 +17,7 @@ package enum ClientSecret {
         let token = try CompactJWS(secret)
         try TokenChecks.type(token)
         try TokenChecks.signature(token, algorithms: [.es256], keys: keys)
-        // The claims of a client secret are those that every identity token must have, and no others.
+        // A client secret needs exactly the claims that every identity token must have.
         let claims = try IdentityClaims(payload: token.payload)
         guard claims.issuer.hasSameOctets(as: team) else {
             throw TokenRejection(.issuer, "it is not the id of the client's team")

@@ -1,8 +1,8 @@
-// Issuers of identity tokens and the provider's own keys, as administration sees them.
+// Issuers of identity tokens and the provider's own keys, for administration.
 
 import Database
 
-/// An issuer whose identity tokens and events are taken.
+/// An issuer whose identity tokens and events are accepted.
 package struct Issuer: Sendable, Hashable {
     /// Where its keys come from.
     package enum Source: String, SQLCodable, Sendable, Hashable { case uri, file, inline }
@@ -45,11 +45,11 @@ package struct Issuer: Sendable, Hashable {
 
 /// The last good key set of an issuer.
 package struct IssuerKeys: Sendable, Hashable {
-    /// The JWK Set as it was fetched.
+    /// The JWK Set as fetched.
     package let document: [UInt8]
     /// Seconds since 1970.
     package let fetchedAt: Int64
-    /// Until when the issuer wants it used without asking again.
+    /// Until when the issuer allows its use without another fetch.
     package let freshUntil: Int64
 
     package init(document: [UInt8], fetchedAt: Int64, freshUntil: Int64) {
@@ -63,13 +63,13 @@ package struct IssuerKeys: Sendable, Hashable {
 package struct IdentityKey: Sendable, Hashable {
     /// next → active → retiring → retired.
     package enum State: String, SQLCodable, Sendable, Hashable {
-        /// Published, signs nothing yet: verifiers get to know it before it is used.
+        /// Published, but does not sign yet: verifiers learn it before it is used.
         case next
-        /// Signs identity tokens, and the one for ES256 events. There is one for each algorithm.
+        /// Signs identity tokens, and with ES256 also events. There is one for each algorithm.
         case active
-        /// Replaced: signs nothing more, and stays published for what it signed.
+        /// Replaced: no longer signs, and stays published for what it signed.
         case retiring
-        /// Ended: published no more, the private part is gone.
+        /// Ended: no longer published, and the private part is deleted.
         case retired
     }
 
@@ -87,7 +87,7 @@ package struct IdentityKey: Sendable, Hashable {
     package let retiredAt: Int64?
 }
 
-/// A new key of the provider, as it is handed to the store. Prints as its id.
+/// A new key of the provider, for the store. Prints only its id.
 package struct NewIdentityKey: Sendable, CustomStringConvertible, CustomReflectable {
     /// `kid`.
     package let keyID: String

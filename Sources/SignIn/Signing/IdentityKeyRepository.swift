@@ -1,14 +1,14 @@
-// The provider's keys: sealed in the database, so that several hosts of one installation sign alike.
+// The provider's keys: sealed in the database, so that all hosts of an installation sign with the same keys.
 
 import Database
 import Accounts
 
 /// Adds, rotates and retires the keys that sign identity tokens and events.
 package struct IdentityKeyRepository: Sendable {
-    /// Seconds for which a key is published before it may sign: receivers keep a key set for a day at most, as a rule.
+    /// Seconds for which a key is published before it may sign: receivers usually cache a key set for a day at most.
     package static let publicationBeforeUse: Int64 = 86_400
-    /// Seconds for which a key stays published after its last signature: an event is taken up to 7 days after it was signed,
-    /// and a day is for clocks and caches.
+    /// Seconds for which a key stays published after its last signature: an event is accepted up to 7 days after it was signed;
+    /// one more day allows for clocks and caches.
     package static let publicationAfterUse: Int64 = 8 * 86_400
 
     let database: any Database
@@ -19,11 +19,11 @@ package struct IdentityKeyRepository: Sendable {
         try database.rows("\(Self.select) ORDER BY id DESC").map(IdentityKey.init(row:))
     }
 
-    /// Grows with every change; 0 while there is no key. Cheap enough to be asked every second.
+    /// Grows with every change; 0 while there is no key. Cheap enough to read every second.
     package func revision() throws(StoreFailure) -> Int64 { try database.read(revision) }
 
-    /// The active key for ES256 and its private part (PEM), what is published (active, next, retiring), and the revision of both.
-    /// The active one is nil before the first start.
+    /// The active key for ES256 and its private part (PEM), the published keys (active, next, retiring), and the revision of
+    /// both. The active one is nil before the first start.
     package func signing() throws(StoreFailure) -> (
         revision: Int64, active: (key: IdentityKey, pem: String)?, published: [IdentityKey]
     ) {
@@ -48,9 +48,9 @@ package struct IdentityKeyRepository: Sendable {
         }
     }
 
-    /// Puts the two first keys of an algorithm in: one signs at once, as no one knows an older one. Does nothing where there is
-    /// an active key for it; of several hosts that start together one wins.
-    /// - Returns: whether the keys were taken.
+    /// Adds the first two keys of an algorithm. One signs at once, since no one knows an older one. Does nothing if there is an
+    /// active key for the algorithm; of several hosts that start together one wins.
+    /// - Returns: whether the keys were added.
     package func install(active: NewIdentityKey, next: NewIdentityKey, _ change: Change) throws(StoreFailure) -> Bool {
         try database.write(.durable) { connection throws(StoreFailure) in
             guard try current(connection, .active, active.algorithm) == nil else { return false }
@@ -62,7 +62,7 @@ package struct IdentityKeyRepository: Sendable {
         }
     }
 
-    /// The algorithms that there are keys for.
+    /// The algorithms for which keys exist.
     package func algorithms() throws(StoreFailure) -> [SignatureAlgorithm] {
         try database.read { connection throws(StoreFailure) in
             var found: [SignatureAlgorithm] = []
@@ -73,8 +73,8 @@ package struct IdentityKeyRepository: Sendable {
         }
     }
 
-    /// The next key of the replacement's algorithm becomes the active one, the active one retires slowly, and `replacement` is
-    /// published as the next. Refused where the next key was published less than `publicationBeforeUse` ago, unless `early`.
+    /// The next key of the replacement's algorithm becomes active, the active one starts to retire, and `replacement` is
+    /// published as the next. Refused if the next key was published less than `publicationBeforeUse` ago, unless `early`.
     package func rotate(
         replacement: NewIdentityKey, early: Bool, _ change: Change
     ) throws(StoreFailure) -> (active: IdentityKey, replaced: IdentityKey, next: IdentityKey) {
@@ -83,7 +83,7 @@ package struct IdentityKeyRepository: Sendable {
         return first
     }
 
-    /// The same for several algorithms at once: all of them, or none.
+    /// The same for several algorithms at once: for all of them, or none.
     package func rotate(
         replacements: [NewIdentityKey], early: Bool, _ change: Change
     ) throws(StoreFailure) -> [(active: IdentityKey, replaced: IdentityKey, next: IdentityKey)] {
@@ -124,8 +124,7 @@ package struct IdentityKeyRepository: Sendable {
         return (try key(connection, new.number), try key(connection, old.number), next)
     }
 
-    /// Ends a replaced key before its time: what it signed is valid nowhere from then on. Refused for the active one and the
-    /// next.
+    /// Ends a replaced key early: everything it signed becomes invalid. Refused for the active and the next key.
     package func retire(_ keyID: String, _ change: Change) throws(StoreFailure) -> IdentityKey {
         try database.write(.durable) { connection throws(StoreFailure) in
             guard let row = try connection.row("\(Self.select) WHERE kid = \(keyID)") else {
@@ -144,8 +143,8 @@ package struct IdentityKeyRepository: Sendable {
         }
     }
 
-    /// Ends the replaced keys of which nothing can be under way any more. For housekeeping.
-    /// - Returns: how many there were.
+    /// Ends replaced keys whose signatures can no longer be in use. For housekeeping.
+    /// - Returns: how many keys were ended.
     @discardableResult
     package func retireExpired(_ change: Change) throws(StoreFailure) -> Int {
         let bound = change.now - Self.publicationAfterUse

@@ -1,4 +1,4 @@
-// The provider's signer: the active key of the store, and the key set that is published beside it.
+// The provider's signer: the store's active key, and the key set published with it.
 
 import Database
 import Accounts
@@ -15,17 +15,17 @@ extension NewIdentityKey {
     }
 }
 
-/// Signs identity tokens and events, and gives the key set for `/auth/keys`. Follows the store: a rotation on any host counts
-/// within two seconds. While the store is down it goes on with what it has.
+/// Signs identity tokens and events, and provides the key set for `/auth/keys`. Follows the store: a rotation on any host takes
+/// effect within two seconds. While the store is unavailable, the current keys stay in use.
 package actor IdentitySigner {
-    /// Seconds between two looks at the store.
+    /// Seconds between two checks of the store.
     package static let interval: Int64 = 2
 
     private struct State {
         let revision: Int64
         let keys: [SignatureAlgorithm: IdentitySigningKey]
         let document: [UInt8]
-        /// For verifying what was signed here.
+        /// For verifying tokens that were signed here.
         let published: JWKSet
     }
 
@@ -42,8 +42,8 @@ package actor IdentitySigner {
         self.logger = logger
     }
 
-    /// The key that signs now. Makes the first keys of an algorithm: those for RS256 once a client wants them. Throws what the
-    /// store throws where no key was read yet.
+    /// The current signing key. Makes the first keys of an algorithm; for RS256, once a client needs them. Throws the store's
+    /// errors if no key was read yet.
     package func key(_ algorithm: SignatureAlgorithm = .es256) async throws -> IdentitySigningKey {
         if let key = try await current().keys[algorithm] { return key }
         try await install(algorithm)
@@ -54,16 +54,16 @@ package actor IdentitySigner {
         return key
     }
 
-    /// The published keys, for verifying tokens of ours that come back.
+    /// The published keys, for verifying the provider's own tokens when they are sent back.
     package func verificationKeys() async throws -> JWKSet { try await current().published }
 
-    /// The JWK Set to publish: the active key, the next, and those replaced of which tokens may be under way.
+    /// The JWK Set to publish: the active key, the next, and replaced ones whose tokens may be in use.
     package func publishedKeys() async throws -> [UInt8] { try await current().document }
 
     /// Signs an identity token.
     package func sign(_ content: IdentityTokenContent) async throws -> String { try await key().sign(content.claims) }
 
-    /// Signs an event and gives the body to send.
+    /// Signs an event and returns the body to send.
     package func body(of event: OutgoingEvent) async throws -> [UInt8] { try event.body(signedWith: try await key()) }
 
     private func current() async throws -> State {
@@ -77,7 +77,7 @@ package actor IdentitySigner {
                 return state
             }
             let read = try await read()
-            // Another reader may have been quicker with something newer.
+            // Another reader may already have read something newer.
             if let state, state.revision > read.revision { return state }
             state = read
             lookedAt = time
@@ -113,11 +113,11 @@ package actor IdentitySigner {
         }
     }
 
-    /// Puts the first two keys of an algorithm into the store, unless another host was quicker.
+    /// Adds the first two keys of an algorithm to the store, unless another host was faster.
     private func install(_ algorithm: SignatureAlgorithm) async throws {
         let change = Change(actor: "serve", now: now())
         _ = try await NIOThreadPool.singleton.runIfActive { [repository] in
-            // On a thread of its own: an RSA key takes some tenths of a second.
+            // On a separate thread: an RSA key takes some tenths of a second.
             let (first, second) = (try NewIdentityKey.generate(algorithm), try NewIdentityKey.generate(algorithm))
             return try repository.install(active: first, next: second, change)
         }

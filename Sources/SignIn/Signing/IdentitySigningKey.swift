@@ -6,11 +6,11 @@ import Support
 
 /// A private key on P-256 with its id. Prints its id only.
 package struct IdentitySigningKey: Sendable {
-    /// `kid`: the JWK thumbprint (RFC 7638), so that a key has one id wherever it is published.
+    /// `kid`: the JWK thumbprint (RFC 7638), so that a key has the same id wherever it is published.
     package let keyID: String
     /// The public part unchanged in a JWK Set.
     package let publicJWK: JSONObject
-    /// The same key for verifying.
+    /// The matching key for verifying.
     package let verificationKey: VerificationKey
     package var algorithm: SignatureAlgorithm { verificationKey.algorithm }
     private let key: PrivateKey
@@ -20,10 +20,10 @@ package struct IdentitySigningKey: Sendable {
         case rsa(RSAPrivateKey)
     }
 
-    /// Length of the modulus of RSA keys that are made here, in bits (NIST SP 800-57 part 1: until 2030).
+    /// Modulus length of RSA keys made here, in bits (NIST SP 800-57 part 1: until 2030).
     private static let rsaBits = 2048
 
-    /// Reads unencrypted PKCS#8, SEC 1 or PKCS#1 PEM. Throws `KeySetError` for anything but a private key on P-256 or of RSA.
+    /// Reads unencrypted PKCS#8, SEC 1 or PKCS#1 PEM. Throws `KeySetError` for anything but a P-256 or RSA private key.
     package init(pem: String) throws(KeySetError) {
         if let key = try? P256PrivateKey(pem: pem) {
             self.init(key)
@@ -34,7 +34,7 @@ package struct IdentitySigningKey: Sendable {
         }
     }
 
-    /// Makes a new key, whose id does not begin with a hyphen: a command would take that for an option. The PEM is for sealed
+    /// Makes a new key whose id does not begin with a hyphen: a command would read that as an option. The PEM is for sealed
     /// storage.
     package static func generate(
         _ algorithm: SignatureAlgorithm = .es256
@@ -71,7 +71,7 @@ package struct IdentitySigningKey: Sendable {
         guard let info = try? key.publicKeyInfo(), let (modulus, exponent) = RSAPublicKey.numbers(der: info) else {
             throw KeySetError("the RSA key has no public part")
         }
-        // The order that RFC 7638 section 3.2 wants.
+        // The order that RFC 7638 section 3.2 requires.
         let members: JSONObject = [
             "e": .string(Base64URL.encode(exponent)), "kty": "RSA", "n": .string(Base64URL.encode(modulus)),
         ]
@@ -85,10 +85,10 @@ package struct IdentitySigningKey: Sendable {
         publicJWK = jwk
     }
 
-    /// A JWS in compact serialization over these claims. Throws `CryptoError` where it cannot sign.
+    /// A JWS in compact serialization over these claims. Throws `CryptoError` if signing fails.
     /// - Parameters:
     ///   - type: `typ`; nil for none.
-    ///   - keyID: `kid`, where the key is published under another id than its own.
+    ///   - keyID: `kid`, if the key is published under another id.
     package func sign(_ claims: JSONObject, type: String? = "JWT", keyID: String? = nil) throws -> String {
         var header: JSONObject = ["alg": .string(algorithm.rawValue), "kid": .string(keyID ?? self.keyID)]
         if let type { header["typ"] = .string(type) }
@@ -107,10 +107,10 @@ extension IdentitySigningKey: CustomStringConvertible, CustomReflectable {
     package var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
-/// What is published at `/auth/keys`.
+/// The content of `/auth/keys`.
 package enum PublishedKeys {
-    /// The JWK Set document of these keys: the active one first, then the next, then those of which tokens may still be
-    /// under way.
+    /// The JWK Set document of these keys: the active one first, then the next, then replaced ones whose tokens may still be in
+    /// use.
     package static func document(_ keys: [JSONObject]) -> [UInt8] {
         JSONValue.object(["keys": .array(keys.map(JSONValue.object))]).octets
     }

@@ -1,15 +1,15 @@
-// Identity tokens that Postern issues, in the form that clients of Sign in with Apple know.
+// Identity tokens that Postern issues, in the form of Sign in with Apple.
 
 import InternetMessage
 import JSON
 import MailCrypto
 import Support
 
-/// The address that a team gets to see.
+/// The address that a team receives.
 package enum TokenEmail: Sendable, Hashable {
     /// The account's relay address: `is_private_email` is true.
     case relay(AddrSpec)
-    /// The user's real address, where the account shares it.
+    /// The user's real address, if the account shares it.
     case shared(InboxAddress)
 
     package var address: AddrSpec {
@@ -22,7 +22,7 @@ package enum TokenEmail: Sendable, Hashable {
     package var isPrivate: Bool { if case .relay = self { true } else { false } }
 }
 
-/// What a token is to say.
+/// The content of a token.
 package struct IdentityTokenContent: Sendable {
     /// `iss`: the installation's own.
     package var issuer: String
@@ -36,16 +36,16 @@ package struct IdentityTokenContent: Sendable {
     package var lifetime: Int64
     /// As the client sent it.
     package var nonce: String?
-    /// Where the scope holds it.
+    /// Set if the scope includes it.
     package var email: TokenEmail?
     package var realUserStatus: RealUserStatus?
     package var authenticatedAt: Int64?
     /// `amr` and `acr`.
     package var method = AuthenticationMethod()
-    /// For 60 days after a transfer.
+    /// Set for 60 days after a transfer.
     package var transferSubject: String?
     package var orgID: String?
-    /// The code or access token that comes with it, for `c_hash` and `at_hash` (OpenID Connect Core sections 3.3.2.11, 3.1.3.6).
+    /// The code or access token sent with it, for `c_hash` and `at_hash` (OpenID Connect Core sections 3.3.2.11, 3.1.3.6).
     package var code: String?
     package var accessToken: String?
 

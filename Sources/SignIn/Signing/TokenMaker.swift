@@ -1,4 +1,4 @@
-// Identity tokens for whoever signed in, on whichever page.
+// Identity tokens for signed-in users, on either sign-in page.
 
 import Accounts
 import Database
@@ -6,7 +6,7 @@ import JSON
 
 /// Makes identity tokens.
 package struct TokenMaker: Sendable {
-    /// Seconds. As long as an access token: anyone who needs a fresh one refreshes.
+    /// Seconds. The same as for an access token: a client that needs a new one refreshes.
     private static let lifetime = ProviderLifetime.accessToken
 
     let issuer: String
@@ -19,9 +19,9 @@ package struct TokenMaker: Sendable {
         self.now = now
     }
 
-    /// An identity token for a subject. That it cannot be signed is a failure of the transaction that it is made in.
+    /// An identity token for a subject. If it cannot be signed, its transaction fails.
     /// - Parameters:
-    ///   - code, accessToken: what it comes with.
+    ///   - code, accessToken: the code or token sent with it.
     package func token(_ subject: TokenSubject, code: String? = nil, accessToken: String? = nil) throws(StoreFailure) -> String {
         var content = IdentityTokenContent(
             issuer: issuer, subject: subject.sub, audience: subject.clientID, issuedAt: now, lifetime: Self.lifetime)
@@ -46,7 +46,7 @@ package struct TokenMaker: Sendable {
 }
 
 extension JSONObject {
-    /// Adds the address that an app gets; nothing where it gets none.
+    /// Adds the address that an app gets, if it gets one.
     package mutating func setEmail(_ email: ClientEmail?) {
         switch email {
         case .relay(let address): self["email"] = .string(address.wireForm)
@@ -57,8 +57,8 @@ extension JSONObject {
 }
 
 extension IdentitySigner {
-    /// Makes identity tokens that are issued now.
-    /// - Parameter algorithm: as the client is registered.
+    /// Makes identity tokens issued now.
+    /// - Parameter algorithm: the one registered for the client.
     package func maker(issuer: String, _ algorithm: String, now: Int64) async throws -> TokenMaker {
         TokenMaker(issuer: issuer, key: try await key(SignatureAlgorithm(rawValue: algorithm) ?? .es256), now: now)
     }

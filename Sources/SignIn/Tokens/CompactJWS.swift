@@ -1,11 +1,11 @@
-// JWS in compact serialization (RFC 7515 section 7.1), read so strictly that one signature stands for one text.
+// JWS in compact serialization (RFC 7515 section 7.1), read so strictly that each signature fits only one text.
 
 import JSON
 import Support
 
-/// A signed text, taken apart. Nothing in it is trusted yet.
+/// A parsed signed text. Nothing in it is trusted yet.
 package struct CompactJWS: Sendable {
-    /// Longest text taken, in octets: the tokens of known issuers stay below 2 KiB.
+    /// Longest accepted text, in octets: the tokens of known issuers are below 2 KiB.
     package static let maximumLength = 16_384
 
     /// The protected header; no name occurs twice.
@@ -20,19 +20,19 @@ package struct CompactJWS: Sendable {
     package let payload: [UInt8]
     /// The decoded signature; may be empty.
     package let signature: [UInt8]
-    /// What the signature is over: header and payload unchanged, with the dot between.
+    /// The signed octets: header and payload unchanged, with the dot between.
     package let signingInput: [UInt8]
 
-    /// Header parameters that bring keys, change what is signed, or belong to encryption. None of them has a place in a token
+    /// Header parameters that contain keys, change what is signed, or belong to encryption. None of them is allowed in a token
     /// whose keys and algorithms are configured (RFC 8725 sections 3.1, 3.10; RFC 7797; RFC 7516).
     private static let refusedParameters = [
         "jwk", "jku", "x5c", "x5u", "crit", "b64", "zip", "enc", "epk", "apu", "apv", "iv", "tag", "p2s", "p2c",
     ]
 
-    /// Takes a token apart. Throws `format`, and `alg` or `kid` where these are missing or no strings.
+    /// Parses a token. Throws `format`, and `alg` or `kid` if these are missing or not strings.
     package init(_ token: String) throws(TokenRejection) { try self.init(octets: Array(token.utf8)) }
 
-    /// Takes a token apart.
+    /// Parses a token.
     package init(octets: [UInt8]) throws(TokenRejection) {
         guard octets.count <= Self.maximumLength else {
             throw TokenRejection(.format, "it is longer than \(Self.maximumLength) octets")

@@ -3,14 +3,14 @@
 import InternetMessage
 import JSON
 
-/// How likely the user is a person, as the issuer judges.
+/// How likely the user is a real person, according to the issuer.
 package enum RealUserStatus: Int, Sendable, Hashable, CaseIterable {
     case unsupported = 0
     case unknown = 1
     case likelyReal = 2
 }
 
-/// The claims of a token, each of its type. Prints nothing: subject and address are the user's.
+/// The claims of a token, each with its type. Prints nothing: subject and address belong to the user.
 package struct IdentityClaims: Sendable {
     /// Longest subject and longest of the other identifiers, in octets (OpenID Connect Core section 2).
     package static let maximumIdentifierLength = 255
@@ -19,7 +19,7 @@ package struct IdentityClaims: Sendable {
     package let issuer: String
     /// `sub`: 1 to 255 octets without control characters.
     package let subject: String
-    /// `aud`: one text, or the one element of a list.
+    /// `aud`: one text, or the only element of a list.
     package let audience: String
     /// `exp`, seconds since 1970; a fraction counts as the next second, as in all times here.
     package let expiresAt: Int64
@@ -29,7 +29,7 @@ package struct IdentityClaims: Sendable {
     package let notBefore: Int64?
     package let nonce: String?
     package let nonceSupported: Bool?
-    /// `email`, where it is an address.
+    /// `email`, if it is an address.
     package let email: InboxAddress?
     package let emailVerified: Bool?
     package let isPrivateEmail: Bool?
@@ -39,11 +39,11 @@ package struct IdentityClaims: Sendable {
     package let transferSubject: String?
     /// `auth_time`.
     package let authenticatedAt: Int64?
-    /// All claims as they came.
+    /// All claims as received.
     package let all: JSONObject
 
-    /// Reads the claims. Throws `format` for a payload that is not a JSON object, and otherwise the claim that is missing or
-    /// wrong.
+    /// Reads the claims. Throws `format` for a payload that is not a JSON object, otherwise the check of the missing or wrong
+    /// claim.
     package init(payload: [UInt8]) throws(TokenRejection) {
         let all: JSONObject
         do {
@@ -77,7 +77,7 @@ package struct IdentityClaims: Sendable {
 }
 
 extension IdentityClaims {
-    /// `amr` (RFC 8176): short words, at most ten; nil where there is no such list.
+    /// `amr` (RFC 8176): short words, at most ten; nil if there is no such list.
     package var authenticationMethods: [String]? {
         guard let words = all["amr"]?.array?.compactMap(\.string), words.count <= 10 else { return nil }
         return words.allSatisfy { (1...32).contains($0.utf8.count) && $0.hasNoControls } ? words : nil
@@ -95,7 +95,7 @@ struct ClaimReader {
 
     init(_ all: JSONObject) { self.all = all }
 
-    /// A text of 1 to `maximum` octets without control characters, which must be there.
+    /// A required text of 1 to `maximum` octets without control characters.
     func identifier(
         _ name: String, _ check: TokenRejection.Check, maximum: Int = IdentityClaims.maximumIdentifierLength
     ) throws(TokenRejection) -> String {
@@ -103,7 +103,7 @@ struct ClaimReader {
         return text
     }
 
-    /// The same, where it may be missing.
+    /// The same, but optional.
     func text(
         _ name: String, _ check: TokenRejection.Check = .claims, maximum: Int = IdentityClaims.maximumIdentifierLength
     ) throws(TokenRejection) -> String? {
@@ -116,8 +116,8 @@ struct ClaimReader {
         return text
     }
 
-    /// `aud`: a text or a list of one (RFC 7519 section 4.1.3). A token for several is refused: what one of them does with it
-    /// would be done in the name of the others.
+    /// `aud`: a text or a list of one (RFC 7519 section 4.1.3). A token for several is refused: each of them could use it in
+    /// the name of the others.
     func audience() throws(TokenRejection) -> String {
         if case .array(let elements)? = all["aud"] {
             guard elements.count == 1, case .string(let text) = elements[0] else {
@@ -128,7 +128,7 @@ struct ClaimReader {
         return try identifier("aud", .audience)
     }
 
-    /// A truth value, also as the text `true` or `false`, which Apple sends.
+    /// A truth value, also as the text `true` or `false`, as Apple sends it.
     func flag(_ name: String) throws(TokenRejection) -> Bool? {
         switch all[name] {
         case nil: return nil

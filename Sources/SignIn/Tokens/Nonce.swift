@@ -1,16 +1,16 @@
-// The nonce: what ties a token to the one sign-in that it was asked for.
+// The nonce, which ties a token to the one sign-in that requested it.
 
 import MailCrypto
 import Support
 
-/// How the nonce that an app keeps relates to the claim.
+/// The relation between the app's nonce and the claim.
 package enum NonceForm: String, Sendable, Hashable, CaseIterable {
     /// The claim is the nonce itself.
     case raw
     /// The claim is the SHA-256 of the nonce in lower-case hexadecimal, as Apple's sample code sends it.
     case sha256Hex = "sha256_hex"
 
-    /// The claim that a token with this nonce has.
+    /// The claim of a token with this nonce.
     package func claim(for nonce: String) -> String {
         switch self {
         case .raw: nonce
@@ -19,16 +19,16 @@ package enum NonceForm: String, Sendable, Hashable, CaseIterable {
     }
 }
 
-/// The nonce that the asker expects. Consuming it is the caller's: it is keyed on issuer, audience and the token's own claim.
+/// The nonce that the caller expects. The caller must consume it, keyed on issuer, audience and the token's own claim.
 package struct ExpectedNonce: Sendable, Hashable {
-    /// Longest nonce taken, in octets.
+    /// Longest accepted nonce, in octets.
     package static let maximumLength = 512
 
-    /// As the app made it, before any hash; nil where the app sent none.
+    /// As the app made it, before any hash; nil if the app sent none.
     package let value: String?
-    /// nil: the form of the issuer.
+    /// Nil for the form of the issuer.
     package let form: NonceForm?
-    /// Whether a token and an asker that both have none are refused.
+    /// Whether a missing nonce on both sides is refused.
     package let isRequired: Bool
 
     package init(_ value: String?, form: NonceForm? = nil, isRequired: Bool = true) {
@@ -37,9 +37,9 @@ package struct ExpectedNonce: Sendable, Hashable {
         self.isRequired = isRequired
     }
 
-    /// Compares with the claim, in constant time. Throws `nonce` where only one side has one, where both have and they differ,
-    /// and where neither has one that is required. A token that says `nonce_supported: false` may lack what the asker has, or
-    /// have what the asker lacks; two that differ are refused all the same.
+    /// Compares with the claim, in constant time. Throws `nonce` if only one side has a nonce, if both differ, and if neither
+    /// has one that is required. With `nonce_supported: false`, the nonce may be missing on either side; two different ones are
+    /// still refused.
     package func check(_ claims: IdentityClaims, issuerForm: NonceForm) throws(TokenRejection) {
         if let value, !(1...Self.maximumLength).contains(value.utf8.count) {
             throw TokenRejection(.nonce, "the expected nonce is not of 1 to \(Self.maximumLength) octets")

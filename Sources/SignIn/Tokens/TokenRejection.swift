@@ -1,15 +1,15 @@
-// Why a token is not taken: which check failed, and never what the token said.
+// Why a token is rejected: the failed check, and never the token's content.
 
-/// A token that is refused permanently: the same token is refused again.
+/// A token is refused permanently: the same token will be refused again.
 package struct TokenRejection: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The check that failed, in the order in which they are made. The raw values are in answers.
+    /// The failed check, in the order of the checks. The raw values appear in responses.
     package enum Check: String, Sendable, Hashable, CaseIterable {
-        /// Not three segments of canonical base64url with a JSON object in the first and, where claims are read, the second; or
-        /// a header parameter that no token may have.
+        /// Not three segments of canonical base64url with a JSON object in the first and, if claims are read, in the second; or
+        /// a header parameter that is not allowed.
         case format
-        /// `typ` says that it is another kind of token (RFC 8725 section 3.11).
+        /// `typ` names another kind of token (RFC 8725 section 3.11).
         case type = "typ"
-        /// `alg` is not one of those configured for the issuer.
+        /// `alg` is not configured for the issuer.
         case algorithm = "alg"
         /// No usable key of the issuer has the token's `kid`.
         case key = "kid"
@@ -19,7 +19,7 @@ package struct TokenRejection: Error, Sendable, Hashable, CustomStringConvertibl
         case subject = "sub"
         /// Expired, or without `exp`.
         case expiry = "exp"
-        /// Issued in the future, too long ago where that matters, or without `iat`.
+        /// Issued in the future, too long ago if age is limited, or without `iat`.
         case issuedAt = "iat"
         /// `nbf` is in the future.
         case notBefore = "nbf"
@@ -29,7 +29,7 @@ package struct TokenRejection: Error, Sendable, Hashable, CustomStringConvertibl
     }
 
     package let check: Check
-    /// One sentence for the sender of the token. Repeats nothing of it.
+    /// One sentence for the sender of the token. Repeats none of its content.
     package let reason: String
 
     package init(_ check: Check, _ reason: String) {
@@ -40,7 +40,7 @@ package struct TokenRejection: Error, Sendable, Hashable, CustomStringConvertibl
     package var description: String { "\(check.rawValue): \(reason)" }
 }
 
-/// The keys of an issuer cannot be had now: nothing is known about the token, and it may be verified later. Over HTTP 503.
+/// The keys of an issuer are unavailable now: the token cannot be judged, and may be verified later. HTTP 503.
 package struct KeysUnavailable: Error, Sendable, Hashable, CustomStringConvertible {
     /// The issuer's name in this installation.
     package let issuer: String

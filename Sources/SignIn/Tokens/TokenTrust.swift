@@ -1,16 +1,16 @@
-// Which issuers' tokens are taken in questions: those of the store, and this installation itself.
+// The issuers whose tokens are accepted in requests: those of the store, and this installation itself.
 
 import Support
 import Synchronization
 
-/// Issuers and keys in service.
+/// The issuers and keys used by the service.
 package struct TokenTrust: IssuerDirectory, VerificationKeySource {
     private let ownIssuer: String?
     private let signer: IdentitySigner?
     private let others: IssuerTrust
     private let ownKeys = OwnKeys()
 
-    /// The published keys as a set, parsed again only where they changed.
+    /// The published keys as a set, parsed again only if they changed.
     private actor OwnKeys {
         private var document: [UInt8] = []
         private var keys = JWKSet()
@@ -23,7 +23,7 @@ package struct TokenTrust: IssuerDirectory, VerificationKeySource {
         }
     }
 
-    /// - Parameter own: `iss` of this installation's tokens and what signs them; nil where it issues none.
+    /// - Parameter own: `iss` of this installation's tokens, and their signer; nil if it issues none.
     package init(own: (issuer: String, signer: IdentitySigner)?, others: IssuerTrust) {
         ownIssuer = own?.issuer
         signer = own?.signer

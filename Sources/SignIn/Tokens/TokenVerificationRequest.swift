@@ -1,16 +1,16 @@
-// `postern token verify`: a question about one token as JSON, and its answer.
+// `postern token verify`: a request about one token as JSON, and its response.
 
 import JSON
 
-/// A question: `{id, token, jwks, iss, aud, nonce, now, claims}`, and as extras `algorithms`, `nonce_form`, `leeway`.
+/// A request: `{id, token, jwks, iss, aud, nonce, now, claims}`, and as extras `algorithms`, `nonce_form`, `leeway`.
 package struct TokenVerificationRequest: Sendable {
-    /// Longest line read, in octets: a token, a key set and a little more.
+    /// Longest accepted line, in octets: a token, a key set and a little more.
     package static let maximumLength = 1_048_576
 
-    /// As it came.
+    /// As received.
     package var id: JSONValue
     package var token: String
-    /// nil: the keys of the configured issuer.
+    /// Nil for the keys of the configured issuer.
     package var keys: JSONValue?
     package var issuer: String?
     package var audience: String?
@@ -30,14 +30,14 @@ package struct TokenVerificationRequest: Sendable {
         checksClaims = true
     }
 
-    /// A line of --batch that cannot be read, with its id where that can.
+    /// A line of --batch that cannot be read, with its id if that can be read.
     package struct Unreadable: Error, Sendable {
         package let id: JSONValue
         package let reason: String
     }
 
     /// Reads a line.
-    /// - Parameter time: reads what `now` says, as seconds since 1970; nil where it says nothing that is a time.
+    /// - Parameter time: parses `now` as seconds since 1970; nil if the text is not a time.
     package init(line: [UInt8], now: Int64, time: (String) -> Int64?) throws(Unreadable) {
         let object: JSONObject
         do {
@@ -99,7 +99,7 @@ package struct TokenVerificationRequest: Sendable {
     }
 }
 
-/// The answer.
+/// The response.
 package struct TokenVerificationResponse: Sendable {
     package enum Outcome: Sendable {
         /// The claims; nil if they were not checked and the payload is not a JSON object.
@@ -117,7 +117,7 @@ package struct TokenVerificationResponse: Sendable {
         self.outcome = outcome
     }
 
-    /// `{id, valid, claims | error}`. `withID`: false for a single question.
+    /// `{id, valid, claims | error}`. `withID`: false for a single request.
     package func json(withID: Bool = true) -> JSONValue {
         var object: JSONObject = [:]
         if withID { object["id"] = id }
@@ -136,18 +136,18 @@ package struct TokenVerificationResponse: Sendable {
     }
 }
 
-/// Answers questions with the keys that they bring, or with those of configured issuers.
+/// Answers requests with the keys that they contain, or with those of configured issuers.
 package struct TokenQuestions: Sendable {
     private let configured: TokenVerifier?
 
     /// - Parameters:
-    ///   - issuers: nil where there is no installation.
-    ///   - keys: where the keys of those issuers come from.
+    ///   - issuers: nil if there is no installation.
+    ///   - keys: the source of those issuers' keys.
     package init(issuers: (any IssuerDirectory)?, keys: (any VerificationKeySource)?) {
         if let issuers, let keys { configured = TokenVerifier(issuers: issuers, keys: keys) } else { configured = nil }
     }
 
-    /// Answers one question.
+    /// Answers one request.
     package func answer(_ question: TokenVerificationRequest) async -> TokenVerificationResponse {
         do {
             return TokenVerificationResponse(id: question.id, outcome: .valid(try await claims(question)))
@@ -175,7 +175,7 @@ package struct TokenQuestions: Sendable {
         ).all
     }
 
-    /// The issuer to judge by, and its keys.
+    /// The issuer that applies, and its keys.
     private func trust(_ token: CompactJWS, _ question: TokenVerificationRequest) async throws -> (IssuerConfiguration, JWKSet) {
         guard let document = question.keys else {
             guard let configured else {
@@ -189,7 +189,7 @@ package struct TokenQuestions: Sendable {
         }
         let keys: JWKSet
         do {
-            // Who hands in keys by hand may hand in a pair: the private part is not looked at.
+            // A person may enter a key pair: the private part is ignored.
             keys = try JWKSet.parse(document.octets, allowingPrivateKeys: true)
         } catch {
             throw TokenRejection(.key, error.reason)
@@ -198,7 +198,7 @@ package struct TokenQuestions: Sendable {
         return (Self.adjusted(issuer, question), keys)
     }
 
-    /// With what the question says otherwise.
+    /// The issuer with the request's own settings.
     private static func adjusted(_ issuer: IssuerConfiguration, _ question: TokenVerificationRequest) -> IssuerConfiguration {
         IssuerConfiguration(
             name: issuer.name, issuer: issuer.issuer, source: issuer.source,

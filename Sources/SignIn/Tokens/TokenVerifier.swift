@@ -1,4 +1,4 @@
-// Verifying identity tokens: format, algorithm, key, signature, and only then what they claim.
+// Verifies identity tokens: format, algorithm, key, signature, and only then the claims.
 
 import JSON
 
@@ -9,9 +9,9 @@ package struct VerifiedToken: Sendable {
     package let issuer: IssuerConfiguration
 }
 
-/// The checks themselves: pure, in a fixed order, so that the first failure is always the one that is named.
+/// The checks: pure, in a fixed order, so that the first failure is always the one reported.
 package enum TokenChecks {
-    /// Algorithm as configured, key by `kid`, signature. The payload may hold anything.
+    /// Algorithm as configured, key by `kid`, signature. The payload is not checked.
     package static func signature(
         _ token: CompactJWS, algorithms: Set<SignatureAlgorithm>, keys: JWKSet
     ) throws(TokenRejection) {
@@ -26,7 +26,7 @@ package enum TokenChecks {
         }
     }
 
-    /// The algorithm and the key id that the token names, where the algorithm is configured and there is an id.
+    /// The algorithm and the key id that the token names. Throws unless the algorithm is configured and there is an id.
     package static func keyName(
         _ token: CompactJWS, algorithms: Set<SignatureAlgorithm>
     ) throws(TokenRejection) -> (SignatureAlgorithm, String) {
@@ -38,10 +38,10 @@ package enum TokenChecks {
         return (algorithm, keyID)
     }
 
-    /// What the claims say, after the signature was found valid: issuer, audience, times, nonce.
+    /// Checks the claims, after the signature was found valid: issuer, audience, times, nonce.
     /// - Parameters:
-    ///   - audience: the asking app; nil leaves it unchecked.
-    ///   - nonce: nil leaves it unchecked.
+    ///   - audience: the requesting app; if nil, the audience is not checked.
+    ///   - nonce: if nil, the nonce is not checked.
     ///   - now: seconds since 1970.
     package static func claims(
         _ claims: IdentityClaims, issuer: IssuerConfiguration, audience: String?, nonce: ExpectedNonce?, now: Int64
@@ -62,8 +62,8 @@ package enum TokenChecks {
         try nonce?.check(claims, issuerForm: issuer.nonceForm)
     }
 
-    /// `typ`: absent or `JWT`. Another kind of signed token of the same issuer — an access token, a logout or event token — is
-    /// no identity token (RFC 8725 section 3.11); nor is one that wraps another (`cty`).
+    /// `typ`: absent or `JWT`. Another kind of signed token of the same issuer, such as an access token, a logout or event
+    /// token, is not an identity token (RFC 8725 section 3.11); nor is one that wraps another (`cty`).
     package static func type(_ token: CompactJWS) throws(TokenRejection) {
         if let type = token.type, type.lowercased() != "jwt" {
             throw TokenRejection(.type, "it says that this is not an identity token")
@@ -71,7 +71,7 @@ package enum TokenChecks {
         if token.header["cty"] != nil { throw TokenRejection(.type, "it says that the payload is not claims") }
     }
 
-    /// All of them.
+    /// All checks.
     package static func verify(
         _ token: CompactJWS, issuer: IssuerConfiguration, keys: JWKSet, audience: String?, nonce: ExpectedNonce?, now: Int64
     ) throws(TokenRejection) -> IdentityClaims {
@@ -83,7 +83,7 @@ package enum TokenChecks {
     }
 }
 
-/// Verifies tokens of the configured issuers with keys that are fetched as needed.
+/// Verifies tokens of the configured issuers, with keys fetched as needed.
 package struct TokenVerifier: Sendable {
     private let issuers: any IssuerDirectory
     private let keys: any VerificationKeySource
@@ -95,10 +95,10 @@ package struct TokenVerifier: Sendable {
 
     /// Verifies an identity token.
     /// - Parameters:
-    ///   - audience: the `client_id` of the asking app.
-    ///   - nonce: what the app expects; nil leaves it unchecked.
+    ///   - audience: the `client_id` of the requesting app.
+    ///   - nonce: the nonce that the app expects; if nil, it is not checked.
     ///   - now: seconds since 1970.
-    /// - Throws: `TokenVerificationFailure`, and what the issuer directory throws.
+    /// - Throws: `TokenVerificationFailure`, and the errors of the issuer directory.
     package func verify(_ token: String, audience: String, nonce: ExpectedNonce?, now: Int64) async throws -> VerifiedToken {
         do {
             let jws = try CompactJWS(token)
@@ -112,8 +112,8 @@ package struct TokenVerifier: Sendable {
         }
     }
 
-    /// The configured issuer that a token claims to be from, and its keys. No key is fetched for a token that could not be
-    /// valid whatever the keys are: unknown issuer, other algorithm, no key id, signature of an impossible length.
+    /// The configured issuer that a token claims to be from, and its keys. No key is fetched for a token that no key could make
+    /// valid: unknown issuer, other algorithm, no key id, signature of an impossible length.
     package func trust(_ token: CompactJWS) async throws -> (IssuerConfiguration, JWKSet) {
         guard let claims = try? StrictJSON.parseObject(token.payload, limit: CompactJWS.maximumLength) else {
             throw TokenRejection(.format, "the payload is not a valid JSON object")

@@ -1,5 +1,5 @@
-// Who signs in by the operator's OpenID provider: an issuer and a subject name a user, never an address, which may become someone
-// else's.
+// Sign-in by the operator's OpenID provider. Issuer and subject identify a user; an address does not, since it may pass to
+// someone else.
 
 import Accounts
 import Database
@@ -7,20 +7,20 @@ import InternetMessage
 import MailCrypto
 import Support
 
-/// What came of a sign-in by the provider.
+/// The result of a sign-in by the provider.
 package enum UpstreamOutcome: Sendable, Hashable {
     /// The token of a session.
     case session(String)
-    /// No one here, and no one may become a user so.
+    /// The user is unknown, and may not become a user this way.
     case unknown
-    /// No one here, and the provider names no address that may be taken for theirs.
+    /// The user is unknown, and the provider gives no address that can be trusted as theirs.
     case noAddress
-    /// The address belongs to a user here who does not sign in so.
+    /// The address belongs to a user who does not sign in this way.
     case taken
 }
 
 extension PortalRepository {
-    /// Begins a trip to the provider: what is asked there, and what the browser keeps of it, sealed.
+    /// Begins an attempt at the provider: the request to it, and the sealed value that the browser keeps.
     /// - Parameters:
     ///   - browser: the cookie of the browser.
     ///   - pending: the app's request that the user signs in for; nil for none.
@@ -42,7 +42,7 @@ extension PortalRepository {
         return attempt
     }
 
-    /// Opens a session for whoever the provider says it is.
+    /// Opens a session for the user that the provider identified.
     /// - Parameters:
     ///   - rules: who may become a user.
     ///   - links: whether a user here with the same verified inbox is the same person.
@@ -51,7 +51,7 @@ extension PortalRepository {
         _ identity: UpstreamIdentity, rules: SignUpRules, links: UpstreamSettings.Links, replacing old: String?, now: Int64
     ) throws(StoreFailure) -> UpstreamOutcome {
         let session = try SecretHash.newToken()
-        // Looked for before the transaction, as it reads by itself.
+        // Read before the transaction, because it starts its own read.
         let invited: (user: Int64, id: String, inbox: Int64)? =
             if let address = identity.address, rules.mode != .closed { try invited(address) } else { nil }
         return try events.write(at: now) { connection, tracker throws(StoreFailure) in
@@ -86,7 +86,7 @@ extension PortalRepository {
                     VALUES (\(identity.issuer), \(identity.subject), \(used.user), \(now), \(now))
                     ON CONFLICT (issuer, subject) DO NOTHING RETURNING id
                     """)
-                // Another host was faster: with the next try the user is known.
+                // Another host was faster: at the next attempt the user is known.
                 guard added != nil else { throw .temporary(.busy, "the same sign-in is under way on another host") }
             }
             try open(connection, session, of: used, by: .upstream, replacing: old, now: now)
@@ -100,7 +100,7 @@ extension PortalRepository {
         }
     }
 
-    /// The user whom issuer and subject name.
+    /// The user that issuer and subject identify.
     private func known(
         _ connection: any DatabaseConnection, _ identity: UpstreamIdentity, now: Int64
     ) throws(StoreFailure) -> Int64? {
@@ -111,7 +111,7 @@ extension PortalRepository {
             """)
     }
 
-    /// The inbox that a session is opened with: the default one, or the first that is confirmed.
+    /// The inbox that the session is opened with: the default one, or the first confirmed one.
     private func entrance(_ connection: any DatabaseConnection, user: Int64) throws(StoreFailure) -> Int64? {
         try connection.value(
             """
@@ -122,8 +122,8 @@ extension PortalRepository {
 
     private enum Owner { case user(Int64, inbox: Int64), notAnEntrance, none }
 
-    /// Who has this mailbox as a verified inbox. Another spelling of it proves nothing here, as no message went there; nor does
-    /// an inbox that is for writing only, by which no one signs in.
+    /// The user with this mailbox as a verified inbox. Another spelling of it proves nothing here, because no message was sent
+    /// to it. Nor does a reply-only inbox, with which no one signs in.
     private func owner(_ connection: any DatabaseConnection, _ address: InboxAddress) throws(StoreFailure) -> Owner {
         let search = inboxes.index.search(address.revealed)
         let row = try connection.row(
@@ -137,7 +137,7 @@ extension PortalRepository {
         return try row["is_exact"] ? .user(row["user_id"], inbox: row["id"]) : .notAnEntrance
     }
 
-    /// Whether another subject of the issuer names the user already: the address went to someone else there.
+    /// Whether another subject of the issuer already identifies the user: there, the address passed to someone else.
     private func isNamed(_ connection: any DatabaseConnection, user: Int64, issuer: String) throws(StoreFailure) -> Bool {
         let found: Int64? = try connection.value(
             "SELECT id FROM upstream_identities WHERE user_id = \(user) AND issuer = \(issuer) LIMIT 1")

@@ -1,4 +1,4 @@
-// One trip of a browser to the operator's OpenID provider and back: what is asked there, and what may come back. Pure.
+// One visit of a browser to the operator's OpenID provider: the request, and the expected response. Pure.
 
 import Accounts
 import Database
@@ -7,24 +7,24 @@ import JSON
 import MailCrypto
 import Support
 
-/// What a browser keeps, sealed, while its user is at the provider. Nothing is stored of those who never come back.
+/// The value that a browser keeps, sealed, while its user is at the provider. Nothing is stored for users who do not return.
 package struct UpstreamAttempt: Sendable, Codable {
-    /// Seconds for which the user may be away.
+    /// Seconds for which the user may be at the provider.
     package static let lifetime: Int64 = 15 * 60
-    /// Octets of randomness of each value.
+    /// Random octets of each value.
     private static let randomLength = 32
 
     let state: String
     let nonce: String
-    /// Of PKCE (RFC 7636).
+    /// The verifier of PKCE (RFC 7636).
     let verifier: String
     /// Keyed hash of the cookie of the browser.
     let browser: [UInt8]
     /// Seconds since 1970.
     package let begunAt: Int64
-    /// Whether the user has to sign in again.
+    /// Whether the user must sign in again.
     let isFresh: Bool
-    /// Seconds that the sign-in may lie back; nil for any.
+    /// The most seconds since the sign-in; nil for any.
     let maximumAge: Int64?
 
     init(browser: [UInt8], now: Int64, isFresh: Bool, maximumAge: Int64?) throws(StoreFailure) {
@@ -37,7 +37,7 @@ package struct UpstreamAttempt: Sendable, Codable {
         self.maximumAge = maximumAge
     }
 
-    /// Where the browser is sent.
+    /// The address to which the browser is sent.
     package func address(
         _ metadata: UpstreamMetadata, _ settings: UpstreamSettings, redirectURI: String, language: String
     ) -> String {
@@ -53,7 +53,7 @@ package struct UpstreamAttempt: Sendable, Codable {
         return address + (address.contains("?") ? "&" : "?") + FormEncoding.encode(parameters)
     }
 
-    /// The code of what came back. Throws `stale`, `declined` and, for an answer of another issuer, `unproved`.
+    /// The code of the response. Throws `stale`, `declined`, and `unproved` for a response of another issuer.
     /// - Parameter parameter: a value of the query.
     package func code(
         _ metadata: UpstreamMetadata, _ settings: UpstreamSettings, now: Int64, _ parameter: (String) -> String?
@@ -73,7 +73,8 @@ package struct UpstreamAttempt: Sendable, Codable {
         return code
     }
 
-    /// When the user signed in there, in seconds since 1970. Throws `unproved` where that has to be new, and is not said to be.
+    /// When the user signed in there, in seconds since 1970. Throws `unproved` if the sign-in must be recent and is not shown
+    /// to be.
     func authenticationTime(_ claims: IdentityClaims, leeway: Int64, now: Int64) throws(UpstreamFailure) -> Int64 {
         let time = claims.authenticatedAt
         if isFresh || maximumAge != nil {
@@ -81,24 +82,24 @@ package struct UpstreamAttempt: Sendable, Codable {
             if isFresh, time < begunAt - leeway { throw .unproved("the user did not sign in again") }
             if let maximumAge, time < begunAt - maximumAge - leeway { throw .unproved("the user signed in too long ago") }
         }
-        // During this trip it was now, whatever the two clocks say.
+        // A sign-in during this visit counts as now, whatever the two clocks say.
         return min(now, time.map { $0 >= begunAt - leeway ? now : $0 } ?? now)
     }
 }
 
-/// Who signed in at the provider, by what it signed.
+/// The user who signed in at the provider, according to its signed token.
 package struct UpstreamIdentity: Sendable {
     package let issuer: String
     package let subject: String
-    /// Nil where it names none that may be taken for the user's own.
+    /// Nil if the provider gives none that can be trusted as the user's own.
     package let address: InboxAddress?
     package let name: String?
     /// Seconds since 1970.
     package let authenticatedAt: Int64
-    /// `amr`, as far as the words are known (RFC 8176).
+    /// The known values of `amr` (RFC 8176).
     package let references: Set<String>
 
-    /// - Parameter profile: what the userinfo endpoint said; nil where it was not asked.
+    /// - Parameter profile: the response of the userinfo endpoint; nil if it was not queried.
     init(
         _ claims: IdentityClaims, profile: JSONObject?, _ settings: UpstreamSettings, authenticatedAt: Int64
     ) throws(UpstreamFailure) {
@@ -111,7 +112,7 @@ package struct UpstreamIdentity: Sendable {
             (address, name) = (Self.address(claims.email, claims.emailVerified, settings), claims.all["name"]?.string)
             return
         }
-        // Whoever can put another token in the place of ours would give the user someone else's address.
+        // With a substituted access token, an attacker could give the user someone else's address.
         guard profile["sub"]?.string?.utf8.elementsEqual(claims.subject.utf8) == true else {
             throw .unproved("the userinfo is of another user")
         }
@@ -124,7 +125,7 @@ package struct UpstreamIdentity: Sendable {
     private static func address(_ email: InboxAddress?, _ isVerified: Bool?, _ settings: UpstreamSettings) -> InboxAddress? {
         switch settings.addresses {
         case .verified: isVerified == true ? email : nil
-        // What the provider says it did not verify is no one's.
+        // An address that the provider reports as unverified belongs to no one.
         case .all: isVerified == false ? nil : email
         }
     }

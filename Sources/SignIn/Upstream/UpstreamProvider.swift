@@ -1,4 +1,4 @@
-// Asks the operator's OpenID provider: its metadata, its keys, tokens for a code, and what it knows of the user.
+// Calls the operator's OpenID provider: its metadata, its keys, tokens for a code, and data about the user.
 
 import AsyncHTTPClient
 import Dispatch
@@ -8,7 +8,7 @@ import Logging
 import NIOCore
 import Support
 
-/// One for the life of a process. Every call returns or throws within a bounded time.
+/// One for the life of a process. Every call returns or throws within a limited time.
 package final class UpstreamProvider: Sendable {
     package let settings: UpstreamSettings
     private let client: HTTPClient
@@ -16,9 +16,9 @@ package final class UpstreamProvider: Sendable {
     private let metadataCache: MetadataCache
     private let now: @Sendable () -> Int64
 
-    /// Seconds for one answer, for which someone waits.
+    /// Seconds for one response; a user waits for it.
     private static let deadline: Int64 = 8
-    /// Octets of one.
+    /// The most octets of a response.
     private static let maximumLength = 262_144
 
     package init(_ settings: UpstreamSettings, now: @escaping @Sendable () -> Int64, logger: Logger) {
@@ -34,17 +34,17 @@ package final class UpstreamProvider: Sendable {
         }
     }
 
-    /// A client must be shut down, also where the service never came to run.
+    /// A client must be shut down, even if the service never started.
     deinit { client.shutdown(queue: .global()) { _ in } }
 
-    /// Ends the client.
+    /// Shuts down the client.
     package func stop() async { try? await client.shutdown() }
 
-    /// What the provider says of itself, an hour old at most where it answers.
+    /// The provider's metadata, at most an hour old while it answers.
     package func metadata() async throws(UpstreamFailure) -> UpstreamMetadata { try await metadataCache.metadata(now: now()) }
 
-    /// Exchanges the code of an attempt, and verifies what comes.
-    /// - Parameter code: of the answer to `attempt`.
+    /// Exchanges the code of an attempt, and verifies the result.
+    /// - Parameter code: from the response to `attempt`.
     package func identity(
         _ attempt: UpstreamAttempt, code: String, redirectURI: String, _ metadata: UpstreamMetadata
     ) async throws(UpstreamFailure) -> UpstreamIdentity {
@@ -53,7 +53,7 @@ package final class UpstreamProvider: Sendable {
         let claims = try await claims(text, attempt, metadata)
         let time = try attempt.authenticationTime(claims, leeway: IssuerConfiguration.defaultLeeway, now: now())
         let identity = try UpstreamIdentity(claims, profile: nil, settings, authenticatedAt: time)
-        // Many providers say the address only where they are asked for it.
+        // Many providers give the address only at this endpoint.
         guard identity.address == nil, let endpoint = metadata.userInfoEndpoint, let token = tokens["access_token"]?.string,
             token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
         else { return identity }
@@ -77,7 +77,7 @@ package final class UpstreamProvider: Sendable {
         var request = HTTPClientRequest(url: metadata.tokenEndpoint)
         request.method = .POST
         if let secret = settings.secret, !metadata.secretInForm {
-            // Encoded as in a form, then as Basic (RFC 6749 section 2.3.1).
+            // Form-encoded first, then as Basic (RFC 6749 section 2.3.1).
             let pair = [settings.clientID, secret.revealed].map(FormEncoding.encode).joined(separator: ":")
             request.headers.add(name: "Authorization", value: "Basic \(Data(pair.utf8).base64EncodedString())")
         } else {
@@ -109,7 +109,7 @@ package final class UpstreamProvider: Sendable {
             let claims = try TokenChecks.verify(
                 token, issuer: issuer, keys: try await keys.keys(of: issuer, for: keyID), audience: settings.clientID,
                 nonce: ExpectedNonce(attempt.nonce), now: now())
-            // Ours was asked for, whatever the token says of the provider's support for it.
+            // A nonce was sent, so the token must have it, whatever it says about the provider's support.
             guard claims.nonce != nil else { throw TokenRejection(.nonce, "the token has none") }
             if let party = claims.all["azp"], party != .string(settings.clientID) {
                 throw TokenRejection(.audience, "the token is for another client")
@@ -146,11 +146,11 @@ package final class UpstreamProvider: Sendable {
     }
 }
 
-/// The provider's metadata. However many ask, one fetch is under way.
+/// The provider's metadata. However many callers there are, one fetch runs at a time.
 private actor MetadataCache {
-    /// Seconds for which it is used without asking again, and for which the last good one is used while the provider is away.
+    /// Seconds for which it is used without a fetch, and for which the last good one is used while the provider is unavailable.
     private static let (freshness, maximumAge): (Int64, Int64) = (3600, 86_400)
-    /// Seconds after a failure in which it is not asked again.
+    /// Seconds after a failure during which no fetch is made.
     private static let pause: Int64 = 5
 
     private let issuer: String

@@ -1,5 +1,4 @@
-// The OpenID provider that the operator already has, as a way to sign in here: what is configured, and what the provider says of
-// itself. Pure.
+// The operator's existing OpenID provider, as a way to sign in here: the configuration, and the provider's metadata. Pure.
 
 import Accounts
 import JSON
@@ -7,19 +6,19 @@ import Support
 
 /// As configured (`sign_in.upstream`).
 package struct UpstreamSettings: Sendable {
-    /// What a first sign-in does where a user here has the verified inbox that the provider names.
+    /// What a first sign-in does if a user here has the verified inbox that the provider names.
     package enum Links: String, Sendable, CaseIterable {
         /// It signs in as that user.
         case verifiedAddress = "verified-address"
-        /// It is refused: whose inbox it is, is shown here alone.
+        /// The sign-in is refused: an inbox is proved only here.
         case never
     }
 
-    /// Whose addresses are taken for the user's own.
+    /// Which addresses are trusted as the user's own.
     package enum Addresses: String, Sendable, CaseIterable {
         /// Those with `email_verified`.
         case verified
-        /// All: for a provider whose users cannot choose their address, and that does not say so.
+        /// All addresses: for a provider whose users cannot choose their address, and that does not mark addresses as verified.
         case all
     }
 
@@ -30,11 +29,11 @@ package struct UpstreamSettings: Sendable {
     package let secret: ClientSecretText?
     /// On the button.
     package let name: String
-    /// With `openid`.
+    /// Including `openid`.
     package let scopes: [String]
     package let links: Links
     package let addresses: Addresses
-    /// Whether there is no other way in.
+    /// Whether this is the only way to sign in.
     package let isOnly: Bool
 
     package init(
@@ -52,7 +51,7 @@ package struct UpstreamSettings: Sendable {
     }
 }
 
-/// A client secret of ours at another provider. Prints nothing.
+/// Postern's client secret at another provider. Prints nothing.
 package struct ClientSecretText: Sendable, CustomStringConvertible, CustomReflectable {
     package let revealed: String
     package init(_ text: String) { revealed = text }
@@ -60,15 +59,15 @@ package struct ClientSecretText: Sendable, CustomStringConvertible, CustomReflec
     package var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
-/// Why someone did not come in by the provider. The details are for the operator's log: they have no address and no token.
+/// Why a sign-in by the provider failed. The details are for the operator's log: they contain no address and no token.
 package enum UpstreamFailure: Error, Sendable, CustomStringConvertible {
-    /// The provider cannot be asked, or says something that is no answer.
+    /// The provider cannot be reached, or its response is not valid.
     case unavailable(String)
-    /// It sent the user back with an error: its code alone, as its text is anyone's.
+    /// The provider sent the user back with an error. Only its code is kept, because anyone may have written its text.
     case declined(String)
-    /// What came back does not belong to what was begun in this browser, or too late.
+    /// The response does not belong to this browser's attempt, or came too late.
     case stale
-    /// It is not proved that the provider said so.
+    /// The response is not proved to come from the provider.
     case unproved(String)
 
     package var description: String {
@@ -81,18 +80,19 @@ package enum UpstreamFailure: Error, Sendable, CustomStringConvertible {
     }
 }
 
-/// What the provider says of itself (OpenID Connect Discovery section 3).
+/// The provider's metadata (OpenID Connect Discovery section 3).
 package struct UpstreamMetadata: Sendable, Hashable {
     package let authorizationEndpoint: String
     package let tokenEndpoint: String
     package let userInfoEndpoint: String?
     package let keys: String
-    /// Whether answers name their issuer (RFC 9207).
+    /// Whether responses name their issuer (RFC 9207).
     package let namesIssuer: Bool
-    /// Whether the secret goes into the form and not into a header field.
+    /// Whether the secret is sent in the form instead of a header field.
     package let secretInForm: Bool
 
-    /// Reads a discovery document. Throws `unavailable` for one of another issuer, and for addresses that are not to be used.
+    /// Reads a discovery document. Throws `unavailable` for a document of another issuer, and for addresses that must not be
+    /// used.
     package init(_ document: [UInt8], issuer: String) throws(UpstreamFailure) {
         guard let object = try? StrictJSON.parseObject(document, limit: document.count) else {
             throw .unavailable("its metadata is not a valid JSON object")
@@ -115,8 +115,8 @@ package struct UpstreamMetadata: Sendable, Hashable {
         keys = try required("jwks_uri")
         userInfoEndpoint = try address("userinfo_endpoint")
         namesIssuer = object["authorization_response_iss_parameter_supported"] == .bool(true)
-        // Where nothing is said the header field (OpenID Connect Discovery section 3). In a form every secret arrives as it is,
-        // while not all providers decode what stands in the field (RFC 6749 section 2.3.1).
+        // By default the secret is sent in the header field (OpenID Connect Discovery section 3). In a form every secret
+        // arrives unchanged, while not all providers decode the header field (RFC 6749 section 2.3.1).
         let methods = object["token_endpoint_auth_methods_supported"]?.array?.compactMap(\.string) ?? []
         secretInForm = methods.contains("client_secret_post")
     }

@@ -1,13 +1,13 @@
-// What two policies decide differently, counted over many questions: made up ones for `diff`, logged ones for `backtest`.
+// Counts decisions that differ between two policies, over many questions: generated for `diff`, logged for `backtest`.
 
 import CEL
 
-/// A decision as far as two of them are compared.
+/// The parts of a decision that are compared.
 package struct ComparedDecision: Sendable, Equatable {
     package let event: PolicyEvent
-    /// Whether the person was asked for more.
+    /// Whether a check was asked for.
     package let asks: Bool
-    /// Ids of the rules that ask. In parentheses what is not a rule: the guarantee, the unavailable history.
+    /// Ids of the rules that ask. Other causes are in parentheses: a guarantee, unavailable history.
     package let rules: [String]
     /// Weakest first.
     package let challenges: [String]
@@ -19,9 +19,9 @@ package struct ComparedDecision: Sendable, Equatable {
         self.challenges = challenges
     }
 
-    /// Stands among `rules` for a guarantee that overrode them.
+    /// Entry in `rules` for a guarantee that overrode them.
     package static let guarantee = "(guarantee)"
-    /// Stands among `rules` for what is asked while history is unavailable.
+    /// Entry in `rules` for a check that is asked for while history is unavailable.
     package static let history = "(history unavailable)"
 
     package init(_ result: PolicyResult, by policy: Policy) {
@@ -36,9 +36,9 @@ package struct ComparedDecision: Sendable, Equatable {
     }
 }
 
-/// Counts of what differs.
+/// Counts of the differences.
 package struct PolicyComparison: Sendable {
-    /// Of one event.
+    /// For one event.
     package struct Count: Sendable, Equatable {
         package var questions = 0
         package var askedBefore = 0
@@ -50,7 +50,7 @@ package struct PolicyComparison: Sendable {
         /// Asked both times, with other challenges.
         package var otherChallenges = 0
 
-        /// Whether anyone would notice.
+        /// Whether users or teams would notice a difference.
         package var differs: Bool { newlyAsked + noLongerAsked + otherChallenges > 0 }
 
         static func + (left: Count, right: Count) -> Count {
@@ -62,14 +62,14 @@ package struct PolicyComparison: Sendable {
         }
     }
 
-    /// Of one rule.
+    /// For one rule.
     package struct RuleCount: Sendable, Equatable {
         /// Decisions in which it asked.
         package var askedBefore = 0
         package var askedAfter = 0
-        /// Flips from allow to asked in which it asks.
+        /// Flips from allow to ask where the rule asks.
         package var newlyAsks = 0
-        /// Flips from asked to allow in which it asked.
+        /// Flips from ask to allow where the rule asked.
         package var noLongerAsks = 0
 
         package var differs: Bool { askedBefore != askedAfter || newlyAsks + noLongerAsks > 0 }
@@ -83,7 +83,7 @@ package struct PolicyComparison: Sendable {
 
     package var total: Count { events.values.reduce(Count(), +) }
 
-    /// Ids in the order of how much they differ, then by name.
+    /// Ids ordered by the size of their difference, then by name.
     package var rulesByWeight: [(id: String, count: RuleCount)] {
         rules.map { ($0.key, $0.value) }.sorted { left, right in
             let (one, other) = (left.1.newlyAsks + left.1.noLongerAsks, right.1.newlyAsks + right.1.noLongerAsks)
@@ -95,7 +95,7 @@ package struct PolicyComparison: Sendable {
         }
     }
 
-    /// Counts one question; true where the decision flipped between allow and asked.
+    /// Counts one question; returns true where the decision flipped between allow and ask.
     @discardableResult
     package mutating func add(_ before: ComparedDecision, _ after: ComparedDecision) -> Bool {
         var count = events[after.event] ?? Count()
@@ -113,9 +113,9 @@ package struct PolicyComparison: Sendable {
         return before.asks != after.asks
     }
 
-    /// Compares on inputs made up from what the conditions of both policies compare with. They say what can differ, not how often
-    /// it would: no one's users are at every threshold.
-    /// - Returns: the counts, and the first few inputs whose decision flips, in words.
+    /// Compares on inputs generated from the values in the conditions of both policies. They show what can differ, not how
+    /// often it would: real users are not at every threshold.
+    /// - Returns: the counts, and the first few inputs whose decision flips, as text.
     package static func onGeneratedInputs(
         _ old: Policy, _ new: Policy, count: Int = 40_000, now: CELTimestamp
     ) -> (comparison: PolicyComparison, examples: [String]) {
@@ -134,7 +134,7 @@ package struct PolicyComparison: Sendable {
         return (comparison, examples)
     }
 
-    /// An input that flips, by the signals that the rules read which ask before or after.
+    /// An input that flips, shown by the signals that the asking rules read, before or after.
     private static func example(
         _ before: ComparedDecision, _ after: ComparedDecision, _ old: Policy, _ new: Policy, _ input: PolicyInput
     ) -> String {

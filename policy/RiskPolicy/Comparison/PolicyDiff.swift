@@ -1,25 +1,25 @@
-// What is written differently in two policies: signals, constants, lists, challenges, defaults, rules, guarantees.
+// Differences in the text of two policies: signals, constants, lists, challenges, defaults, rules, guarantees.
 
 import CEL
 
-/// The differences of two policies' texts by what they mean; order of rules and comments do not count.
+/// The differences of two policies' texts by meaning; the order of rules and comments do not count.
 package struct PolicyDiff: Sendable {
     package enum Kind: String, Sendable {
         case added, removed, changed
     }
 
-    /// One thing that differs.
+    /// One difference.
     package struct Item: Sendable, Equatable {
         /// signals, constants, lists, live lists, counters, challenges, defaults, rules or guarantees.
         package let section: String
         package let kind: Kind
         /// A signal's name, a rule's id, a guarantee's condition.
         package let name: String
-        /// What it consists of, as far as it differs; of an added or removed thing everything.
+        /// The properties that differ; for an added or removed item, all of them.
         package let details: [Detail]
     }
 
-    /// One property; nil where the thing or the property is not there.
+    /// One property; nil where the item or the property does not exist.
     package struct Detail: Sendable, Equatable {
         package let label: String
         package let before: String?
@@ -169,7 +169,7 @@ package struct PolicyDiff: Sendable {
 
     // MARK: Text
 
-    /// Several lines, by section; a sentence where nothing differs.
+    /// Several lines, by section; one sentence where nothing differs.
     package var text: String {
         guard !items.isEmpty else { return "The policies are identical." }
         var lines: [String] = []

@@ -1,14 +1,14 @@
-// YAML text → nodes at a cost that its size bounds: the one door to Yams, for policies and for postern.yaml alike.
+// YAML text → nodes, at a cost limited by the text's size: the only use of Yams, for policies and for postern.yaml.
 //
-// Yams resolves aliases while it reads, and hashes the keys of mappings: a key made of aliases of aliases takes exponential time,
-// and one made of nested keys quadratic time. To look for `&name` and `*name` in the text is to know YAML as exactly as its
-// scanner does. Instead, the characters that begin an anchor, an alias or an explicit key are replaced by private ones before
-// Yams sees the text, and put back into the texts that come out. A plain text that begins with one of them was meant to be such a
-// thing.
+// Yams resolves aliases while it reads, and hashes the keys of mappings: a key made of aliases of aliases takes exponential
+// time, and one made of nested keys quadratic time. To find `&name` and `*name` in the text, one would need the exact rules of
+// Yams' scanner. Instead, the characters that begin an anchor, an alias or an explicit key are replaced by private ones before
+// Yams reads the text, and restored in the resulting texts. A plain text that begins with such a character was meant as an
+// anchor, alias or explicit key.
 
 import Yams
 
-/// A text that is not taken as YAML; the place counts from 1, columns in Unicode scalars.
+/// A text that is refused as YAML; line and column count from 1, columns in Unicode scalars.
 package struct YAMLFault: Error, Sendable {
     /// One line, in plain words.
     package let message: String
@@ -27,24 +27,24 @@ package struct YAMLFault: Error, Sendable {
 }
 
 package enum BoundedYAML {
-    /// UTF-8 octets of a text: far above what a person writes. Beyond it: refused.
+    /// UTF-8 octets of a text: far above what a person writes. Longer texts are refused.
     package static let maximumOctets = 262_144
-    /// Depth of nodes; policies need six, postern.yaml four. Beyond it: refused. It also bounds the brackets that are open at
-    /// once on one line, and so the depth of a mapping within a key, which Yams hashes once for each level.
+    /// Depth of nodes; policies need six, postern.yaml four. Deeper texts are refused. It also limits the open brackets on one
+    /// line, and so the depth of a mapping within a key, which Yams hashes once for each level.
     package static let maximumNesting = 16
-    /// Nodes of a text. Beyond it: refused.
+    /// Nodes of a text. More are refused.
     package static let maximumNodes = 50_000
 
     private static var tooDeep: String { "nested more than \(maximumNesting) deep" }
 
-    /// The root of the one document of a text; nil where it holds none.
+    /// The root of a text's only document; nil where there is none.
     package static func root(_ text: String) throws(YAMLFault) -> Node? {
         guard text.utf8.count <= maximumOctets else { throw YAMLFault("the file is larger than \(maximumOctets) bytes") }
         if let place = deepBracket(text) { throw YAMLFault(tooDeep, line: place.line, column: place.column) }
         guard let stand = StandIns(for: text) else { throw YAMLFault("the file uses every private character of Unicode") }
         let node: Node?
         do {
-            // The encoding is named because Yams would look for it in the environment.
+            // The encoding is given because Yams would otherwise read it from the environment.
             node = try Yams.Parser(yaml: stand.hiding(text), resolver: .basic, encoding: .utf8).singleRoot()
         } catch let error as YamlError {
             if let place = aliasLike(text) { throw YAMLFault(StandIns.aliasMessage, line: place.line, column: place.column) }
@@ -71,7 +71,7 @@ package enum BoundedYAML {
         }
     }
 
-    /// Where a line has too many open brackets, those within quotes counted too.
+    /// Where a line has too many open brackets, including those within quotes.
     private static func deepBracket(_ text: String) -> (line: Int, column: Int)? {
         var (depth, line, column) = (0, 1, 0)
         for scalar in text.unicodeScalars {
@@ -88,7 +88,7 @@ package enum BoundedYAML {
         return nil
     }
 
-    /// The first place in a text that is not YAML without them where an anchor or alias seems to be meant, for the message alone.
+    /// For the error message only: the first place that looks like an anchor or alias, in a text that is not YAML without it.
     private static func aliasLike(_ text: String) -> (line: Int, column: Int)? {
         var (line, column) = (1, 0)
         var before: UnicodeScalar = "\n"
@@ -105,7 +105,7 @@ package enum BoundedYAML {
         return nil
     }
 
-    /// The node as it was written, within the limits. Checks on the way down, so that its own depth is bounded.
+    /// The node as it was written, within the limits. Checked from the top down, so that the recursion is limited.
     private static func restored(_ node: Node, _ stand: StandIns, depth: Int, _ left: inout Int) throws(YAMLFault) -> Node {
         left -= 1
         if left < 0 { throw YAMLFault("the file has more than \(maximumNodes) nodes", node.mark) }
@@ -132,14 +132,14 @@ package enum BoundedYAML {
     }
 }
 
-/// Private characters that stand for `&`, `*` and `?` while Yams reads; each takes one column, as what it stands for.
+/// Private characters that replace `&`, `*` and `?` while Yams reads; each takes one column, like the original.
 private struct StandIns {
     static let aliasMessage = "anchors and aliases are not supported; write the value out"
     private static let hidden: [UnicodeScalar] = ["&", "*", "?"]
 
     private let standIns: [UnicodeScalar]
 
-    /// Three that the text does not use; nil where it uses them all.
+    /// Three characters that the text does not use; nil where it uses them all.
     init?(for text: String) {
         let used = Set(text.unicodeScalars.lazy.filter { (0xE000...0xF8FF).contains($0.value) })
         let free = (0xE000...0xF8FF).lazy.compactMap(UnicodeScalar.init).filter { !used.contains($0) }
@@ -151,7 +151,7 @@ private struct StandIns {
 
     func restoring(_ text: String) -> String { Self.replacing(standIns, by: Self.hidden, in: text) }
 
-    /// What is wrong with a plain text that begins as an anchor, an alias or an explicit key does.
+    /// The fault of a plain text that begins like an anchor, an alias or an explicit key.
     func fault(_ text: String) -> String? {
         guard let first = text.unicodeScalars.first, let index = standIns.firstIndex(of: first) else { return nil }
         if Self.hidden[index] != "?" { return Self.aliasMessage }

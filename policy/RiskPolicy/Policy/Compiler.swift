@@ -1,4 +1,4 @@
-// Resolved expressions → instructions. What has no flat form is left to the interpreter, part by part.
+// Resolved expressions → instructions. Parts without a flat form are left to the interpreter.
 
 import CEL
 
@@ -7,7 +7,7 @@ struct Compiler {
     private(set) var expressions: [ResolvedExpression] = []
     private(set) var sets: [StringList] = []
     private(set) var liveLists: [LiveListName] = []
-    /// Strings that conditions compare with, numbered.
+    /// Strings used in conditions, numbered.
     private(set) var symbols: [ExactString: Int] = [:]
     private let signals: [SignalDeclaration]
 
@@ -80,7 +80,7 @@ struct Compiler {
         let hole = code.count
         code.append(Instruction(operation: skip, target: target))
         emitTruth(right, target + 1)
-        // One instruction is cheaper than a jump around it that cannot be predicted.
+        // One instruction is cheaper than an unpredictable jump around it.
         if code.count == hole + 2, code[hole + 1].operation != .interpret {
             code.remove(at: hole)
             code.append(Instruction(operation: operation, target: target, a: UInt16(target + 1)))

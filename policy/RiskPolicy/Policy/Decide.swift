@@ -1,8 +1,8 @@
-// The decision: what the rules came to, combined (docs/POLICY.md, "Combining").
+// The decision: the outcomes of the rules, combined (docs/POLICY.md, "Combining").
 
-/// A decision in compact form: sets of rules and codes by position. `Policy.answer` spells it out.
+/// A decision in compact form: sets of rules and codes by position. `Policy.answer` gives the names.
 package struct PolicyResult: Sendable, Equatable {
-    /// What was asked about.
+    /// The event of the question.
     package var event: PolicyEvent
     /// One of the two.
     package var decision: PolicyDecision = .allow
@@ -12,28 +12,28 @@ package struct PolicyResult: Sendable, Equatable {
     package var asked = RuleSet()
     /// Skip rules that matched.
     package var skips = RuleSet()
-    /// Require rules that matched and are waived.
+    /// Require rules that matched but are waived.
     package var waived = RuleSet()
-    /// Rules whose condition ended missing.
+    /// Rules whose condition is missing.
     package var missing = RuleSet()
     /// Rules whose condition ended in an error.
     package var errors = RuleSet()
-    /// Rules that would have asked, had they not been snoozed.
+    /// Rules that would have asked but were snoozed.
     package var snoozed = RuleSet()
     /// Shadow rules that would have counted.
     package var shadow = RuleSet()
     /// Reason codes, by position in `Policy.reasonCodes`.
     package var reasons = RuleSet()
-    /// Bit per challenge that is listed; passing any of them suffices. 0 exactly when allowed.
+    /// One bit for each offered challenge; passing any one is enough. 0 exactly when allowed.
     package var challenges: UInt8 = 0
     /// Challenges whose `unavailable_when` ended in an error; they count as available.
     package var challengeErrors: UInt8 = 0
-    /// The guarantee that overrode the rules' decision, by position; -1 where none did. To be counted and logged.
+    /// Position of the guarantee that overrode the rules' decision; -1 where none did. To be counted and logged.
     package var overridingGuarantee: Int8 = -1
 }
 
 extension Policy {
-    /// Decides. Total: every input gets one of the two decisions. Does not allocate where every condition has a flat form.
+    /// Decides. Every input gets one of the two decisions. Does not allocate where every condition has a flat form.
     package func decide(_ input: borrowing PolicyInput) -> PolicyResult {
         if input.isHistoryUnavailable || input.storage.program !== program {
             var without = adopted(copy input)
@@ -110,7 +110,7 @@ extension PolicyProgram {
         return position
     }
 
-    /// Makes the guarantees true of the result, whatever the rules say.
+    /// Enforces the guarantees on the result, whatever the rules decide.
     private func holdGuarantees(
         _ machine: Machine, _ input: borrowing PolicyInput, _ outcomes: inout RuleOutcomes, _ strongest: inout Int,
         _ result: inout PolicyResult
@@ -120,10 +120,10 @@ extension PolicyProgram {
         let event = events.start + input.event.index
         for position in event.pointee.firstGuarantee..<event.pointee.endOfGuarantees {
             let entry = guarantees[position]
-            // Of two that contradict each other, the one that asks wins: later ones that allow are not even looked at.
+            // Of two contradictory guarantees, the one that asks wins: later ones that allow are not evaluated.
             guard overriding < 0 || (entry.asks && !asks) else { continue }
             let truth = machine.run(from: entry.start, program: self, input: input, outcomes: &outcomes)
-            // One that asks, and for which no steps are left, is taken to hold: no one gets by for lack of them.
+            // A guarantee that asks holds when no steps are left for it, so that no one is allowed for lack of steps.
             guard truth == 1 || (truth == 3 && entry.asks && outcomes.stepsLeft < 0) else { continue }
             overriding = entry.guarantee
             asks = entry.asks
@@ -135,7 +135,7 @@ extension PolicyProgram {
         strongest = asks ? errorChallenge : -1
     }
 
-    /// Lists the challenge asked for and stronger ones that are available; else the nearest weaker one; never none.
+    /// Offers the required challenge and stronger ones that are available; otherwise the nearest weaker one; at least one.
     private func offer(
         from strongest: Int, _ machine: Machine, _ input: borrowing PolicyInput, _ outcomes: inout RuleOutcomes,
         _ result: inout PolicyResult

@@ -1,4 +1,4 @@
-// What is wrong with a policy's files, for its author: file, line, column, a caret under the spot.
+// Faults in a policy's files, for its author: file, line, column, and a caret under the place.
 
 import CEL
 
@@ -18,18 +18,18 @@ package struct SourcePosition: Sendable, Equatable, Comparable {
     }
 }
 
-/// One fault of a policy's files.
+/// One fault in a policy's files.
 package struct PolicyDiagnostic: Sendable, Equatable {
-    /// As the file was named to the loader.
+    /// The name that the loader got for the file.
     package let file: String
-    /// Where the caret points.
+    /// The caret's position.
     package let position: SourcePosition
     /// One line.
     package let message: String
-    /// The line it is in, cut around the spot where long, with the caret's line below; empty where there is none.
+    /// The line with the fault, cut around the place where long, with the caret's line below; empty where there is none.
     package let excerpt: String
 
-    /// - Parameter excerpt: with the caret's line; empty for none.
+    /// - Parameter excerpt: includes the caret's line; empty for none.
     package init(file: String, position: SourcePosition, message: String, excerpt: String) {
         (self.file, self.position, self.message, self.excerpt) = (file, position, message, excerpt)
     }
@@ -41,7 +41,7 @@ package struct PolicyDiagnostic: Sendable, Equatable {
     }
 }
 
-/// A candidate is refused: at least one diagnostic, in the order of the files.
+/// The refusal of a candidate: at least one diagnostic, in the order of the files.
 package struct PolicyRefusal: Error, Sendable, CustomStringConvertible {
     /// At least one.
     package let diagnostics: [PolicyDiagnostic]
@@ -49,11 +49,11 @@ package struct PolicyRefusal: Error, Sendable, CustomStringConvertible {
     /// - Parameter diagnostics: at least one.
     package init(diagnostics: [PolicyDiagnostic]) { self.diagnostics = diagnostics }
 
-    /// Every diagnostic, one after the other.
+    /// All diagnostics, one after the other.
     package var description: String { diagnostics.map(\.text).joined(separator: "\n") }
 }
 
-/// A file's text by lines, for excerpts.
+/// A file's text as lines, for excerpts.
 struct SourceFile {
     let name: String
     let text: String
@@ -67,7 +67,7 @@ struct SourceFile {
         }
     }
 
-    /// Longest part of a line that an excerpt shows.
+    /// Maximum length of a line in an excerpt.
     static let excerptWidth = 140
 
     func diagnostic(at position: SourcePosition, _ message: String) -> PolicyDiagnostic {
@@ -82,7 +82,7 @@ struct SourceFile {
             line.count <= Self.excerptWidth ? 0 : max(0, min(column - Self.excerptWidth / 2, line.count - Self.excerptWidth))
         let shown = line[start..<min(line.count, start + Self.excerptWidth)]
         var text = String.UnicodeScalarView()
-        // Control characters would move the caret, or the reader's terminal.
+        // Control characters would move the caret or affect the reader's terminal.
         for scalar in shown { text.append(scalar.value < 0x20 || scalar.value == 0x7F ? " " : scalar) }
         let number = String(position.line)
         let blank = String(repeating: " ", count: number.count)
@@ -90,27 +90,27 @@ struct SourceFile {
     }
 }
 
-/// Gathers the faults of one load.
+/// Collects the faults of one load.
 package final class DiagnosticCollector {
-    /// More than these help no one; the rest is dropped.
+    /// More than these are not useful; the rest is dropped.
     static let maximum = 20
     private(set) var diagnostics: [PolicyDiagnostic] = []
 
     package init() {}
 
-    /// Adds a fault, unless it is there already.
+    /// Adds a fault, unless it was added before.
     package func add(_ diagnostic: PolicyDiagnostic) {
         if diagnostics.count < Self.maximum, !diagnostics.contains(diagnostic) { diagnostics.append(diagnostic) }
     }
 
-    /// Throws what was found.
+    /// Throws the collected faults, if any.
     package func throwIfAny() throws(PolicyRefusal) {
         if !diagnostics.isEmpty { throw PolicyRefusal(diagnostics: diagnostics) }
     }
 }
 
 extension ExpressionFault {
-    /// The fault under the expression, as for an expression on a command line.
+    /// The fault shown under the expression, for an expression on a command line.
     package func text(in expression: String) -> String {
         let source = SourceFile(name: "expression", text: expression)
         var line = 1

@@ -1,9 +1,9 @@
-// Conditions are simplified before they are compiled: the event is known per program, constants are computed once.
+// Simplifies conditions before they are compiled: each program knows its event, and constants are computed once.
 
 import CEL
 
 extension ResolvedExpression {
-    /// The expression with `values` for some variables, and with every constant part computed.
+    /// The expression with `values` for some variables, and with all constant parts computed.
     func folded(_ values: [Int: CELValue]) -> ResolvedExpression {
         func remade(_ kind: Kind) -> ResolvedExpression { ResolvedExpression(kind, type, span) }
         switch kind {
@@ -35,7 +35,7 @@ extension ResolvedExpression {
             return remade(.negate(operand)).computed([operand])
         case .call(let function, let arguments):
             let arguments = arguments.map { $0.folded(values) }
-            // A zone's offset may change with the database: it is looked up when asked.
+            // A zone's offset may change with the database, so it is looked up at evaluation.
             return remade(.call(function, arguments)).computed(arguments.count == 1 ? arguments : [])
         case .list(let elements):
             let elements = elements.map { $0.folded(values) }
@@ -51,7 +51,7 @@ extension ResolvedExpression {
         }
     }
 
-    /// The constant that this is where all `parts` are constants; itself where computing it is an error.
+    /// The computed constant where all `parts` are constants; unchanged where computing it is an error.
     private func computed(_ parts: [ResolvedExpression]) -> ResolvedExpression {
         let isConstant = !parts.isEmpty && parts.allSatisfy { if case .constant = $0.kind { true } else { false } }
         guard isConstant else { return self }

@@ -1,5 +1,5 @@
-// Inputs made up from the conditions themselves: every number and string that a rule compares with, its neighbours,
-// and missing values. Deterministic, for guarantees at load and for property tests.
+// Inputs generated from the conditions: every number and string that a rule compares with, neighbouring values, and missing
+// values. Deterministic, for guarantees at load and for property tests.
 
 import CEL
 import Yams
@@ -15,7 +15,7 @@ package struct InputGenerator {
     private let strings: [String]
     private let now: CELTimestamp
 
-    /// Gathers what the policy compares with. `now` is the time of every input.
+    /// Collects the values that the policy compares with. `now` is the time of every input.
     package init(policy: Policy, seed: UInt64, now: CELTimestamp) {
         var ints: Set<Int64> = [0, 1, -1, 2, 100, Int64.max, Int64.min]
         var doubles: Set<Double> = [0, 1, -1, 0.5, 1e300]
@@ -64,12 +64,12 @@ package struct InputGenerator {
         return Int(mixed % UInt64(max(1, bound)))
     }
 
-    /// The next input. A signal is missing once in six, history unavailable once in 16.
+    /// The next input. A signal is missing in one of six, history is unavailable in one of 16.
     package mutating func next(event: PolicyEvent) -> PolicyInput {
         var input = policy.makeInput(event: event, now: now)
         for (slot, signal) in policy.signals.enumerated() where signal.name != "event" {
             if next(below: 6) == 0 { continue }
-            // Out of a declared bound: stays missing.
+            // A value out of a declared bound stays missing.
             if signal.type == .int, let near = near[slot], next(below: 4) > 0 {
                 try? policy.set(slot: slot, to: .int(near[next(below: near.count)]), in: &input)
             } else {
@@ -77,7 +77,7 @@ package struct InputGenerator {
             }
         }
         input.isHistoryUnavailable = next(below: 16) == 0
-        // Not drawn where there is none, so that policies without live lists have the inputs that they always had.
+        // Not drawn for policies without live lists, so that their inputs stay the same as before.
         if !policy.scope.liveLists.isEmpty, next(below: 8) > 0 {
             input.lists = GeneratedLiveLists(seed: UInt64(next(below: 1 << 32)))
         }
@@ -118,7 +118,7 @@ extension Policy {
 }
 
 extension PolicyRefusal {
-    /// A guarantee, by its condition's text, that the rules broke elsewhere than on generated inputs.
+    /// A guarantee, by its condition's text, that the rules broke on an input that was not generated.
     package init(brokenGuarantee condition: String, of policy: Policy, file: String, where place: String) {
         let guarantee = policy.guarantees.first { $0.condition.text == condition }
         self.init(diagnostics: [

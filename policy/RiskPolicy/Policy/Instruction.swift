@@ -2,11 +2,11 @@
 
 import CEL
 
-/// What an instruction does. `state` of a register: 0 false or a value, 1 true, 2 missing, 3 error.
+/// The operation of an instruction. `state` of a register: 0 false or a value, 1 true, 2 missing, 3 error.
 enum Operation: UInt8, Sendable {
     /// Ends an expression; its truth is in register 0.
     case halt
-    /// Ends a rule's condition and goes on to the next rule. a: the rule's position.
+    /// Ends a rule's condition and continues with the next rule. a: the rule's position.
     case ruleEnd
     /// target = the truth in `immediate`.
     case setTruth
@@ -14,14 +14,14 @@ enum Operation: UInt8, Sendable {
     case setNumber
     /// target = slot a.
     case loadNumber, loadTruth
-    /// target = whether slot a is there.
+    /// target = whether slot a has a value.
     case hasSlot
     /// target = slot a compared with `immediate`.
     case intEqual, intNotEqual, intLess, intLessOrEqual, intGreater, intGreaterOrEqual
     case symbolEqual, symbolNotEqual
     /// target = whether the symbol in slot a is one of the bits of `immediate`.
     case symbolIn
-    /// target = whether the list in slot a holds the symbol whose bit is in `immediate`.
+    /// target = whether the list in slot a contains the symbol whose bit is in `immediate`.
     case symbolHeld
     /// target = whether the string in slot a is in set b.
     case textIn
@@ -38,9 +38,9 @@ enum Operation: UInt8, Sendable {
     case not
     /// target = target (operator) register a.
     case and, or
-    /// Goes to b if target decides `&&` (or `||`) alone.
+    /// Jumps to b if target alone decides `&&` (or `||`).
     case skipIfFalse, skipIfTrue
-    /// On register a: true goes on, false goes to b, missing and error become target and go to `immediate`.
+    /// On register a: true continues, false jumps to b, missing and error become target and jump to `immediate`.
     case branch
     case jump
     /// target = the value of expression `immediate`, by the interpreter.
@@ -62,7 +62,7 @@ struct Register {
     static let registers = 32
 }
 
-/// Comparisons, as `immediate` of the register forms.
+/// Comparisons, for `immediate` of the register forms.
 enum Comparison: Int64 {
     case equal, notEqual, less, lessOrEqual, greater, greaterOrEqual
 
@@ -78,7 +78,7 @@ enum Comparison: Int64 {
         }
     }
 
-    /// As seen from the other side.
+    /// The same comparison with the operands exchanged.
     var mirrored: Comparison {
         switch self {
         case .equal, .notEqual: self

@@ -1,17 +1,17 @@
-// Runs instructions. No allocation, no reference counting on the usual path: everything is reached through pointers.
+// Runs instructions. No allocation and usually no reference counting: all data are reached through pointers.
 
 import CEL
 
-/// What rules came to, and what is left of the decision's budget.
+/// The outcomes of rules, and the rest of the decision's budget.
 struct RuleOutcomes {
-    /// Of `ExpressionLimits.maximumSteps`; below zero once they are used up. Instructions are not counted: a program has no
-    /// loops, and no more instructions than the policy has nodes.
+    /// Starts at `ExpressionLimits.maximumSteps`; below zero once the steps are used up. Instructions are not counted: a
+    /// program has no loops, and no more instructions than the policy has nodes.
     var stepsLeft = ExpressionLimits.maximumSteps
     var matched: UInt128 = 0
     var missing: UInt128 = 0
     var errors: UInt128 = 0
 
-    /// Without branches: what rules come to is what a processor cannot predict.
+    /// Without branches, because a processor cannot predict the outcomes of rules.
     @inline(__always)
     mutating func note(_ state: UInt8, rule: UInt16) {
         let bit: UInt128 = 1 &<< UInt128(truncatingIfNeeded: rule)
@@ -23,15 +23,15 @@ struct RuleOutcomes {
     }
 }
 
-/// The machine over one input.
+/// Runs programs on one input.
 struct Machine {
     let slots: UnsafePointer<SignalSlot>
-    /// `Register.registers` of them. Every program writes a register before it reads it.
+    /// `Register.registers` registers. Every program writes a register before it reads it.
     let registers: UnsafeMutablePointer<Register>
 
     /// Runs from an instruction to `halt`; returns the truth in register 0.
     ///
-    /// - Parameter outcomes: what the rules on the way came to.
+    /// - Parameter outcomes: collects the outcomes of the rules that are run.
     func run(
         from start: Int, program: PolicyProgram, input: borrowing PolicyInput, outcomes: inout RuleOutcomes
     ) -> UInt8 {
@@ -130,7 +130,7 @@ struct Machine {
         }
     }
 
-    /// A truth table of two states, two bits an entry, the left state counting four.
+    /// Looks up a truth table of two states, with two bits for each entry; the left state has the weight four.
     @inline(__always)
     private static func looked(up left: UInt8, _ right: UInt8, in table: UInt32) -> UInt8 {
         UInt8(truncatingIfNeeded: table &>> UInt32(truncatingIfNeeded: (left &<< 2 | right) &<< 1) & 3)

@@ -1,14 +1,14 @@
-// A policy that was loaded: what it says, and the program that decides.
+// A loaded policy: its content, and the program that decides.
 
 import CEL
 
-/// A way of verifying a person.
+/// A way to verify a person.
 package struct PolicyChallenge: Sendable {
-    /// Its name on the wire, such as `email_code`.
+    /// Its name in the API, such as `email_code`.
     package let kind: String
-    /// Bit per event (`PolicyEvent.index`).
+    /// One bit for each event (`PolicyEvent.index`).
     let events: UInt8
-    /// Where it ends true, the challenge is not offered.
+    /// Where it is true, the challenge is not offered.
     package let unavailableWhen: PolicyExpression?
 
     /// Whether it can be offered for an event at all.
@@ -19,9 +19,9 @@ package struct PolicyChallenge: Sendable {
 package struct PolicyExpression: Sendable {
     /// As written, after YAML's own folding and escapes.
     package let text: String
-    /// What is evaluated.
+    /// The expression that is evaluated.
     package let resolved: ResolvedExpression
-    /// Where it is in policy.yaml.
+    /// Its position in policy.yaml.
     package let position: SourcePosition
 }
 
@@ -29,58 +29,58 @@ package struct PolicyExpression: Sendable {
 package struct PolicyRule: Sendable {
     /// Distinct within the policy.
     package let id: String
-    /// What it does when it matches.
+    /// The effect of a match.
     package let effect: RuleEffect
     /// Whether it counts.
     package let mode: RuleMode
-    /// The events it is evaluated for; never empty.
+    /// The events for which it is evaluated; never empty.
     package let events: Set<PolicyEvent>
-    /// What is asked for (always, require) or the strongest that is waived (skip): position among the challenges.
+    /// Position of the challenge that it asks for (always, require), or of the strongest one that it waives (skip).
     package let challenge: Int
-    /// The code that is given for it.
+    /// Its reason code.
     package let reason: String
-    /// `review: true`: decisions in which it matches are for people to look at.
+    /// `review: true`: people should look at decisions in which it matches.
     package var isForReview = false
     /// `when_missing: match`.
     package let matchesWhenMissing: Bool
-    /// When it holds; of type bool.
+    /// When the rule matches; of type bool.
     package let condition: PolicyExpression
     /// Whether its condition reads facts that span teams.
     package let spansTeams: Bool
 }
 
-/// What must hold of every decision.
+/// A condition with the decision that is then required.
 package struct PolicyGuarantee: Sendable {
-    /// When it holds; of type bool.
+    /// When the guarantee applies; of type bool.
     package let condition: PolicyExpression
-    /// What must be decided where the condition holds.
+    /// The required decision where the condition holds.
     package let decision: PolicyDecision
 }
 
-/// A policy, immutable and free to share between threads. Made by `PolicyLoader`.
+/// A policy. Immutable; can be shared between threads. Created by `PolicyLoader`.
 package struct Policy: Sendable {
-    /// As under `policy:`.
+    /// The value of `policy:`.
     package let name: String
-    /// As under `version:`.
+    /// The value of `version:`.
     package let version: String
     package let kind: PolicyKind
-    /// Slot by slot; the slot after the last is `now`.
+    /// In the order of slots; the slot after the last is `now`.
     package let signals: [SignalDeclaration]
     /// Weakest first.
     package let challenges: [PolicyChallenge]
-    /// What it has counted, in the order of the file.
+    /// Its counters, in the order of the file.
     package let counters: [PolicyCounter]
-    /// In the order of the file; `RuleSet` counts by it.
+    /// In the order of the file; `RuleSet` uses these positions.
     package let rules: [PolicyRule]
     /// In the order of the file.
     package let guarantees: [PolicyGuarantee]
-    /// What an evaluation error asks for.
+    /// The challenge that an evaluation error asks for.
     package let errorChallenge: Int
-    /// What is asked while history is unavailable, by event.
+    /// The challenge asked for while history is unavailable, by event.
     package let degraded: [PolicyEvent: Int]
     /// The names of its expressions.
     package let scope: ExpressionScope
-    /// Every reason code, the evaluator's own first, then in order of appearance.
+    /// All reason codes: first the evaluator's own, then in order of appearance.
     package let reasonCodes: [String]
     let zones: TimeZoneOffsets
     let program: PolicyProgram
@@ -106,19 +106,19 @@ package struct Policy: Sendable {
         program = PolicyProgram(parts: parts, reasonCodes: codes, zones: zones)
     }
 
-    /// The live lists that it declares, in alphabetical order.
+    /// Its live lists, in alphabetical order.
     package var liveLists: [LiveListName] { scope.liveLists.values.sorted { $0.name < $1.name } }
 
     /// The slot of a signal; nil where the policy does not declare it.
     package func slot(named name: String) -> Int? { slots[name] }
 
-    /// Whether a decision takes microseconds whatever the signals say; else it may take `ExpressionLimits.maximumSteps`.
+    /// Whether a decision takes microseconds for all signal values; otherwise it may take `ExpressionLimits.maximumSteps`.
     package var decidesAtOnce: Bool { program.isFlat }
 
-    /// The rule's position among `rules`.
+    /// The rule's position in `rules`.
     package func rule(id: String) -> Int? { rules.firstIndex { $0.id == id } }
 
-    /// The rules of these ids; those that it does not have are left out.
+    /// The rules with these ids; unknown ids are ignored.
     package func ruleSet(ids: [String]) -> RuleSet {
         ids.compactMap(rule(id:)).reduce(into: RuleSet()) { $0.bits |= 1 << UInt128($1) }
     }
@@ -130,14 +130,14 @@ package struct Policy: Sendable {
         return (rules + others).reduce(into: []) { $0.formUnion($1.resolved.variables) }
     }
 
-    /// Whether a rule that wants people to look at it matched, be it waived, snoozed or in shadow.
+    /// Whether a rule with `review: true` matched, even if waived, snoozed or in shadow.
     package func isForReview(_ result: PolicyResult) -> Bool {
         let matched = [result.asked, result.skips, result.waived, result.snoozed, result.shadow].reduce(0) { $0 | $1.bits }
         return RuleSet(bits: matched).contains { rules[$0].isForReview }
     }
 }
 
-/// What a loader gathered.
+/// Parts collected by a loader.
 struct PolicyParts {
     var name = ""
     var version = ""

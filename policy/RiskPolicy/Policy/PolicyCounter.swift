@@ -1,23 +1,23 @@
-// What a policy has counted: questions with one value of a key within a window. The count is the signal `velocity.NAME`.
+// Counters of a policy: questions with the same value of a key within a window. The count is the signal `velocity.NAME`.
 
 import CEL
 
 /// One of a policy's `counters:`.
 package struct PolicyCounter: Sendable, Hashable {
-    /// What of a question is looked at.
+    /// The value of a question that a counter counts by.
     package enum Key: Sendable, Hashable {
-        /// The name by which the question names the account.
+        /// The question's name for the account.
         case account
-        /// The inbox of the account, as one of this installation.
+        /// The account's inbox, as known to this installation.
         case inbox
-        /// The domain of that inbox, where it is one that no provider shares among many: own or disposable.
+        /// The domain of that inbox, unless many people share it at a provider: only own or disposable.
         case inboxDomain
         /// The device that attested the app.
         case device
-        /// What the backend supplied, by the name behind `context.`.
+        /// A value from the backend, by the name after `context.`.
         case context(String)
 
-        /// As it is written in a policy.
+        /// As written in a policy.
         package var text: String {
             switch self {
             case .account: "account"
@@ -31,16 +31,16 @@ package struct PolicyCounter: Sendable, Hashable {
 
     /// A minute to thirty days, in seconds.
     package static let windows: ClosedRange<Int64> = 60...2_592_000
-    /// A window is kept in this many slices: what is counted may be older than the window by one of them, 3.1 % of it.
+    /// A window is divided into this many slices: counted questions may be older than the window by one slice, 3.1 % of it.
     private static let slices: Int64 = 32
 
     package let name: String
     package let key: Key
     /// Seconds.
     package let window: Int64
-    /// The events that count; never empty. What was counted can be read at every event.
+    /// The events that count; not empty. The count can be read at every event.
     package let events: Set<PolicyEvent>
-    /// What counts once, however often it comes; nil where every question counts.
+    /// The value that counts once, however often it occurs; nil where every question counts.
     package let distinct: Key?
 
     package init(name: String, key: Key, window: Int64, events: Set<PolicyEvent>, distinct: Key?) {
@@ -51,18 +51,18 @@ package struct PolicyCounter: Sendable, Hashable {
         self.distinct = distinct
     }
 
-    /// Whether it looks at the domain of the inbox.
+    /// Whether it reads the domain of the inbox.
     package var readsDomain: Bool { key == .inboxDomain || distinct == .inboxDomain }
 
-    /// Whether it looks at the inbox in any way.
+    /// Whether it reads the inbox or its domain.
     package var readsInbox: Bool { readsDomain || key == .inbox || distinct == .inbox }
 
-    /// The signal that it is read by.
+    /// The signal that holds the count.
     package var signal: String { "velocity." + name }
-    /// Seconds of a slice.
+    /// Length of a slice in seconds.
     package var slice: Int64 { max(1, window / Self.slices) }
 
-    /// What counts mean: those of another definition say nothing about this one. Two policies of a team share what is equal.
+    /// Identifies what is counted: counts of another definition do not apply. Policies of a team share equal counters.
     package var definition: String {
         let counted = PolicyEvent.allCases.filter(events.contains).map(\.rawValue).joined(separator: ",")
         return "\(name) \(key.text) \(window) \(counted) \(distinct?.text ?? "")"

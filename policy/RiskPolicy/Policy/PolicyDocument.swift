@@ -1,4 +1,4 @@
-// A policy's files as one document, always spelled the same: what the store keeps and what a policy's hash is taken of.
+// A policy's files as one document in canonical form: the store keeps it, and the policy's hash is computed from it.
 //
 //   postern-policy-1
 //   9120 policy.yaml
@@ -6,11 +6,11 @@
 //   15300 tests.yaml
 //   <15300 octets>
 //
-// Files are in the order of their paths' octets; each is followed by a line feed that does not count.
+// Files are ordered by the octets of their paths; each is followed by a line feed that is not counted.
 
 /// The files of one policy.
 package struct PolicyDocument: Sendable, Equatable {
-    /// Text by path relative to the policy's folder: `policy.yaml`, `tests.yaml` and what `lists:` names.
+    /// Text by path relative to the policy's folder: `policy.yaml`, `tests.yaml` and the files in `lists:`.
     package let files: [String: String]
 
     /// Names of the two files with their own meaning.
@@ -25,7 +25,7 @@ package struct PolicyDocument: Sendable, Equatable {
         self.files = files
     }
 
-    /// The document, in the form that is kept and hashed.
+    /// The document, in the form that is stored and hashed.
     package var octets: [UInt8] {
         var octets = Array(Self.head.utf8)
         for (path, text) in files.sorted(by: { Array($0.key.utf8).lexicographicallyPrecedes(Array($1.key.utf8)) }) {
@@ -36,7 +36,7 @@ package struct PolicyDocument: Sendable, Equatable {
         return octets
     }
 
-    /// Reads a document; nil for what is none, such as a damaged one.
+    /// Parses a document; nil where it is not valid, for example damaged.
     package init?(octets: [UInt8]) {
         var rest = octets[...]
         guard rest.starts(with: Self.head.utf8) else { return nil }
@@ -57,8 +57,8 @@ package struct PolicyDocument: Sendable, Equatable {
         self.files = files
     }
 
-    /// Compiles the policy and holds its guarantees against generated inputs (`PolicyLoader.load`).
-    /// - Parameter folder: is before the names of files in messages, as in `rules/juice/`.
+    /// Compiles the policy and checks its guarantees on generated inputs (`PolicyLoader.load`).
+    /// - Parameter folder: the prefix of file names in messages, for example `rules/juice/`.
     package func policy(folder: String = "", options: PolicyLoadOptions = PolicyLoadOptions()) throws(PolicyRefusal) -> Policy {
         let files = files
         var options = options
@@ -79,7 +79,7 @@ package struct PolicyDocument: Sendable, Equatable {
         return try PolicyTestSuite.load(text, file: folder + Self.testsFile, policy: policy)
     }
 
-    /// Whether a path can be in a document: relative, inside the folder, on one line.
+    /// Whether a path is allowed in a document: relative, inside the folder, on one line.
     package static func isPath(_ path: String) -> Bool {
         !path.isEmpty && !path.hasPrefix("/") && !path.split(separator: "/").contains("..")
             && !path.unicodeScalars.contains { $0.value < 0x20 || $0.value == 0x7F }

@@ -1,6 +1,6 @@
-// The words of a policy: events, effects, modes, the two decisions.
+// The vocabulary of a policy: events, effects, modes, the two decisions.
 
-/// What happens at the app's side, as settled by Postern.
+/// The event at the app, as determined by Postern.
 package enum PolicyEvent: String, Sendable, CaseIterable {
     case signUp = "sign_up"
     case signIn = "sign_in"
@@ -17,15 +17,15 @@ package enum PolicyEvent: String, Sendable, CaseIterable {
     }
 }
 
-/// The answer: there is no third.
+/// The answer: one of two.
 package enum PolicyDecision: String, Sendable, CaseIterable {
     case allow
     case requireVerification = "require_verification"
 }
 
-/// What a matched rule does.
+/// The effect of a matched rule.
 package enum RuleEffect: String, Sendable, CaseIterable {
-    /// Asks, whatever the skips say.
+    /// Asks, regardless of skips.
     case always
     /// Waives `require` rules whose challenge is no stronger than its `up_to`.
     case skip
@@ -42,17 +42,17 @@ package enum RuleMode: String, Sendable, CaseIterable {
     case disabled
 }
 
-/// Reason codes that the evaluator itself gives; no rule may use them.
+/// Reason codes of the evaluator itself; rules must not use them.
 package enum BuiltInReason {
-    /// The store was down, and the policy asks for more while it is.
+    /// The store was down, and the policy asks for a check in that case.
     package static let historyUnavailable = "HISTORY_UNAVAILABLE"
     /// A rule that asks ended in an error.
     package static let policyError = "POLICY_ERROR"
     /// A guarantee overrode the rules.
     package static let policyGuarantee = "POLICY_GUARANTEE"
-    /// What a team learns instead of any reason that reads `inbox.*`.
+    /// The team gets this code instead of any reason that reads `inbox.*`.
     package static let accountHistory = "ACCOUNT_HISTORY"
 
-    /// But for `accountHistory`.
+    /// Without `accountHistory`.
     package static let all = [historyUnavailable, policyError, policyGuarantee]
 }

@@ -1,34 +1,34 @@
-// What a decision is made from: one slot per declared signal. Strings are turned into small numbers when they are set,
-// so that evaluation compares numbers.
+// The input of a decision: one slot for each declared signal. Strings are converted to small numbers when they are set, so that
+// evaluation compares numbers.
 
 import CEL
 
-/// Why a value is not taken as a signal.
+/// Why a value is refused as a signal.
 package struct PolicyInputError: Error, Sendable, Equatable {
     /// One line, for the operator: it may name the signal, never its value.
     package let message: String
 }
 
-/// A signal's value in the form that programs read.
+/// A signal's value in the form for programs.
 struct SignalSlot: Sendable {
     static let present: UInt8 = 0
     static let missing: UInt8 = 2
 
-    /// An int or uint, a double's bits, a string's symbol (-1 where no condition names it).
+    /// An int or uint, a double's bits, or a string's symbol (-1 where no condition names it).
     var bits: Int64 = 0
     /// `present` or `missing`; for a bool 0, 1 or `missing`.
     var state: UInt8 = SignalSlot.missing
 }
 
-/// The signals of one question, made by `Policy.makeInput`. A value: keep one and change it, or make one for each question.
+/// The signals of one question, created by `Policy.makeInput`. A value type: change one, or create one for each question.
 package struct PolicyInput: Sendable {
-    /// As settled by Postern.
+    /// As determined by Postern.
     package let event: PolicyEvent
     /// The time at which the question is answered; conditions may read it as `now`.
     package var now: CELTimestamp
     /// Whether the store is down: signals from it then count as missing.
     package var isHistoryUnavailable = false
-    /// Rules that ask nothing of this account for now, because someone said so.
+    /// Rules that do not ask this account for now, because a person snoozed them.
     package var snoozed = RuleSet()
     private(set) var storage: InputStorage
 
@@ -38,7 +38,7 @@ package struct PolicyInput: Sendable {
         storage = InputStorage(program: program)
     }
 
-    /// The live lists as they are now; nil where they are not known: what depends on them is then missing.
+    /// The current live lists; nil where they are unknown: what depends on them is then missing.
     package var lists: (any LiveLists)? {
         get { storage.lists }
         set {
@@ -47,7 +47,7 @@ package struct PolicyInput: Sendable {
         }
     }
 
-    /// What is written is written to this copy alone.
+    /// Writes only to this copy.
     mutating func write(_ stored: SignalSlot, slot: Int, boxed: CELValue? = nil, box: Int = -1) {
         guard slot >= 0, slot < storage.count else { return }
         if !isKnownUniquelyReferenced(&storage) { storage = InputStorage(copying: storage) }
@@ -56,14 +56,14 @@ package struct PolicyInput: Sendable {
     }
 }
 
-/// The memory of an input: one reference, so that handing an input on costs one count. Changed only while it is owned
-/// by one input, hence safe to share.
+/// The memory of an input: one reference, so that passing an input costs one reference count. Changed only while one input owns
+/// it, and therefore safe to share.
 final class InputStorage: @unchecked Sendable {
-    /// The policy that it was made for: slots and symbols mean nothing to another.
+    /// The policy that it was made for: slots and symbols are valid only there.
     let program: PolicyProgram
     let slots: UnsafeMutablePointer<SignalSlot>
     let count: Int
-    /// Values that do not fit into a slot, by their box: strings, times, lists.
+    /// Values that do not fit into a slot (strings, times, lists), by their box.
     fileprivate(set) var boxed: [CELValue]
     fileprivate(set) var lists: (any LiveLists)?
 
@@ -95,7 +95,7 @@ extension Policy {
         return input
     }
 
-    /// Sets a signal by name. `.missing` and `.null` take it away. An int is taken where a double is declared.
+    /// Sets a signal by name. `.missing` and `.null` remove it. An int is accepted where a double is declared.
     ///
     /// - Throws: `PolicyInputError` where the signal is not declared, has another type, or is out of its declared bounds.
     package func set(_ name: String, to value: CELValue, in input: inout PolicyInput) throws(PolicyInputError) {
@@ -123,20 +123,20 @@ extension Policy {
         store(value, slot: slot, in: &input)
     }
 
-    /// The value of a signal as it was set; history counts as missing while it is unavailable.
+    /// The value of a signal as it was set; history signals are missing while history is unavailable.
     package func value(slot: Int, of input: PolicyInput) -> CELValue {
         InputVariables(input: adopted(input)).value(slot: slot) ?? .missing
     }
 
-    /// An input for this policy: itself, or, where another policy made it (one that was active a moment ago), one with the
-    /// same signals, as far as this policy declares them with the same type.
+    /// An input for this policy: unchanged or, if another policy made it (one that was active a moment ago), one with the same
+    /// signals, as far as this policy declares them with the same type.
     func adopted(_ input: PolicyInput) -> PolicyInput {
         if input.storage.program === program { return input }
         var own = makeInput(event: input.event, now: input.now)
         let variables = InputVariables(input: input)
         for (slot, signal) in input.storage.program.signals.enumerated() {
             guard signal.name != "event", let value = variables.value(slot: slot) else { continue }
-            // What this policy does not know, or takes otherwise, is missing to it.
+            // A signal that this policy does not declare, or declares with another type, is missing in it.
             try? set(signal.name, to: value, in: &own)
         }
         own.isHistoryUnavailable = input.isHistoryUnavailable
@@ -186,7 +186,7 @@ extension Policy {
             return input.write(stored, slot: slot, boxed: value, box: program.boxes[slot])
         case .missing, .null: stored.state = SignalSlot.missing
         case .list(let elements):
-            // Which of the first 64 symbols it holds: conditions ask for those with `in`.
+            // Records which of the first 64 symbols it contains: conditions test for those with `in`.
             for case .string(let text) in elements {
                 if let symbol = program.symbols[ExactString(text)], symbol < 64 { stored.bits |= 1 << Int64(symbol) }
             }
@@ -197,7 +197,7 @@ extension Policy {
     }
 }
 
-/// Signals as an interpreter reads them.
+/// The signals in the form for an interpreter.
 struct InputVariables: ExpressionVariables {
     let input: PolicyInput
 

@@ -1,4 +1,4 @@
-// `counters:` of a policy, and the signals `velocity.NAME` that they make.
+// `counters:` of a policy, and the signals `velocity.NAME` that they define.
 
 import CEL
 import Support
@@ -16,7 +16,7 @@ extension PolicyLoader {
                 reader.report(entry.keyNode, "'\(entry.key)' cannot be the name of a counter")
                 continue
             }
-            // A faulty counter still makes its signal known: one fault, not one per use.
+            // A faulty counter still declares its signal: one fault, not one for each use.
             let signal = SignalDeclaration(name: "velocity." + entry.key, type: .int, mayBeMissing: true)
             parts.scope.declare(signal.name, signal.type)
             parts.signals.append(signal)

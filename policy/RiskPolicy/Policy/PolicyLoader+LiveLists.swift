@@ -1,4 +1,4 @@
-// `live_lists:` of a policy: which lists of the installation and of its teams it reads, and of which kind they are.
+// `live_lists:` of a policy: the lists of the installation and of its teams that it reads, and their kinds.
 
 import CEL
 import Yams
@@ -33,7 +33,7 @@ extension PolicyLoader {
 }
 
 extension PolicyRefusal {
-    /// A policy that cannot be used where it is to be activated, a message for each reason.
+    /// A policy that cannot be used where it is to be activated, with one message for each reason.
     package init(_ faults: [String], file: String) {
         self.init(
             diagnostics: faults.map {

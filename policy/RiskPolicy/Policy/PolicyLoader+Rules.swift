@@ -1,4 +1,4 @@
-// policy.yaml → Policy: challenges, defaults, rules, guarantees, and what they must be to one another.
+// policy.yaml → Policy: challenges, defaults, rules, guarantees, and the checks between them.
 
 import CEL
 import Support
@@ -91,7 +91,7 @@ extension PolicyLoader {
                 places.append((node, rule.fields))
             }
         }
-        // With a faulty rule missing, what is left to waive would be reported wrongly.
+        // If a faulty rule was left out, the checks of what skips waive would be wrong.
         let isWhole = places.count == nodes.count
         for (rule, place) in zip(parts.rules, places) {
             if isWhole { checkSkip(rule, place.fields) }
@@ -134,7 +134,7 @@ extension PolicyLoader {
         return (rule, fields)
     }
 
-    /// Text that no other rule has for its id.
+    /// The rule's id, checked to be unique.
     func ruleID(_ node: Node?) -> String? {
         guard let node, let id = reader.text(node, "id") else { return nil }
         let isWellFormed =
@@ -179,8 +179,8 @@ extension PolicyLoader {
         }
     }
 
-    /// A condition that is false whatever the signals say is a mistake. Found by evaluating it with every signal missing:
-    /// what is false then does not depend on any. (`has()` does, and is left out.)
+    /// A condition that is false for all signals is a mistake. It is found by evaluation with every signal missing: a false
+    /// result then does not depend on any signal. (`has()` does depend, so conditions with it are not checked.)
     func checkReachable(_ rule: PolicyRule, _ fields: [String: Node]) {
         guard let conditionNode = fields["condition"], !rule.events.isEmpty, !rule.condition.resolved.usesHas else { return }
         let eventSlot = parts.signals.firstIndex { $0.name == "event" }
@@ -198,8 +198,8 @@ extension PolicyLoader {
 
     /// Returns the nodes, in the order of `parts.guarantees`.
     /// - Parameters:
-    ///   - key: under which it is said what must be decided.
-    ///   - words: and in which words.
+    ///   - key: the key of the required decision.
+    ///   - words: the allowed words under that key.
     mutating func readGuarantees(
         _ node: Node, key: String = "decision",
         words: [String: PolicyDecision] = ["allow": .allow, "require_verification": .requireVerification]
@@ -225,7 +225,7 @@ extension PolicyLoader {
 }
 
 extension ResolvedExpression {
-    /// Whether presence is asked for anywhere.
+    /// Whether `has()` is used anywhere.
     var usesHas: Bool {
         var found = false
         visit { node in

@@ -1,4 +1,4 @@
-// policy.yaml → Policy, for those with `decides: status`.
+// policy.yaml → Policy, for policies with `decides: status`.
 
 import CEL
 import Yams
@@ -6,16 +6,16 @@ import Yams
 extension PolicyLoader {
     /// Its event: a user authorizes an app for the first time.
     static let statusEvent = PolicyEvent.signUp
-    /// The rule that gives the default.
+    /// The id of the rule that gives the default.
     private static let defaultRule = "default"
 
-    /// Reads everything but the names; returns the guarantees' nodes.
+    /// Reads everything except the names; returns the guarantees' nodes.
     mutating func readStatus(_ fields: [String: Node]) -> [Node] {
         let events = UInt8(1 << Self.statusEvent.index)
         parts.challenges = [PolicyStatus.unsupported, .unknown].map {
             PolicyChallenge(kind: $0.rawValue, events: events, unavailableWhen: nil)
         }
-        // What goes wrong speaks against no one, but nothing is taken for a reason to trust.
+        // Errors and unavailable history do not count against a user, but give no trust either.
         parts.errorChallenge = 1
         parts.degraded = [Self.statusEvent: 0]
         if let node = fields["rules"] { readStatusRules(node) }
@@ -72,8 +72,8 @@ extension PolicyLoader {
             condition: condition, spansTeams: true)
     }
 
-    /// It holds always and gives way to every other: `likely_real` waives it, and where another is asked for as well the more
-    /// cautious counts.
+    /// Always matches and yields to every other rule: `likely_real` waives it, and where another rule asks too, the more
+    /// cautious status counts.
     private mutating func addDefault(_ status: PolicyStatus, _ node: Node) {
         guard status != .likelyReal else { return }
         do throws(ExpressionFault) {

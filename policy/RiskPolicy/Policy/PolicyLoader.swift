@@ -1,16 +1,16 @@
-// policy.yaml → Policy: the top of the file. Faults are gathered, so that an author sees all of them at once.
+// policy.yaml → Policy: the top level of the file. Faults are collected, so that an author sees all of them together.
 
 import CEL
 import Support
 import Yams
 
-/// What loading needs from outside.
+/// External inputs of loading.
 package struct PolicyLoadOptions: Sendable {
     /// Names of time zones.
     package var zones = TimeZoneOffsets.none
-    /// The text of a file that `lists:` names, by its path relative to the policy's folder; nil where there is none.
+    /// The text of a file named in `lists:`, by its path relative to the policy's folder; nil where it does not exist.
     package var listFile: @Sendable (String) -> String? = { _ in nil }
-    /// Generated inputs on which the guarantees must hold before the policy is taken.
+    /// Number of generated inputs on which the guarantees must hold before the policy is accepted.
     package var generatedInputs = 2_000
 
     /// No zones, no list files, 2,000 generated inputs.
@@ -23,12 +23,12 @@ package struct PolicyLoader {
     let options: PolicyLoadOptions
     var parts = PolicyParts()
 
-    /// Loads a policy and holds its guarantees against generated inputs. Tests are run apart (`PolicyTestSuite`).
+    /// Loads a policy and checks its guarantees on generated inputs. Tests are run separately (`PolicyTestSuite`).
     ///
     /// - Parameters:
     ///   - text: the content of policy.yaml.
     ///   - file: its name for messages.
-    /// - Throws: `PolicyRefusal` with every fault found.
+    /// - Throws: `PolicyRefusal` with all faults.
     package static func load(
         _ text: String, file: String = "policy.yaml", options: PolicyLoadOptions = PolicyLoadOptions()
     ) throws(PolicyRefusal) -> Policy {
@@ -79,13 +79,13 @@ package struct PolicyLoader {
         return guarantees
     }
 
-    /// Said before all else: what other keys there are depends on it.
+    /// Read first, because the other allowed keys depend on it.
     private func kind(_ root: Node) -> PolicyKind {
         guard let node = root.mapping?["decides"] else { return .verification }
         return reader.word(node, "decides", among: PolicyKind.allCases.map(\.rawValue)).flatMap(PolicyKind.init) ?? .verification
     }
 
-    /// A decision has one budget for all of its conditions.
+    /// A decision has one budget for all its conditions.
     func checkCost(_ node: Node) {
         for event in PolicyEvent.allCases {
             let rules = parts.rules.filter { $0.mode != .disabled && $0.events.contains(event) }.map(\.condition)
@@ -101,7 +101,7 @@ package struct PolicyLoader {
 
     // MARK: Names
 
-    /// The policy's name and version are shown, typed and compared: a word, no prose.
+    /// The policy's name and version are shown, typed and compared, so they must be single words.
     private func label(_ node: Node?, _ what: String) -> String {
         guard let node, let text = reader.text(node, what) else { return "" }
         let isWord =
@@ -120,7 +120,7 @@ package struct PolicyLoader {
             && bytes.allSatisfy { $0.isIdentifierStart || $0.isASCIIDigit }
     }
 
-    /// Reports a name that is already taken by a signal, constant or list.
+    /// Reports a name that a signal, constant or list already has.
     private func isFree(_ name: String, _ node: Node) -> Bool {
         let scope = parts.scope
         guard scope.variables[name] == nil, scope.constants[name] == nil, scope.sets[name] == nil else {
@@ -143,7 +143,7 @@ package struct PolicyLoader {
                 reader.report(entry.keyNode, "'\(entry.key)' cannot be the name of a signal")
                 continue
             }
-            // A faulty declaration still makes the name known: one fault, not one per use.
+            // A faulty declaration still declares the name: one fault, not one for each use.
             let signal =
                 readSignal(entry.key, entry.keyNode, entry.value)
                 ?? SignalDeclaration(name: entry.key, type: .dyn, mayBeMissing: true)
@@ -274,7 +274,7 @@ package struct PolicyLoader {
 
     // MARK: Conditions
 
-    /// A condition that is of type bool and within its budget; nil and a fault otherwise.
+    /// A condition of type bool within its budget; otherwise nil and a fault.
     mutating func condition(_ node: Node?, _ what: String) -> PolicyExpression? {
         guard let node, let scalar = reader.scalar(node, what) else { return nil }
         do throws(ExpressionFault) {
@@ -299,7 +299,7 @@ package struct PolicyLoader {
 }
 
 extension ResolvedExpression {
-    /// Steps that an evaluation can take at most, as far as the text tells: lists from signals have their largest size.
+    /// Maximum steps of an evaluation, as far as the text shows: lists from signals count with their largest size.
     var largestCost: Int {
         func sum(_ parts: [ResolvedExpression]) -> Int { parts.reduce(1) { Self.capped($0, $1.largestCost) } }
         guard case .comprehension(_, let range, let predicate, let transform) = kind else { return sum(children) }

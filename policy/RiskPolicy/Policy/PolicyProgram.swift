@@ -1,14 +1,14 @@
-// A policy in its flat form: one program per event, and masks that combine what its rules came to. Everything that a
-// decision reads is in plain memory that the program owns, so that deciding counts no references.
+// A policy in flat form: one program for each event, and masks that combine the outcomes of its rules. All data that a decision
+// reads are in plain memory owned by the program, so that a decision needs no reference counting.
 
 import CEL
 
-/// Memory of a fixed size that is filled once.
+/// Memory of a fixed size, filled once.
 struct Table<Element: BitwiseCopyable> {
     let start: UnsafeMutablePointer<Element>
     let count: Int
 
-    /// Never freed by itself: its owner calls `free`.
+    /// Not freed automatically: its owner calls `free`.
     init(_ elements: [Element]) {
         start = .allocate(capacity: max(1, elements.count))
         start.initialize(from: elements, count: elements.count)
@@ -21,19 +21,19 @@ struct Table<Element: BitwiseCopyable> {
     func free() { start.deallocate() }
 }
 
-/// Immutable after it was made, hence safe to share.
+/// Immutable after its creation, and therefore safe to share.
 final class PolicyProgram: @unchecked Sendable {
-    /// What is known per event.
+    /// The data for one event.
     struct EventProgram: BitwiseCopyable {
-        /// Where its rules start.
+        /// Start of its rules.
         var rules = 0
-        /// Its part of `guarantees`.
+        /// Its range of `guarantees`.
         var firstGuarantee = 0
         var endOfGuarantees = 0
-        /// Challenges that can be offered at all, and those of them with an `unavailable_when`.
+        /// Challenges that can be offered, and those of them with an `unavailable_when`.
         var offered: UInt8 = 0
         var conditional: UInt8 = 0
-        /// Position of the challenge asked while history is unavailable, or -1.
+        /// Position of the challenge asked for while history is unavailable, or -1.
         var degraded = -1
         var evaluated: UInt128 = 0
     }
@@ -48,13 +48,13 @@ final class PolicyProgram: @unchecked Sendable {
     let code: Table<Instruction>
     let events: Table<EventProgram>
     let guarantees: Table<GuaranteeProgram>
-    /// Where `unavailable_when` starts, by event and challenge.
+    /// Start of each `unavailable_when`, by event and challenge.
     let unavailable: Table<Int>
     /// Rules by the position of their challenge.
     let byChallenge: Table<UInt128>
-    /// Rules whose challenge is at this position or weaker.
+    /// Rules whose challenge is at this position or a weaker one.
     let upToChallenge: Table<UInt128>
-    /// Bit of each rule's reason code.
+    /// The bit of each rule's reason code.
     let reasonBits: Table<UInt128>
     let always: UInt128
     let skip: UInt128
@@ -68,7 +68,7 @@ final class PolicyProgram: @unchecked Sendable {
     /// Slots that are missing while history is unavailable.
     let historySlots: [Int]
     let symbols: [ExactString: Int]
-    /// By slot: where its value is boxed if it does not fit into a slot, else -1.
+    /// By slot: the box of its value if it does not fit into a slot, else -1.
     let boxes: [Int]
     private let expressions: [ResolvedExpression]
     private let sets: [StringList]
@@ -158,10 +158,10 @@ final class PolicyProgram: @unchecked Sendable {
         reasonBits.free()
     }
 
-    /// Whether every condition has a flat form, so that a decision takes microseconds whatever the signals say.
+    /// Whether every condition has a flat form, so that a decision takes microseconds for all signal values.
     var isFlat: Bool { expressions.isEmpty }
 
-    /// Evaluates what has no flat form, with the steps that the decision has left.
+    /// Evaluates a part without a flat form, with the decision's remaining steps.
     @inline(never)
     func interpret(_ expression: Int, _ input: borrowing PolicyInput, _ stepsLeft: inout Int) -> Register {
         var interpreter = Interpreter(variables: InputVariables(input: copy input), zones: zones, steps: stepsLeft)
@@ -177,7 +177,7 @@ final class PolicyProgram: @unchecked Sendable {
         }
     }
 
-    /// The state of whether a string signal is in a list: its octets are hashed.
+    /// State: whether a string signal is in a list. Its octets are hashed.
     @inline(never)
     func membership(slot: Int, set: Int, _ input: borrowing PolicyInput, _ stepsLeft: inout Int) -> UInt8 {
         guard case .string(let text) = input.storage.boxed[boxes[slot]] else { return 0 }
@@ -186,7 +186,7 @@ final class PolicyProgram: @unchecked Sendable {
         return sets[set].contains(text) ? 1 : 0
     }
 
-    /// The state of whether a string signal is in a live list; missing where the lists are not known.
+    /// State: whether a string signal is in a live list; missing where the lists are unknown.
     @inline(never)
     func liveMembership(slot: Int, list: Int, _ input: borrowing PolicyInput, _ stepsLeft: inout Int) -> UInt8 {
         guard case .string(let text) = input.storage.boxed[boxes[slot]] else { return 0 }

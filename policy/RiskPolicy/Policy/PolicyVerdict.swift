@@ -1,8 +1,8 @@
-// A decision in words: for the operator, and for the team (docs/POLICY.md, "What the team is told").
+// A decision in names and codes: for the operator, and for the team (docs/POLICY.md, "What the team is told").
 
-/// Everything of a decision, in the words of the policy.
+/// A whole decision, with the names of the policy.
 package struct PolicyVerdict: Sendable, Equatable {
-    /// As settled by Postern.
+    /// As determined by Postern.
     package let event: PolicyEvent
     /// One of the two.
     package let decision: PolicyDecision
@@ -10,9 +10,9 @@ package struct PolicyVerdict: Sendable, Equatable {
     package let challenges: [String]
     /// Codes, each once.
     package let reasons: [String]
-    /// Codes of what was waived.
+    /// Reason codes of the waived rules.
     package let waived: [String]
-    /// Ids of rules that ended missing.
+    /// Ids of rules whose condition is missing.
     package let missing: [String]
     /// Ids of rules that ended in an error, and kinds of challenges whose `unavailable_when` did.
     package let errors: [String]
@@ -22,15 +22,15 @@ package struct PolicyVerdict: Sendable, Equatable {
     package let degraded: Bool
     /// The text of the guarantee that overrode the rules.
     package let overriddenBy: String?
-    /// Of a policy that decides one.
+    /// For a policy that decides a status.
     package let status: PolicyStatus?
 
-    /// What was decided, in the word of the policy's kind.
+    /// The decision, in the word of the policy's kind.
     package var word: String { status?.rawValue ?? decision.rawValue }
 }
 
 extension Policy {
-    /// Spells a result out for the operator's log and commands.
+    /// Converts a result to names, for the operator's log and commands.
     package func answer(_ result: PolicyResult) -> PolicyVerdict {
         var waived: [String] = []
         for rule in result.waived {
@@ -56,11 +56,11 @@ extension Policy {
     /// Reason codes in full.
     package func reasons(_ result: PolicyResult) -> [String] {
         let codes = result.reasons.map { reasonCodes[$0] }
-        // Beside anything else the default says nothing.
+        // Together with other codes, the default has no meaning.
         return kind == .status && codes.count > 1 ? codes.filter { $0 != PolicyStatus.defaultReason } : codes
     }
 
-    /// Reason codes as a team may see them: one coarse code for whatever reads facts that span teams.
+    /// Reason codes as a team may see them: one common code for all that read facts that span teams.
     package func wireReasons(_ result: PolicyResult) -> [String] {
         var codes: [String] = []
         func add(_ code: String) {

@@ -1,6 +1,6 @@
-// A set of up to 128 small numbers in one word: rules, reason codes.
+// A set of up to 128 small numbers in one word, for rules and reason codes.
 
-/// Which of a policy's rules (by position), or reason codes.
+/// A set of a policy's rules (by position) or of reason codes.
 package struct RuleSet: Sendable, Equatable, Sequence {
     var bits: UInt128
 
@@ -13,10 +13,10 @@ package struct RuleSet: Sendable, Equatable, Sequence {
         bits = 1 << UInt128(position)
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     package var isEmpty: Bool { bits == 0 }
 
-    /// How many.
+    /// Number of positions.
     package var count: Int { bits.nonzeroBitCount }
 
     /// Whether a position (0..<128) is in the set; false beyond.
@@ -24,7 +24,7 @@ package struct RuleSet: Sendable, Equatable, Sequence {
         position >= 0 && position < 128 && bits >> UInt128(position) & 1 == 1
     }
 
-    /// Goes through them in ascending order.
+    /// Iterates in ascending order.
     package struct Iterator: IteratorProtocol {
         var low: UInt64
         var high: UInt64

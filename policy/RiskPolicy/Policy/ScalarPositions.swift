@@ -1,10 +1,10 @@
-// Where a character of a YAML scalar's value is in the file, for plain, quoted, literal and folded scalars,
-// so that a fault of an expression points at the right spot.
+// Finds the position in the file of a character of a YAML scalar's value, for plain, quoted, literal and folded scalars, so
+// that a fault of an expression points at the right place.
 
 import Yams
 
 extension YAMLFile {
-    /// The place of the `offset`-th UTF-8 byte of a scalar's value; the scalar's own place where it cannot be determined.
+    /// The position of the `offset`-th UTF-8 byte of a scalar's value; the scalar's own position where it cannot be determined.
     func position(in scalar: Node.Scalar, utf8Offset offset: Int) -> SourcePosition {
         let start = SourcePosition(line: max(1, scalar.mark?.line ?? 1), column: max(1, scalar.mark?.column ?? 1))
         var walker = ScalarWalker(lines: source.lines, line: start.line - 1, column: start.column - 1)
@@ -24,7 +24,7 @@ private struct ScalarWalker {
     var line: Int
     var column: Int
     private var indent = 0
-    /// Whether the character before was a line break that a blank line stands for.
+    /// Whether the previous character was a line break that a blank line stands for.
     private var isAfterBreak = false
 
     init(lines: [[UnicodeScalar]], line: Int, column: Int) {
@@ -40,7 +40,7 @@ private struct ScalarWalker {
         lines.indices.contains(line) && column < lines[line].count ? lines[line][column] : nil
     }
 
-    /// Goes to the first character of the content.
+    /// Moves to the first character of the content.
     mutating func begin(style: Node.Scalar.Style) -> Bool {
         switch style {
         case .singleQuoted, .doubleQuoted:
@@ -54,7 +54,7 @@ private struct ScalarWalker {
             var first = line
             while lines.indices.contains(first), lines[first].allSatisfy({ $0 == " " }) { first += 1 }
             guard lines.indices.contains(first) else { return false }
-            // An explicit indentation indicator counts from the parent, which the first line's indentation bounds.
+            // An explicit indentation indicator counts from the parent; the first line's indentation limits it.
             indent = lines[first].prefix { $0 == " " }.count
             if explicit != nil { indent = min(indent, lines[first].count) }
             column = min(indent, lines[line].count)
@@ -75,7 +75,7 @@ private struct ScalarWalker {
         }
     }
 
-    /// Goes past the line break that `value` stands for. Where lines fold, one break is a space and two are a line break.
+    /// Moves past the line break that `value` stands for. In folded text, one break is a space and two are a line break.
     private mutating func breakLine(_ value: UnicodeScalar, folds: Bool, skippingBlanks: Bool) {
         newLine(skippingBlanks: skippingBlanks)
         guard folds, value == "\n" else { return }
@@ -102,7 +102,7 @@ private struct ScalarWalker {
         }
     }
 
-    /// Whether only blanks are left on this line.
+    /// Whether only blanks remain on this line.
     private var isAtFold: Bool {
         guard lines.indices.contains(line) else { return false }
         return lines[line][min(column, lines[line].count)...].allSatisfy { $0 == " " || $0 == "\t" }

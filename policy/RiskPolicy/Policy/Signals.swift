@@ -1,4 +1,4 @@
-// Signals: which there are, of which type, and what of them is lost while the store is down.
+// Signals: their names and types, and which of them are missing while the store is down.
 
 import CEL
 
@@ -10,30 +10,30 @@ package struct SignalDeclaration: Sendable, Equatable {
     package let type: CELType
     /// Declared with `?`.
     package let mayBeMissing: Bool
-    /// For numbers: inclusive bounds; a value beyond them is refused as input.
+    /// For numbers: inclusive bounds; a value outside is refused as input.
     package var minimum: Double?
     /// Inclusive.
     package var maximum: Double?
-    /// For strings: most UTF-8 bytes.
+    /// For strings: maximum number of UTF-8 bytes.
     package var maximumLength = PolicyFileLimits.maximumStringBytes
 
-    /// Whether it comes from the store: missing while that is down. The token's own facts, the status among them, do not.
+    /// Whether it comes from the store, and so is missing while that is down. Facts of the token and its status do not.
     package var isHistory: Bool {
         let group = name.prefix { $0 != "." }
         return ["account", "inbox", "checks", "app", "device", "velocity", "user", "outcomes"].contains(group)
             && name != "account.real_user_status"
     }
 
-    /// Whether it is a count by something of the inbox, which no team knows.
+    /// Whether it counts by the inbox or its domain, which no team knows.
     package var countsInboxes = false
 
-    /// Whether it tells what the team must not know, of other teams or of the inbox: reasons that read it are coarse on the wire.
+    /// Whether it reveals facts of other teams or of the inbox: teams get only a coarse code for reasons that read it.
     package var spansTeams: Bool { name.hasPrefix("inbox.") || countsInboxes }
 }
 
-/// The signals that Postern supplies (docs/POLICY.md, `signals:`). An operator's own are under `context.`.
+/// The signals that Postern supplies (docs/POLICY.md, `signals:`). Operators define their own under `context.`.
 package enum StandardSignals {
-    /// Type by name, in the notation of the format.
+    /// Types by name, in the notation of policy files.
     package static let types: [String: String] = [
         "event": "string", "token.age_s": "int?", "session.amr": "list(string)?", "session.age_s": "int?",
         "account.real_user_status": "int?", "account.prior_status": "int?", "account.rejoins_30d": "int?",
@@ -50,7 +50,7 @@ package enum StandardSignals {
         "app.signups_1h": "int?", "app.signups_1h_baseline": "double?",
     ]
 
-    /// The types that a signal of the operator may have.
+    /// The types allowed for an operator's own signals.
     static let contextTypes: [CELType] = [
         .bool, .int, .uint, .double, .string, .timestamp, .duration, .list(.string), .list(.int),
     ]

@@ -1,11 +1,11 @@
-// Policies that decide how likely a user is to be real: what differs from those that ask for checks.
+// Policies that decide how likely a user is to be real: the differences to policies that ask for checks.
 //
-// A status is settled by the same program. Its two "challenges" are the statuses below `likely_real`, weakest first: a rule with
-// one of them asks for it whatever the others say, a rule with `likely_real` waives the default, which asks last.
+// The same program decides a status. Its two "challenges" are the statuses below `likely_real`, weakest first: a rule with one
+// of them asks for it regardless of the others; a rule with `likely_real` waives the default, which asks last.
 
 import CEL
 
-/// What a policy decides.
+/// The result of a policy.
 package enum PolicyKind: String, Sendable, CaseIterable {
     /// The name of every policy of kind `status`: there is one for the whole installation.
     package static let statusName = "status"
@@ -18,16 +18,16 @@ package enum PolicyKind: String, Sendable, CaseIterable {
 
 /// How likely it is that a user is a real person.
 package enum PolicyStatus: String, Sendable, CaseIterable {
-    /// Nothing speaks for it or against it.
+    /// No facts for or against it.
     case unsupported
-    /// Something speaks against it.
+    /// Some fact against it.
     case unknown
     case likelyReal = "likely_real"
 
-    /// Given where no rule matched.
+    /// Reason code where no rule matched.
     static let defaultReason = "DEFAULT"
 
-    /// As in identity tokens.
+    /// The value in identity tokens.
     package var code: Int {
         switch self {
         case .unsupported: 0
@@ -38,31 +38,31 @@ package enum PolicyStatus: String, Sendable, CaseIterable {
 }
 
 extension Policy {
-    /// The events that it is asked for.
+    /// The events for which the policy is evaluated.
     var askedEvents: [PolicyEvent] { kind == .status ? [PolicyLoader.statusEvent] : PolicyEvent.allCases }
 
-    /// What a guarantee promises, in the word of the policy's kind.
+    /// The decision of a guarantee, in the word of the policy's kind.
     package func word(_ guarantee: PolicyGuarantee) -> String {
         guard kind == .status else { return guarantee.decision.rawValue }
         return (guarantee.decision == .allow ? PolicyStatus.likelyReal : .unknown).rawValue
     }
 
-    /// Whether a rule is the default of a status policy, which no one wrote as a rule.
+    /// Whether a rule is the default of a status policy, which is not written as a rule.
     func isDefault(_ rule: Int) -> Bool { kind == .status && rules[rule].effect == .require }
 
-    /// What a rule of a status policy gives.
+    /// The status that a rule of a status policy gives.
     package func status(of rule: PolicyRule) -> PolicyStatus {
         rule.effect == .skip ? .likelyReal : PolicyStatus(rawValue: challenges[rule.challenge].kind) ?? .unknown
     }
 
-    /// What a policy of kind `status` says: of everything that matched the most cautious.
+    /// The result of a status policy: the most cautious status of all that matched.
     package func status(_ result: PolicyResult) -> PolicyStatus {
         result.decision == .allow ? .likelyReal : challengeKinds(result).first.flatMap(PolicyStatus.init) ?? .unknown
     }
 }
 
 extension StandardSignals {
-    /// Type by name, of what Postern supplies for a status. What other teams take part in is missing unless at least three do.
+    /// Types by name of the signals for a status. Those that include other teams are missing for fewer than three teams.
     package static let statusTypes: [String: String] = [
         "sign_in.method": "string?", "sign_in.user_verified": "bool?", "sign_in.passkey_age_hours": "int?",
         "sign_in.passkey_synced": "bool?", "sign_in.passkey_attested": "bool?", "session.amr": "list(string)?",

@@ -1,31 +1,31 @@
-// A decision rule by rule: for the log, for `explain`, for replay.
+// A decision rule by rule: for the log, `explain` and replay.
 
 import CEL
 
-/// What a rule came to.
+/// The outcome of a rule.
 package enum RuleOutcome: String, Sendable {
     case matched
     case notMatched = "not_matched"
     case missing
     case error
-    /// Matched, and its request is waived.
+    /// Matched, but its request is waived.
     case waived
     /// A shadow rule that would have counted.
     case shadow
 }
 
-/// A decision with what led to it.
+/// A decision and how it was reached.
 package struct PolicyTrace: Sendable {
     /// The decision.
     package let result: PolicyResult
-    /// Every rule that was evaluated, in the policy's order: its position and what it came to.
+    /// All evaluated rules, in the policy's order: position and outcome.
     package let rules: [(rule: Int, outcome: RuleOutcome)]
-    /// The signals as they were resolved.
+    /// The resolved signals.
     package let input: PolicyInput
 }
 
 extension Policy {
-    /// Decides, and keeps what led to it.
+    /// Decides, and records how the decision was reached.
     package func trace(_ input: PolicyInput) -> PolicyTrace {
         let result = decide(input)
         let evaluated = RuleSet(bits: program.events[input.event.index].evaluated)
@@ -35,7 +35,7 @@ extension Policy {
         return PolicyTrace(result: result, rules: rules, input: input)
     }
 
-    /// What a rule came to in a decision. A rule that matched because its condition ended missing counts as matched.
+    /// The outcome of a rule in a decision. A rule that matched because its condition is missing counts as matched.
     package func outcome(of rule: Int, in result: PolicyResult) -> RuleOutcome {
         if result.errors.contains(rule) { return .error }
         if result.waived.contains(rule) { return .waived }
@@ -44,7 +44,7 @@ extension Policy {
         return result.missing.contains(rule) ? .missing : .notMatched
     }
 
-    /// Whether a rule's condition holds for an input, for itself: `matched`, `notMatched`, `missing` or `error`.
+    /// The outcome of a rule's condition alone for an input: `matched`, `notMatched`, `missing` or `error`.
     package func outcome(of rule: Int, _ input: PolicyInput) -> RuleOutcome {
         guard rules.indices.contains(rule) else { return .notMatched }
         return switch evaluate(rules[rule].condition.resolved, input) {
@@ -55,7 +55,7 @@ extension Policy {
         }
     }
 
-    /// Evaluates any part of a condition by the interpreter; says why where there is no value.
+    /// Evaluates any part of a condition by the interpreter; returns the reason where there is no value.
     package func evaluate(_ part: ResolvedExpression, _ input: PolicyInput) -> Result<CELValue, EvaluationError> {
         var interpreter = Interpreter(
             variables: InputVariables(input: adopted(input)), zones: zones)

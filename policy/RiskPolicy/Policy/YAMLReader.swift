@@ -1,4 +1,4 @@
-// Typed access to YAML nodes; every fault is collected with its place, so that an author sees all of them at once.
+// Typed access to YAML nodes; all faults are collected with their positions, so that an author sees all of them together.
 
 import CEL
 import Support
@@ -6,11 +6,11 @@ import Yams
 
 /// Reads one file's nodes.
 package struct YAMLReader {
-    /// The one that nodes are of.
+    /// The file that contains the nodes.
     package let file: YAMLFile
     let faults: DiagnosticCollector
 
-    /// - Parameter faults: takes what is wrong.
+    /// - Parameter faults: collects the faults.
     package init(file: YAMLFile, faults: DiagnosticCollector) { (self.file, self.faults) = (file, faults) }
 
     /// Adds a fault at a node.
@@ -24,7 +24,7 @@ package struct YAMLReader {
 
     // MARK: Mappings
 
-    /// A mapping's fields in the order written; nil (and a fault) where the node is none.
+    /// A mapping's fields in the order written; nil (and a fault) where the node is not a mapping.
     package func entries(_ node: Node, _ what: String) -> [(key: String, keyNode: Node, value: Node)]? {
         guard case .mapping(let mapping) = node else {
             report(node, "\(what) must be a mapping")
@@ -42,7 +42,7 @@ package struct YAMLReader {
         var fields: [String: Node] = [:]
         for entry in entries {
             guard required.contains(entry.key) || optional.contains(entry.key) else {
-                // `on:` is what everyone tries first, and YAML 1.1 reads it as a boolean.
+                // `on:` is a common first attempt, and YAML 1.1 reads it as a boolean.
                 let hint =
                     entry.key == "on" && required.contains("events")
                     ? "; did you mean 'events'?" : suggestion(for: entry.key, among: required + optional)
@@ -76,7 +76,7 @@ package struct YAMLReader {
         return scalar.string
     }
 
-    /// One of a few words.
+    /// One of several words.
     package func word(_ node: Node?, _ what: String, among words: [String]) -> String? {
         guard let node, let text = text(node, what) else { return nil }
         guard words.contains(text) else {
@@ -87,7 +87,7 @@ package struct YAMLReader {
         return text
     }
 
-    /// The elements of a list; nil (and a fault) where the node is none, and nil for no node.
+    /// The elements of a list; nil (and a fault) where the node is not a list; nil where there is no node.
     package func list(_ node: Node?, _ what: String) -> [Node]? {
         guard let node else { return nil }
         guard case .sequence(let sequence) = node else {
@@ -97,7 +97,7 @@ package struct YAMLReader {
         return Array(sequence)
     }
 
-    /// `true` or `false` in plain style; nil (and a fault) for everything else.
+    /// `true` or `false` in plain style; otherwise nil (and a fault).
     package func flag(_ node: Node, _ what: String) -> Bool? {
         guard let scalar = scalar(node, what) else { return nil }
         guard case .bool(let value) = Self.value(scalar) else {
@@ -114,7 +114,7 @@ package struct YAMLReader {
         return false
     }
 
-    /// What a scalar means: in plain style null, true, false and numbers (YAML 1.2 core schema), else text.
+    /// The value of a scalar: in plain style null, true, false and numbers (YAML 1.2 core schema), else text.
     static func value(_ scalar: Node.Scalar) -> CELValue {
         guard scalar.style == .plain else { return .string(scalar.string) }
         switch scalar.string {

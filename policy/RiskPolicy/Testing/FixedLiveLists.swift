@@ -1,16 +1,16 @@
-// Live lists that are not the store's: those of a test file, and made-up ones for generated inputs.
+// Live lists that are not in the store: those of a test file, and random ones for generated inputs.
 
 import CEL
 import Yams
 
-/// Lists whose entries a test file gives.
+/// Lists whose entries come from a test file.
 package struct FixedLiveLists: LiveLists {
     private var entries: [String: LiveListEntries] = [:]
 
-    /// Every list empty.
+    /// All lists empty.
     package init() {}
 
-    /// Gives a list its entries; false for one that the kind cannot hold.
+    /// Adds an entry to a list; returns false for an entry that the list's kind cannot contain.
     package mutating func add(_ entry: String, to list: LiveListName) -> Bool {
         guard let normal = LiveListEntries.normal(entry, list.kind) else { return false }
         entries[list.name, default: LiveListEntries(list.kind)].change(adding: CollectionOfOne(normal), removing: [String]())
@@ -23,12 +23,12 @@ package struct FixedLiveLists: LiveLists {
     }
 }
 
-/// Lists of which each text is in or not, by chance: what a policy guarantees must hold whatever lists say.
+/// Lists that contain each text or not, at random: a guarantee must hold whatever lists contain.
 struct GeneratedLiveLists: LiveLists {
     let seed: UInt64
 
     func contains(_ text: String, in list: LiveListName) -> Bool {
-        // FNV-1a: the same for a seed on every machine.
+        // FNV-1a: for one seed, the same on every machine.
         var hash = 0xCBF2_9CE4_8422_2325 ^ seed
         for octet in list.name.utf8 { hash = (hash ^ UInt64(octet)) &* 0x100_0000_01B3 }
         hash = (hash ^ 0xFF) &* 0x100_0000_01B3
@@ -38,7 +38,7 @@ struct GeneratedLiveLists: LiveLists {
 }
 
 extension PolicyTestReader {
-    /// `lists:` of a test file: what live lists hold in its tests. Those that it does not name are empty.
+    /// `lists:` of a test file: the content of live lists in its tests. Lists that are not named are empty.
     func lists(_ node: Node?) -> FixedLiveLists {
         var lists = FixedLiveLists()
         guard let node else { return lists }

@@ -1,24 +1,24 @@
-// What a policy's tests never exercised: rules by event, and the parts of every condition, each true, false and missing.
+// What a policy's tests do not exercise: rules by event, and the parts of every condition, each true, false and missing.
 
 import CEL
 
-/// What the tests exercised.
+/// What the tests exercise.
 package struct PolicyCoverage: Sendable {
-    /// What the tests of a rule's events exercised of it.
+    /// For one rule, what the tests of its events exercise.
     package struct Rule: Sendable {
         /// The rule's id; `KIND unavailable_when` for a challenge's condition.
         package let id: String
-        /// By event: tests in which its condition held, and tests in which it did not, was missing or an error.
+        /// By event: tests in which its condition was true, and tests in which it was false, missing or an error.
         package var events: [Event]
         /// The parts of its condition, in the order written.
         package var parts: [Part]
 
-        /// Tests in which its condition held.
+        /// Tests in which its condition was true.
         package var matched: Int { events.reduce(0) { $0 + $1.matched } }
-        /// Tests in which it did not, was missing or an error.
+        /// Tests in which it was false, missing or an error.
         package var notMatched: Int { events.reduce(0) { $0 + $1.notMatched } }
 
-        /// Whether it was seen both ways on each of its events, and every part of its condition every way it can end.
+        /// Whether it matched and did not match on each event, and every part of its condition had every possible result.
         package var isComplete: Bool {
             events.allSatisfy { $0.matched > 0 && $0.notMatched > 0 } && parts.allSatisfy(\.isComplete)
         }
@@ -31,11 +31,11 @@ package struct PolicyCoverage: Sendable {
         package var notMatched = 0
     }
 
-    /// A side of a condition: what is between `&&`, `||`, `!` and `?:`.
+    /// A part of a condition: an operand of `&&`, `||`, `!` and `?:`.
     package struct Part: Sendable {
         /// As written.
         package let text: String
-        /// Whether it reads a signal that may be missing, so that it can end missing.
+        /// Whether it reads a signal that may be missing, so that its result can be missing.
         package let canBeMissing: Bool
         /// Whether a test made it true.
         package var wasTrue = false
@@ -50,7 +50,7 @@ package struct PolicyCoverage: Sendable {
     /// Every rule that is not disabled, in the policy's order, then the conditions of challenges.
     package var rules: [Rule]
 
-    /// Counts over the tests of a suite. Each part is evaluated for itself, whatever is before it.
+    /// Counts over the tests of a suite. Each part is evaluated separately, whatever the parts before it give.
     package init(policy: Policy, suite: PolicyTestSuite) {
         rules = policy.rules.enumerated().filter { $0.element.mode != .disabled && !policy.isDefault($0.offset) }.map {
             position, rule in
@@ -62,7 +62,7 @@ package struct PolicyCoverage: Sendable {
             var covered = Self.covered("\(challenge.kind) unavailable_when", condition, events, policy, suite) { input in
                 if case .success(.bool(true)) = policy.evaluate(condition.resolved, input) { true } else { false }
             }
-            // It is the same for every event that it is offered for.
+            // The condition is the same for every event for which the challenge is offered.
             let first = PolicyEvent.allCases.first { events.contains($0) } ?? .signUp
             covered.events = [Event(event: first, matched: covered.matched, notMatched: covered.notMatched)]
             rules.append(covered)
@@ -119,7 +119,7 @@ package struct PolicyCoverage: Sendable {
 }
 
 extension ResolvedExpression {
-    /// The parts of a condition that are true or false for themselves.
+    /// The parts of a condition that are themselves true or false.
     package var conditionParts: [ResolvedExpression] {
         switch kind {
         case .binary(.and, let left, let right), .binary(.or, let left, let right): left.conditionParts + right.conditionParts

@@ -1,8 +1,8 @@
-// A decision as a person reads it: what was asked and by which rule, what was waived, what could not be determined.
+// A decision as text for people: what was asked for by which rule, what was waived, what could not be determined.
 
 import CEL
 
-/// Words for a trace.
+/// The text for a trace.
 package struct PolicyExplanation {
     private let policy: Policy
     private let trace: PolicyTrace

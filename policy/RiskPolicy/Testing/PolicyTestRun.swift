@@ -1,30 +1,30 @@
 // Runs a policy's tests.
 
-/// What a test came to.
+/// The result of a test.
 package struct PolicyTestResult: Sendable {
     /// The test.
     package let test: PolicyTest
-    /// The decision, compact.
+    /// The decision in compact form.
     package let result: PolicyResult
-    /// The decision in words.
+    /// The decision with names and codes.
     package let answer: PolicyVerdict
     /// Keys whose value is not the expected one.
     package let differences: [Difference]
 
     /// A key whose value is not the expected one.
     package struct Difference: Sendable, Equatable {
-        /// As under `output`.
+        /// As in `output`.
         package let key: String
-        /// What the test names.
+        /// The values in the test.
         package let expected: [String]
-        /// What the policy gave.
+        /// The values from the policy.
         package let actual: [String]
     }
 
     /// Whether every expected key has its value.
     package var passed: Bool { differences.isEmpty }
 
-    /// The differences as a person reads them; empty where there are none.
+    /// The differences as text for people; empty where there are none.
     package var diff: String {
         differences.map { difference in
             let width = String(repeating: " ", count: max(0, 10 - difference.key.utf8.count))
@@ -49,7 +49,7 @@ extension PolicyTestSuite {
                     expectation.isOrdered ? actual == expectation.values : actual.sorted() == expectation.values.sorted()
                 return isSame ? nil : .init(key: expectation.key, expected: expectation.values, actual: actual)
             }
-            // A guarantee that had to override the rules is broken, whatever the test expects.
+            // A guarantee that had to override the rules counts as broken, whatever the test expects.
             if let guarantee = answer.overriddenBy {
                 differences.append(.init(key: "guarantee", expected: [guarantee], actual: ["broken by the rules"]))
             }
@@ -57,7 +57,7 @@ extension PolicyTestSuite {
         }
     }
 
-    /// For activation: refuses a policy that fails a test or breaks a guarantee on one, and a file without tests.
+    /// For activation: refuses a policy that fails a test or breaks a guarantee in one, and a file without tests.
     package func hold(_ policy: Policy) throws(PolicyRefusal) {
         func diagnostic(_ position: SourcePosition, _ message: String) -> PolicyDiagnostic {
             PolicyDiagnostic(file: file, position: position, message: message, excerpt: "")

@@ -1,19 +1,19 @@
-// tests.yaml → cases (docs/POLICY.md, "tests.yaml"), with every name and value checked against the policy.
+// tests.yaml → test cases (docs/POLICY.md, "tests.yaml"), with every name and value checked against the policy.
 
 import CEL
 import Yams
 
-/// A case: a question and what is expected of its answer.
+/// A test case: a question and the expected answer.
 package struct PolicyTest: Sendable {
-    /// The name of the section it is in.
+    /// The name of its section.
     package let section: String
     /// Its name, distinct within the section.
     package let name: String
     /// The question: `given`, overridden by its own `input`.
     package let input: PolicyInput
-    /// Only what was named under `output`.
+    /// Only the keys under `output`.
     package let expected: [PolicyTestExpectation]
-    /// Where it is in the tests file.
+    /// Its position in the tests file.
     package let position: SourcePosition
 
     /// `section/name`.
@@ -24,25 +24,25 @@ package struct PolicyTest: Sendable {
 package struct PolicyTestExpectation: Sendable, Equatable {
     /// decision, challenges, reasons, waived, missing, errors, shadow, degraded, event.
     package let key: String
-    /// What is expected; one element where the key has one value.
+    /// The expected values; one element where the key has one value.
     package let values: [String]
-    /// Whether the order counts: only that of challenges does.
+    /// Whether the order counts: only for challenges.
     package var isOrdered: Bool { key == "challenges" }
 }
 
 /// The tests of a policy.
 package struct PolicyTestSuite: Sendable {
-    /// What the file says of itself; empty where it does not.
+    /// The file's own description; empty where there is none.
     package let description: String
     /// In the order of the file; may be empty.
     package let tests: [PolicyTest]
-    /// Named for messages.
+    /// The file's name in messages.
     package let file: String
 
-    /// The time at which tests without `now` are asked: 2026-01-01T00:00:00Z.
+    /// The time of tests without `now`: 2026-01-01T00:00:00Z.
     package static let defaultNow: Int64 = 1_767_225_600
 
-    /// Reads a tests file. A test without `output` is a fault; a file without tests is an empty suite.
+    /// Parses a tests file. A test without `output` is a fault; a file without tests is an empty suite.
     package static func load(
         _ text: String, file: String = "tests.yaml", policy: Policy
     ) throws(PolicyRefusal) -> PolicyTestSuite {
@@ -54,7 +54,7 @@ package struct PolicyTestSuite: Sendable {
         return suite
     }
 
-    /// A suite made of tests at hand.
+    /// A suite of given tests.
     package init(description: String, tests: [PolicyTest], file: String) {
         self.description = description
         self.tests = tests
@@ -109,12 +109,12 @@ struct PolicyTestReader {
 
     // MARK: Input
 
-    /// A question on its own.
+    /// A separate question.
     func readInput(_ node: Node) -> PolicyInput? {
         input(given: [], own: values(node), node: node)
     }
 
-    /// Nested and dotted names, flattened; null takes a name and everything under it away.
+    /// Flattens nested and dotted names; null removes a name and everything under it.
     private func values(_ node: Node, prefix: String = "") -> [Assignment] {
         var result: [Assignment] = []
         for entry in reader.entries(node, "an input") ?? [] {
@@ -176,7 +176,7 @@ struct PolicyTestReader {
         return input
     }
 
-    /// A status is asked for at one event.
+    /// A status policy has only one event.
     private func event(_ values: inout [String: Assignment], _ node: Node) -> PolicyEvent? {
         if policy.kind == .status { return PolicyLoader.statusEvent }
         guard let value = values.removeValue(forKey: "event") else {
@@ -246,7 +246,7 @@ struct PolicyTestReader {
         return expected
     }
 
-    /// What may be under a key, so that a slip is found.
+    /// The values allowed under a key, so that mistakes are found.
     private func known(_ key: String) -> [String]? {
         switch key {
         case "challenges": policy.challenges.map(\.kind)

@@ -1,16 +1,16 @@
-// Test results for people and for machines: text with a diff, JSON, JUnit XML.
+// Test results as text with a diff for people, and as JSON and JUnit XML for machines.
 
 import Foundation
 
-/// What a run of a policy's tests came to.
+/// The results of a run of a policy's tests.
 package struct PolicyTestReport {
     /// The policy that was tested.
     package let policy: Policy
     /// Its tests.
     package let suite: PolicyTestSuite
-    /// One per test, in the order of the file.
+    /// One for each test, in the order of the file.
     package let results: [PolicyTestResult]
-    /// Only where asked for.
+    /// Only if requested.
     package let coverage: PolicyCoverage?
 
     /// Runs the suite.
@@ -21,10 +21,10 @@ package struct PolicyTestReport {
         coverage = withCoverage ? PolicyCoverage(policy: policy, suite: suite) : nil
     }
 
-    /// How many tests failed.
+    /// Number of failed tests.
     package var failures: Int { results.count { !$0.passed } }
 
-    /// Failures with their differences, coverage where asked for, and a last line with the counts.
+    /// Failures with their differences, coverage if requested, and a last line with the counts.
     package var text: String {
         var lines: [String] = []
         for result in results where !result.passed {
@@ -78,7 +78,7 @@ package struct PolicyTestReport {
         }
     }
 
-    /// JUnit's XML, a test suite per section.
+    /// JUnit XML, with a test suite for each section.
     package var junit: String {
         var lines = ["<?xml version=\"1.0\" encoding=\"UTF-8\"?>"]
         lines.append("<testsuites name=\"\(Self.escaped(policy.name))\" tests=\"\(results.count)\" failures=\"\(failures)\">")
@@ -116,7 +116,7 @@ package struct PolicyTestReport {
             case "<": result += "&lt;"
             case ">": result += "&gt;"
             case "\"": result += "&quot;"
-            // XML 1.0 has no way to write the other control characters.
+            // XML 1.0 cannot represent the other control characters.
             case _ where scalar.value < 0x20 && scalar != "\n" && scalar != "\t": result += "\u{FFFD}"
             default: result.unicodeScalars.append(scalar)
             }

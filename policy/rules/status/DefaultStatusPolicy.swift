@@ -1,4 +1,4 @@
-// The status policy that comes with Postern, in the program itself.
+// The status policy that is part of the program.
 
 /// The files of `policy/rules/status` as they were when the program was built.
 package enum DefaultStatusPolicy {

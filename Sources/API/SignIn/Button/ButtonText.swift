@@ -1,13 +1,13 @@
-// What the buttons say, in each language.
+// The texts of the buttons, in each language.
 
-/// What a button does.
+/// The action of a button.
 enum ButtonKind: String, Sendable, CaseIterable {
     case signIn = "sign-in"
     case goOn = "continue"
     case signUp = "sign-up"
 }
 
-/// A language of the buttons: its texts, with `%` where the name of the service is.
+/// A language of the buttons: its texts, with `%` in place of the service's name.
 struct ButtonLanguage: Sendable {
     /// Its tag (RFC 5646), without a region.
     let tag: String
@@ -34,7 +34,7 @@ struct ButtonLanguage: Sendable {
             "ar", signIn: "تسجيل الدخول عبر %", goOn: "المتابعة عبر %", signUp: "إنشاء حساب عبر %", isRightToLeft: true),
     ]
 
-    /// The language of a tag, `de` also for `de-AT`; English for what there is not.
+    /// The language for a tag, `de` also for `de-AT`; English if there is none.
     static func best(_ tag: String) -> ButtonLanguage {
         let primary = tag.prefix { $0 != "-" }.lowercased()
         return all.first { $0.tag == primary } ?? english

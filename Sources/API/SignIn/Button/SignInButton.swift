@@ -1,10 +1,10 @@
-// A sign-in button as SVG. Pure: the same button is always the same octets. Nothing of a query is written into it.
+// A sign-in button as SVG. Pure: the same button always gives the same octets. No text of a query is written into it.
 
-/// What a button looks like.
+/// The appearance of a button.
 struct SignInButton: Sendable {
-    /// Pixels of CSS.
+    /// CSS pixels.
     static let heights = 32...64
-    /// Pixels of CSS.
+    /// CSS pixels.
     static let widths = 160...480
     static let usualHeight = 44
 
@@ -12,7 +12,7 @@ struct SignInButton: Sendable {
     var style = Style.dark
     /// Pixels, within `heights`.
     var height = Self.usualHeight
-    /// Pixels, within `widths`; nil for as many as the text needs.
+    /// Pixels, within `widths`; nil for as wide as the text needs.
     var width: Int?
     var language = ButtonLanguage.english
 
@@ -20,7 +20,8 @@ struct SignInButton: Sendable {
         case light, dark, outline
     }
 
-    /// `#rrggbb`: each text has a contrast of 13:1 or more to what is under it, and the line of 3:1 (WCAG 2.2, 1.4.3 and 1.4.11).
+    /// `#rrggbb`: each text has a contrast of 13:1 or more with its background, and the line of 3:1 (WCAG 2.2, 1.4.3 and
+    /// 1.4.11).
     private var colours: (ground: String, text: String, mark: String, line: String?) {
         switch style {
         case .dark: ("#1b2430", "#ffffff", "#7fd1c2", nil)
@@ -30,11 +31,11 @@ struct SignInButton: Sendable {
     }
 
     /// - Parameters:
-    ///   - service: what the operator calls the service.
+    ///   - service: the operator's name for the service.
     ///   - mark: shapes in a square of 32 units, in the colour `currentColor`.
     func svg(service: String, mark: String) -> String {
         let text = language.text(kind, service: service)
-        // Hundredths of a pixel: no number is written with more digits on another machine.
+        // Hundredths of a pixel as integers, so that numbers have the same digits on every machine.
         let size = height * 100
         let (margin, icon, gap) = (size * 30 / 100, size * 48 / 100, size * 22 / 100)
         let fontSize = size * 40 / 100
@@ -42,7 +43,7 @@ struct SignInButton: Sendable {
         let natural = margin * 2 + icon + gap + needed
         let total = width.map { $0 * 100 } ?? min(max(natural, Self.widths.lowerBound * 100), Self.widths.upperBound * 100)
         let room = total - margin * 2 - icon - gap
-        // Where the fonts of a reader are wider than we think, or the button is narrow, the text is set closer.
+        // If the reader's fonts are wider than estimated, or the button is narrow, the text is set closer.
         let shown = min(needed, room)
         let scaled = room < needed ? fontSize * room / needed : fontSize
         let start = (total - icon - gap - shown) / 2
@@ -68,7 +69,7 @@ struct SignInButton: Sendable {
 
     // MARK: Texts
 
-    /// How wide a text is in a font like those of systems, in hundredths of an em.
+    /// The width of a text in a typical system font, in hundredths of an em.
     private static func hundredthsOfEms(_ text: String) -> Int {
         text.unicodeScalars.reduce(0) { sum, scalar in
             switch scalar.value {

@@ -1,4 +1,4 @@
-// GET /auth/button.svg and /auth/sign-in.js: what an app puts on its page.
+// GET /auth/button.svg and /auth/sign-in.js, which an app uses on its page.
 
 import HTTP
 import HTTPTypes
@@ -10,8 +10,8 @@ extension SignInRoutes {
         routes.open.get("/auth/button.svg", use: button).get("/auth/sign-in.js", use: signInScript)
     }
 
-    /// A day; and pages of every origin may show it, whatever they ask of what they embed (Fetch, section 3.7). Opened by itself
-    /// it can do nothing.
+    /// Cached for a day. Pages of every origin may show it, whatever they require of embedded resources (Fetch, section 3.7).
+    /// Opened directly, it can do nothing.
     private static let headers: HTTPFields = {
         var headers: HTTPFields = [
             .cacheControl: "public, max-age=86400", .contentSecurityPolicy: "default-src 'none'; frame-ancestors 'none'; sandbox",
@@ -20,7 +20,7 @@ extension SignInRoutes {
         return headers
     }()
 
-    /// The shapes of the mark alone.
+    /// Only the shapes of the mark.
     private static let mark: String = {
         let text = String(decoding: PackageResources.mark_svg, as: UTF8.self)
         return text.firstRange(of: ">").map { text[$0.upperBound...].replacing("</svg>", with: "").filter { !$0.isNewline } }
@@ -36,7 +36,7 @@ extension SignInRoutes {
         return Response(type: "image/svg+xml", headers: Self.headers, body: ByteBuffer(string: svg))
     }
 
-    /// Throws `Problem` (400) that says what there is, and nothing of what was asked.
+    /// Throws `Problem` (400), which lists the valid values and repeats nothing of the query.
     private static func button(_ query: [String: String]) throws -> SignInButton {
         var button = SignInButton()
         button.kind = try named(query, "kind") ?? button.kind
@@ -72,7 +72,7 @@ extension SignInRoutes {
         return Response(type: "text/javascript; charset=utf-8", headers: Self.headers, body: ByteBuffer(string: script))
     }
 
-    /// The script for one issuer: without its comments and indentation, which a browser has no use for.
+    /// The script for one issuer, without comments and indentation, which a browser does not need.
     static func script(issuer: String, service: String) -> String {
         var texts: JSONObject = [:]
         for language in ButtonLanguage.all {

@@ -10,11 +10,12 @@ struct AccountCommand: ParsableCommand {
         commandName: "account", abstract: "Show, list, revoke, delete and link accounts: users as one team sees them.",
         discussion: """
             An account has a sub and one relay address, for all apps of a team. Consent is given to groups of apps, and is \
-            revoked for one group or for all; on return, sub and address are the same. Only deletion ends them, permanently.
+            revoked for one group or for all; if the user returns, sub and address are the same. Only deletion ends them, \
+            permanently.
             """,
         subcommands: [Show.self, List.self, Revoke.self, Delete.self, State.self, Link.self])
 
-    /// An account with what the store says of it.
+    /// An account with its data in the store.
     private struct Found {
         let account: Account
         let view: AccountView
@@ -66,7 +67,7 @@ struct AccountCommand: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "List accounts.")
 
         @Option(help: "Only accounts with this team.") var team: String?
-        @Option(help: "Only those that belong to this user.") var user: String?
+        @Option(help: "Only accounts of this user.") var user: String?
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
 
@@ -97,8 +98,8 @@ struct AccountCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Revoke consent to an app's group, or to every app of the team.",
             discussion: """
-                Every code and token ends at once, and the app's endpoint is notified. Once no consent remains, mail to the relay \
-                address is refused. On return, sub and address are the same.
+                All codes and tokens are revoked at once, and the app's endpoint is notified. Once no consent remains, mail \
+                to the relay address is refused. If the user returns, sub and address are the same.
                 """)
 
         @OptionGroup var name: AccountArgument
@@ -127,12 +128,13 @@ struct AccountCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Delete an account permanently.",
             discussion: """
-                Addresses, what was shared, codes and tokens are gone at once; sub and address are never issued again; every \
-                app that had consent is notified. For 30 days a keyed hash of the inbox remembers that an account was deleted.
+                Addresses, shared data, codes and tokens are deleted at once. sub and address are never issued again, and \
+                every app that had consent is notified. For 30 days, a keyed hash of the inbox records that an account was \
+                deleted.
                 """)
 
         @OptionGroup var name: AccountArgument
-        @Flag(help: "Do it.") var yes = false
+        @Flag(help: "Confirm. Without it nothing is changed.") var yes = false
         @OptionGroup var installation: InstallationOptions
 
         func run() throws {
@@ -157,7 +159,7 @@ struct AccountCommand: ParsableCommand {
 
         @Argument(help: "The team's identifier.") var team: String
         @Argument(help: "The sub.") var sub: String
-        @Option(help: ArgumentHelp("For the group of this app.", valueName: "client-id")) var app: String?
+        @Option(help: ArgumentHelp("Only for the group of this app.", valueName: "client-id")) var app: String?
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
 
@@ -170,7 +172,7 @@ struct AccountCommand: ParsableCommand {
 
     struct Link: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Link an account of an external issuer with a user, so that the user's inboxes count for it.")
+            abstract: "Link an account of an external issuer to a user, so that the user's inboxes count for the account.")
 
         @Argument(help: "The account's sub.") var sub: String
         @Argument(help: "The user's identifier.") var user: String

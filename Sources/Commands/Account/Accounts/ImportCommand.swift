@@ -12,17 +12,17 @@ struct ImportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import", abstract: "Import users, inboxes and accounts from CSV or JSON lines.",
         discussion: """
-            The first line of a CSV file names its columns; each JSON line is an object with the columns as keys. One row is a \
-            user, and optionally an inbox of that user and an account with a team:
+            The first line of a CSV file names its columns; each JSON line is an object with the columns as keys. One row is \
+            a user, and optionally an inbox of that user and an account with a team:
 
               user             the user's identifier; the only column that every row needs
               name             the user's name
               inbox            the user's real address; a new user needs one
-              verified         known to be the user's; needs --trust-verified
+              verified         the inbox is known to be the user's; needs --trust-verified
               default          mail goes to this inbox
               reply_only       the user writes from it, and nothing is forwarded to it
               team             the team that the user has an account with
-              app              the client_id consented to; else the team's oldest
+              app              the client_id of the app; otherwise the team's oldest app
               sub              the subject that the team knows; otherwise a new one
               address          the relay address that the team knows; otherwise a new one
               forwarding       on or off
@@ -30,14 +30,14 @@ struct ImportCommand: ParsableCommand {
               real_user_status 0, 1 or 2, as the first identity token had it
               since            first consent, as in 2026-11-21T06:49:30Z or 1795243770
 
-            A user with several inboxes or accounts has a row for each. A row is imported as a whole or not at all. What exists already \
-            is left unchanged, so that the same file can be imported again: after an interruption, or after its bad rows were \
-            fixed. The relay may keep running.
+            A user with several inboxes or accounts has a row for each. A row is imported as a whole or not at all. Existing \
+            data is left unchanged, so that the same file can be imported again: after an interruption, or after its bad \
+            rows were fixed. The relay may keep running.
             """)
 
     @Argument(help: "The file; - reads standard input.")
     var file: String
-    @Flag(help: "Check every row against the store, on a copy, and change nothing.")
+    @Flag(help: "Check every row on a copy of the store, and change nothing.")
     var dryRun = false
     @Flag(help: "Trust the column verified: the author of the file knows that these inboxes belong to their users.")
     var trustVerified = false
@@ -47,7 +47,7 @@ struct ImportCommand: ParsableCommand {
     @OptionGroup var installation: InstallationOptions
     @OptionGroup var output: OutputOptions
 
-    /// Reasons that are shown where no file was given for them.
+    /// The number of reasons that are shown without --errors.
     private static let shownReasons = 20
     private static let pieceLength = 1 << 18
 
@@ -124,7 +124,7 @@ struct ImportCommand: ParsableCommand {
         return Int(status.st_size)
     }
 
-    // MARK: What is said at the end
+    // MARK: The report
 
     private func show(_ report: ImportReport) throws {
         let counts = report.counts
@@ -165,7 +165,7 @@ private final class ReasonsFile {
     private let handle: FileHandle
     private var waiting = Data("line,reason\n".utf8)
 
-    /// Nil where no file was named. Refuses the file that is imported.
+    /// Nil if no file was named. Refuses the file that is imported.
     init?(_ path: String?, input: String) throws {
         guard let path else { return nil }
         var (own, other) = (stat(), stat())

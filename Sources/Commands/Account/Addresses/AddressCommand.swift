@@ -15,9 +15,9 @@ struct AddressCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Print a user's relay address for a team, and issue one if there is none.",
             discussion: """
-                A user has one address for all apps of a team, and another one for every other team; issuing again prints \
-                the same one. The user's consent is recorded for the app named, or else for the team's first app. A team \
-                without apps gets it for mail alone.
+                A user has one address for all apps of a team, and a different one for every other team; issuing again \
+                prints the same address. The user's consent is recorded for the app that is named, or else for the team's \
+                first app. For a team without apps, the consent is for mail only.
                 """)
 
         @Argument(help: "The team's identifier.")
@@ -28,7 +28,7 @@ struct AddressCommand: ParsableCommand {
         var app: String?
         @Flag(
             inversion: .prefixedNo,
-            help: "Whether replies carry the user's name. At first they do not; without this option nothing changes.")
+            help: "Whether replies carry the user's name. At first they do not. Without this option nothing changes.")
         var shareName: Bool?
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
@@ -51,9 +51,9 @@ struct AddressCommand: ParsableCommand {
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "List relay addresses, including retired ones.")
 
-        @Option(help: "Only those that belong to this team.")
+        @Option(help: "Only addresses with this team.")
         var team: String?
-        @Option(help: "Only those that belong to this user.")
+        @Option(help: "Only addresses of this user.")
         var user: String?
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
@@ -146,7 +146,7 @@ struct AddressCommand: ParsableCommand {
     struct Retire: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Retire an address permanently.",
-            discussion: "Mail to it is refused from then on. postern address issue then issues a new one.")
+            discussion: "Mail to it is then refused. postern address issue then issues a new address.")
 
         @OptionGroup var address: AddressArgument
         @OptionGroup var installation: InstallationOptions
@@ -164,7 +164,7 @@ struct AddressCommand: ParsableCommand {
 struct AddressArgument: ParsableArguments {
     @Argument(
         help: ArgumentHelp(
-            "The relay address; or a team and a user, for the address the user has there.", valueName: "address"))
+            "The relay address; or a team and a user, for the user's address with the team.", valueName: "address"))
     var words: [String]
 
     func validate() throws {

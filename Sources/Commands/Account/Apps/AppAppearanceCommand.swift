@@ -1,4 +1,4 @@
-// postern app appearance: the name and the icon under which people see an app.
+// postern app appearance: the name and the icon that users see of an app.
 
 import Accounts
 import ArgumentParser
@@ -7,7 +7,7 @@ import CommandSupport
 extension AppCommand {
     struct Appearance: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Give an app a name and an icon for people, or take them away.",
+            abstract: "Set or remove the name and the icon that users see of an app.",
             discussion: "Users see them on /me and when they sign in. Without a name they see the client_id.")
 
         @Argument(help: "The team's identifier.")
@@ -15,9 +15,9 @@ extension AppCommand {
         @Argument(help: "The app's client_id.")
         var clientID: String
         @OptionGroup var options: AppAppearanceOptions
-        @Flag(help: "Take the name away.")
+        @Flag(help: "Remove the name.")
         var withoutName = false
-        @Flag(help: "Take the icon away.")
+        @Flag(help: "Remove the icon.")
         var withoutIcon = false
         @OptionGroup var installation: InstallationOptions
 
@@ -41,9 +41,9 @@ extension AppCommand {
     }
 }
 
-/// What people are shown of an app.
+/// The name and the icon of an app.
 struct AppAppearanceOptions: ParsableArguments {
-    @Option(help: "What people read in place of the client_id, as in \"Juice for Android\".")
+    @Option(help: "The name that users see instead of the client_id, as in \"Juice for Android\".")
     var name: String?
     @Option(help: ArgumentHelp("A square PNG, 64 to 1024 pixels, at most 200,000 octets.", valueName: "file"))
     var icon: String?

@@ -13,8 +13,8 @@ extension AppCommand {
         static let configuration = CommandConfiguration(
             commandName: "attestation", abstract: "Add, list and remove the app ids that devices attest (App Attest).",
             discussion: """
-                A device attests an app id, TEAMID.bundle.id, by a certificate chain that leads to Apple's App Attest root. Apple \
-                publishes the root; give its file, in PEM or DER:
+                A device attests an app id, TEAMID.bundle.id, with a certificate chain that leads to Apple's App Attest \
+                root. Apple publishes the root; give its file, in PEM or DER:
 
                   postern app attestation add juice com.juice.app --app-id 0352187391.com.juice.app \\
                     --root Apple_App_Attestation_Root_CA.pem
@@ -26,7 +26,7 @@ extension AppCommand {
         struct Add: ParsableCommand {
             static let configuration = CommandConfiguration(
                 abstract: "Accept attestations of an app id.",
-                discussion: "Replaces the root of an app id that is there: its devices attest again.")
+                discussion: "If the app id is registered already, its root is replaced, and its devices must attest again.")
 
             @Argument(help: "The team's identifier.") var team: String
             @Argument(help: "The app's client_id.") var clientID: String
@@ -66,8 +66,8 @@ extension AppCommand {
 
         struct Remove: ParsableCommand {
             static let configuration = CommandConfiguration(
-                abstract: "Accept attestations of an app id no longer.",
-                discussion: "Devices that attested it count as not attested at once.")
+                abstract: "Stop accepting attestations of an app id.",
+                discussion: "From then on, devices that attested it do not count as attested.")
 
             @Argument(help: "The team's identifier.") var team: String
             @Argument(help: "The app's client_id.") var clientID: String

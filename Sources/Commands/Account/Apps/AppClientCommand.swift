@@ -10,18 +10,18 @@ extension AppCommand {
         static let configuration = CommandConfiguration(
             commandName: "client", abstract: "Show and set how an app is registered as an OpenID Connect client.",
             discussion: """
-                A confidential app authenticates with a client secret (postern app secret), or with a key of its team (postern app \
-                key). A public app, such as one on a phone, has neither: it uses PKCE, and gets no refresh token. Identity tokens \
-                are signed with ES256, or with RS256 for libraries that know nothing else.
+                A confidential app authenticates with a client secret (postern app secret), or with a key of its team \
+                (postern app key). A public app, such as one on a phone, has neither: it uses PKCE, and gets no refresh \
+                token. Identity tokens are signed with ES256, or with RS256 for libraries that support nothing else.
                 """)
 
         @Argument(help: "The team's identifier.")
         var team: String
         @Argument(help: "The app's client_id.")
         var clientID: String
-        @Flag(inversion: .prefixedNo, help: "Whether it has no secret.")
+        @Flag(inversion: .prefixedNo, help: "Whether the app is public: without a secret.")
         var `public`: Bool?
-        @Option(help: ArgumentHelp("What its identity tokens are signed with: ES256 or RS256.", valueName: "algorithm"))
+        @Option(help: ArgumentHelp("The algorithm of its identity tokens: ES256 or RS256.", valueName: "algorithm"))
         var idTokenAlgorithm: String?
         @OptionGroup var output: OutputOptions
         @OptionGroup var installation: InstallationOptions
@@ -58,8 +58,8 @@ extension AppCommand {
         static let configuration = CommandConfiguration(
             commandName: "secret", abstract: "Issue, list and revoke an app's client secrets.",
             discussion: """
-                For client_secret_basic and client_secret_post. An app has two at most, so that one can replace the other: issue \
-                the new one, configure the app with it, revoke the old one. The store keeps a hash.
+                For client_secret_basic and client_secret_post. An app has at most two secrets, so that one can replace the \
+                other: issue the new one, configure the app with it, revoke the old one. The store keeps only a hash.
                 """,
             subcommands: [Issue.self, List.self, Revoke.self])
 
@@ -111,7 +111,7 @@ extension AppCommand {
             var team: String
             @Argument(help: "The app's client_id.")
             var clientID: String
-            @Argument(help: "The secret's name, as in postern app secret list: its second part.")
+            @Argument(help: "The secret's name, as in postern app secret list; it is the second part of the secret.")
             var secret: String
             @OptionGroup var installation: InstallationOptions
 

@@ -34,7 +34,7 @@ struct AppCommand: ParsableCommand {
         var clientID: String
         @Option(
             help: ArgumentHelp(
-                "The primary app to group it under; otherwise it is a primary app itself.", valueName: "client-id"))
+                "The primary app to group it under. Without this option it is a primary app itself.", valueName: "client-id"))
         var group: String?
         @Option(
             help: ArgumentHelp(
@@ -57,7 +57,7 @@ struct AppCommand: ParsableCommand {
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "List a team's apps, or every team's.")
 
-        @Argument(help: "The team's identifier; all teams without it.")
+        @Argument(help: "The team's identifier. By default all teams.")
         var team: String?
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
@@ -84,7 +84,7 @@ struct AppCommand: ParsableCommand {
 
     struct Remove: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Remove an app; with the last of a group, users' consent to it ends.")
+            abstract: "Remove an app. If it is the last app of its group, users' consent to the group ends.")
 
         @Argument(help: "The team's identifier.")
         var team: String

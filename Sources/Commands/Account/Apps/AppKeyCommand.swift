@@ -1,4 +1,4 @@
-// postern app key and postern app redirect: what an app's backend signs in with, and where sign-ins are answered to.
+// postern app key and postern app redirect: the keys that an app's backend authenticates with, and the redirect URIs.
 
 import SignIn
 import ArgumentParser
@@ -10,8 +10,8 @@ extension AppCommand {
         static let configuration = CommandConfiguration(
             abstract: "Add and remove redirect URIs of an app.",
             discussion: """
-                A sign-in redirects only to a URI that is registered for the app, compared octet by octet. It is https; http \
-                for 127.0.0.1, [::1] and localhost; or an app's own scheme that is named after a domain.
+                A sign-in redirects only to a URI that is registered for the app, compared octet by octet. A redirect URI is \
+                https, http for 127.0.0.1, [::1] or localhost, or uses an app's own scheme that is named after a domain.
                 """,
             subcommands: [Add.self, Remove.self])
 
@@ -24,7 +24,7 @@ extension AppCommand {
             var clientID: String
             @Argument(help: "The URI, exactly as the app sends it.")
             var uri: String
-            @Flag(help: "For after signing out (post_logout_redirect_uri), not for answers to a sign-in.")
+            @Flag(help: "For use after a sign-out (post_logout_redirect_uri), not for a sign-in.")
             var afterSignOut = false
             @OptionGroup var installation: InstallationOptions
 
@@ -48,7 +48,7 @@ extension AppCommand {
             var clientID: String
             @Argument(help: "The URI.")
             var uri: String
-            @Flag(help: "One for after signing out.")
+            @Flag(help: "The URI is for use after a sign-out.")
             var afterSignOut = false
             @OptionGroup var installation: InstallationOptions
 
@@ -70,10 +70,11 @@ extension AppCommand {
             commandName: "key",
             abstract: "Add, list and remove the keys that a team signs its client secrets and assertions with.",
             discussion: """
-                A client_secret is a JWT (ES256) that the team's backend signs with its own private key: kid as below, iss the \
-                team's identifier, sub the client_id, aud your provider.issuer, exp at most 15777000 s after iat. Postern \
-                only has the public key. An OpenID Connect client can use private_key_jwt instead (RFC 7523; iss and sub the \
-                client_id, exp within an hour, jti once), with a key on P-256 or of RSA. The team makes a pair with
+                A client_secret is a JWT (ES256) that the team's backend signs with its own private key: kid as below, iss \
+                the team's identifier, sub the client_id, aud your provider.issuer, exp at most 15777000 s after iat. \
+                Postern has only the public key. An OpenID Connect client can use private_key_jwt instead (RFC 7523; iss and \
+                sub are the client_id, exp is within an hour, each jti is used once), with a key of P-256 or RSA. The team \
+                generates a pair with
 
                   openssl ecparam -name prime256v1 -genkey -noout -out client.pem
                   openssl ec -in client.pem -pubout -out client.pub.pem
@@ -81,13 +82,13 @@ extension AppCommand {
             subcommands: [Add.self, List.self, Remove.self])
 
         struct Add: AsyncParsableCommand {
-            static let configuration = CommandConfiguration(abstract: "Add a public key, on P-256 or of RSA.")
+            static let configuration = CommandConfiguration(abstract: "Add a public key of P-256 or RSA.")
 
             @Argument(help: "The team's identifier.")
             var team: String
             @Argument(help: "The public key: a PEM file, or - for standard input.")
             var file: String
-            @Option(help: "Its kid in the header of client secrets; otherwise the key's thumbprint (RFC 7638).")
+            @Option(help: "Its kid in the header of client secrets. By default the key's thumbprint (RFC 7638).")
             var kid: String?
             @OptionGroup var installation: InstallationOptions
 
@@ -129,7 +130,7 @@ extension AppCommand {
 
         struct Remove: ParsableCommand {
             static let configuration = CommandConfiguration(
-                abstract: "Remove a key: secrets that it signed are refused from then on.")
+                abstract: "Remove a key. Secrets that it signed are then refused.")
 
             @Argument(help: "The team's identifier.")
             var team: String

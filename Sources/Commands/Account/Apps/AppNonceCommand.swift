@@ -1,4 +1,4 @@
-// postern app nonce: how an app's identity tokens carry the nonce of a question.
+// postern app nonce: how an app's identity tokens carry the nonce of a request.
 
 import Database
 import Accounts
@@ -10,9 +10,9 @@ extension AppCommand {
         static let configuration = CommandConfiguration(
             abstract: "Show or set how an app's identity tokens carry the nonce.",
             discussion: """
-                A request with an identity token must name the nonce of the sign-in, so that a copied token opens \
-                nothing. Apps on Apple's systems often hand over its SHA-256: that is sha256_hex. The service follows within \
-                seconds.
+                A request with an identity token must have the nonce of the sign-in, so that a copied token is of no use. \
+                Apps on Apple's systems often pass the SHA-256 of the nonce to the sign-in: that form is sha256_hex. The \
+                service applies a change within seconds.
                 """)
 
         @Argument(help: "The team's identifier.")

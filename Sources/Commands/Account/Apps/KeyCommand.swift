@@ -30,7 +30,7 @@ struct KeyCommand: ParsableCommand {
         ]
     }
 
-    /// What a new key is shown as: the key itself is the only line on standard output.
+    /// Shows a new key: the key itself is the only line on standard output.
     private static func show(_ key: APIKey, _ text: APIKeyText, json: Bool, further: String) throws {
         struct Shown: Encodable {
             let key: String
@@ -88,7 +88,7 @@ struct KeyCommand: ParsableCommand {
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "List keys.")
 
-        @Argument(help: "Only those that belong to this team.")
+        @Argument(help: "Only keys of this team.")
         var team: String?
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions

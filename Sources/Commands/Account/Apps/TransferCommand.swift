@@ -10,9 +10,9 @@ struct TransferCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "transfer", abstract: "Move an app, with its group, to another team.",
         discussion: """
-            After start the old team asks for a transfer_sub for each user at /auth/usermigrationinfo; after finish the new team \
-            exchanges these for its own sub and address. For 60 days the old addresses also take the new team's mail. Age, \
-            status and checks of each consent move along, and no user is asked again.
+            After start, the old team gets a transfer_sub for each user at /auth/usermigrationinfo. After finish, the new \
+            team exchanges these for its own sub and address. For 60 days, the old addresses also accept the new team's \
+            mail. Age, status and checks of each consent move with it, and no user is asked again.
             """,
         subcommands: [Start.self, Status.self, Finish.self, Cancel.self])
 
@@ -45,9 +45,9 @@ struct TransferCommand: ParsableCommand {
     struct Status: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Show transfers, the newest first.",
-            discussion: "Up to 100000 are counted of what waits, what has moved, and subjects; in JSON 100001 stands for more.")
+            discussion: "WAITING, MOVED and TRANSFER SUBS are counted up to 100000; in JSON, 100001 means more.")
 
-        @Argument(help: "Any app of the group; all transfers without it.") var clientID: String?
+        @Argument(help: "Any app of the group. By default all transfers.") var clientID: String?
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
 
@@ -69,12 +69,12 @@ struct TransferCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Hand the app over, or continue after an interruption.",
             discussion: """
-                The apps belong to the new team as soon as it begins. That team then registers its own keys (postern app key), sources \
-                (postern source) and endpoint (postern endpoint).
+                The apps belong to the new team as soon as the command begins. The new team then registers its own keys \
+                (postern app key), sources (postern source) and endpoint (postern endpoint).
                 """)
 
         @Argument(help: "Any app of the group.") var clientID: String
-        @Flag(help: "Do it.") var yes = false
+        @Flag(help: "Confirm. Without it nothing is changed.") var yes = false
         @OptionGroup var installation: InstallationOptions
 
         func run() throws {
@@ -95,7 +95,7 @@ struct TransferCommand: ParsableCommand {
                 var bar: ProgressBar? = ProgressBar(total: total)
                 defer { bar?.clear() }
                 var moved = 0
-                // In steps, so that mail never waits for all of it; the rest of each step's time is for others.
+                // In steps, so that mail never waits for the whole transfer; after each step there is a pause for other writers.
                 try store.transfers.complete(app: clientID, thisChange()) { count, took in
                     moved = min(moved + count, total)
                     bar?.update(done: moved, count: moved, of: "consents")
@@ -110,8 +110,9 @@ struct TransferCommand: ParsableCommand {
                 )
                 if let endpoint {
                     Failure.warn(
-                        "its event endpoint \(endpoint.url) belonged to team \(found.fromTeam) and was removed: until you run postern endpoint set "
-                            + "\(transfer.toTeam) URL --app \(clientID), team \(transfer.toTeam) is not notified of changes")
+                        "its event endpoint \(endpoint.url) belongs to team \(found.fromTeam): only events from before the "
+                            + "transfer still go there. Until you run postern endpoint set \(transfer.toTeam) URL --app \(clientID), "
+                            + "team \(transfer.toTeam) is not notified of changes")
                 }
             }
         }

@@ -48,11 +48,12 @@ struct SourceCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "List a team's sources, or every team's.",
             discussion: """
-                Also what teams added themselves and have yet to prove: by the TXT record of a domain, or the code that was mailed to a \
-                single address. STATE is active, pending or stopped; mail is relayed from active ones alone.
+                The list includes what teams added themselves and have not proved yet, by the TXT record of a domain or by \
+                the code that was mailed to a single address. STATE is active, pending or stopped; mail is relayed only from \
+                active sources.
                 """)
 
-        @Argument(help: "The team's identifier; all teams without it.")
+        @Argument(help: "The team's identifier. By default all teams.")
         var team: String?
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
@@ -77,7 +78,7 @@ struct SourceCommand: ParsableCommand {
 
     struct Remove: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Remove a source; mail from it is refused from then on.")
+            abstract: "Remove a source. Mail from it is then refused.")
 
         @Argument(help: "The team's identifier.")
         var team: String
@@ -97,7 +98,7 @@ struct SourceCommand: ParsableCommand {
 
     struct CheckDomain: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "check", abstract: "Report what a domain still lacks to be forwarded.",
+            commandName: "check", abstract: "Report what a domain still needs before its mail can be forwarded.",
             discussion: """
                 Checks the domain's SPF, DKIM and DMARC records. The DNS cannot list DKIM selectors: without --selector a few \
                 dozen common ones are tried, and a key under another name is not found. Exit status 0 if mail from the domain \

@@ -82,8 +82,8 @@ struct TeamCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Remove a team with its sources, apps, accounts and relay addresses.",
             discussion: """
-                Mail to its relay addresses is refused as unknown from then on, and every app that had consent is notified. Its rows are deleted in \
-                small steps: if the command is interrupted, a running service continues.
+                Mail to its relay addresses is then refused as unknown, and every app that had consent is notified. Its rows \
+                are deleted in small steps: if the command is interrupted, a running service continues.
                 """)
 
         @Argument(help: "The team's identifier.")

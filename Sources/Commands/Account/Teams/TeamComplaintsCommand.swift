@@ -1,4 +1,4 @@
-// postern team complaints: how often users told their provider that a team's mail is unwanted.
+// postern team complaints: how often users reported a team's mail to their provider as unwanted.
 
 import Accounts
 import ArgumentParser
@@ -10,8 +10,9 @@ extension TeamCommand {
             abstract: "Show on which days users complained about a team's mail.",
             discussion: """
                 Providers report a user's complaint (RFC 5965) to the return path of the message, or to the address that you \
-                registered with them: make that one of local_recipients. Each complaint is counted, and the team's endpoints get \
-                the event spam-complaint. Counters are kept for as long as `postern retention list` says.
+                registered with them: that address must be one of local_recipients. Each complaint is counted, and the \
+                team's endpoints get the event spam-complaint. Counters are kept for as long as `postern retention show` \
+                says.
                 """)
 
         @Argument(help: "The team's identifier.")

@@ -10,9 +10,9 @@ struct InboxCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "inbox", abstract: "Add, list, show, verify and remove a user's inboxes.",
         discussion: """
-            Name an inbox by its address or by its number for this user (1, 2, 3), as the list shows it. The number \
-            of a removed inbox is not used again. An address on the command line is visible in the list of processes; \
-            - reads it from standard input instead.
+            Name an inbox by its address or by its number for this user (1, 2, 3), as the list shows it. The number of a \
+            removed inbox is not used again. An address on the command line is visible in the list of processes; use - to \
+            read it from standard input instead.
             """,
         subcommands: [Add.self, List.self, Show.self, Verify.self, Confirm.self, Default.self, Remove.self])
 
@@ -25,7 +25,8 @@ struct InboxCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Add an inbox, and send a message to it to verify it.",
             discussion: """
-                The message holds a code and a link, and can be answered: each confirms the inbox. Nothing is forwarded to an inbox until it is verified, and replies are accepted only from verified inboxes. A \
+                The message has a code and a link, and can be answered: each of the three confirms the inbox. Nothing is \
+                forwarded to an inbox until it is verified, and replies are accepted only from verified inboxes. A \
                 reply-only inbox is an alias that the user writes from: nothing is ever forwarded to it. Inboxes at a relay \
                 domain are refused. An inbox is verified for one user only.
                 """)
@@ -44,7 +45,7 @@ struct InboxCommand: ParsableCommand {
 
         func run() throws {
             try installation.withInstallation { installation in
-                // What is wrong with the texts or the keys shows before anything is added.
+                // Errors in the texts or the keys are reported before anything is added.
                 let mailer = verified || noMessage ? nil : try MailerFactory.mailer(installation)
                 let inbox = try installation.store.inboxes.add(
                     user: user, inboxArgument(address), isVerified: verified, isReplyOnly: replyOnly, thisChange())
@@ -53,7 +54,7 @@ struct InboxCommand: ParsableCommand {
             }
         }
 
-        /// Writes to an inbox that was just added: errors are reported together with what to do.
+        /// Sends the message to an inbox that was just added. An error says what to do.
         private static func write(_ mailer: InboxMailer, _ user: String, _ number: Int64) throws {
             do {
                 try mailer.sendConfirmation(user: user, .number(number), thisChange())
@@ -68,7 +69,7 @@ struct InboxCommand: ParsableCommand {
         }
     }
 
-    /// What follows a message.
+    /// Prints what to do after a message was sent.
     private static func tellNext(_ user: String, _ number: Int64) {
         print(
             "A message was sent to it. Its link or a reply confirms it, or: postern inbox confirm \(user) \(number) --code CODE")
@@ -117,8 +118,8 @@ struct InboxCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Show an inbox, and how it accepts its mail.",
             discussion: """
-                If an inbox refuses too much mail permanently (suspension.failures, suspension.percent, suspension.days), forwarding to \
-                it is suspended: the mail waits at its senders. postern inbox confirm ends the suspension.
+                If an inbox refuses too much mail permanently (suspension.failures, suspension.percent, suspension.days), \
+                forwarding to it is suspended, and the mail waits at its senders. postern inbox confirm ends the suspension.
                 """)
 
         @Argument(help: "The user's identifier.")
@@ -170,7 +171,7 @@ struct InboxCommand: ParsableCommand {
             }
         }
 
-        /// What is counted where suspension is switched off.
+        /// The days that are counted if suspension is switched off.
         private static let windowDays = 14
     }
 
@@ -178,8 +179,9 @@ struct InboxCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Mark an inbox as verified: real, and the user's own.",
             discussion: """
-                With --code, by the code of the message that was sent to it. Without --code, because you know that it \
-                belongs to the user: nothing is checked, and the audit says so. If forwarding to it was suspended, it resumes.
+                With --code, the code of the message that was sent to the inbox is checked. Without --code, nothing is \
+                checked, and the audit says so: use it if you know that the inbox belongs to the user. If forwarding to the \
+                inbox was suspended, it resumes.
                 """)
 
         @Argument(help: "The user's identifier.")

@@ -1,4 +1,4 @@
-// postern apply: teams, apps, sources, lists and policies as files say.
+// postern apply: teams, apps, sources, lists and policies as files declare them.
 
 import Accounts
 import Administration
@@ -14,11 +14,11 @@ import RiskPolicy
 
 struct ApplyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "apply", abstract: "Make teams, apps, sources, lists and policies what files say.",
+        commandName: "apply", abstract: "Change teams, apps, sources, lists and policies to what files declare.",
         discussion: """
-            The files are YAML; a folder means all of its *.yaml and *.yml files. What they do not say stays as it is: a team without \
-            sources: keeps those it has, and nothing is removed without --prune. All changes are one transaction, and stand together in \
-            the audit. A second run changes nothing.
+            The files are YAML; a folder means all of its *.yaml and *.yml files. What the files do not mention stays \
+            unchanged: a team without sources: keeps its sources, and nothing is removed without --prune. All changes are \
+            one transaction, and are together in the audit. A second run changes nothing.
 
               teams:
                 juice:
@@ -29,7 +29,8 @@ struct ApplyCommand: ParsableCommand {
                       redirect_uris: [https://juice.example/signed-in]
                       endpoint: https://juice.example/events
 
-            postern export writes such files from what there is. Secrets, keys, users and entries of lists are in none.
+            postern export writes such files from the current state. The files do not contain secrets, keys, users or \
+            entries of lists.
             """)
 
     @Argument(
@@ -40,7 +41,7 @@ struct ApplyCommand: ParsableCommand {
     @Flag(help: "Show what would change, and change nothing.")
     var dryRun = false
 
-    @Flag(help: "Also remove what is not in the files, in those sections that they have.")
+    @Flag(help: "Also remove what is not in the files, in the sections that the files have.")
     var prune = false
 
     @Flag(help: "With --prune: remove teams with their accounts, and apps with the consent of their users.")
@@ -93,7 +94,7 @@ struct ApplyCommand: ParsableCommand {
         for (name, declared) in (reader.declaration.policies ?? [:]).sorted(by: { $0.key < $1.key }) {
             let known = arrangement.policies.first { $0.name == name }?.hash
             guard let folder = declared.folder else {
-                // One that is in force loads, or the log says why not.
+                // A policy in force loads, or the log says why not.
                 guard let hash = try? store.policies.resolve(declared.hash), hash != known else { continue }
                 let loaded: LoadedPolicy
                 do { loaded = try LoadedPolicy(store.policies.policy(hash: hash)) } catch let error as PolicyLoadError {

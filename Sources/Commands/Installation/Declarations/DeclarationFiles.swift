@@ -5,12 +5,12 @@ import Foundation
 import RiskPolicy
 
 enum DeclarationFiles {
-    /// Files of one folder: far above one for each team of a large installation.
+    /// The maximum number of files of a folder: far more than one for each team of a large installation.
     static let maximumFiles = 10_000
-    /// Octets of all of them.
+    /// The maximum number of octets of all files together.
     static let maximumOctets = 64 << 20
 
-    /// Names and texts: of a file, or of the YAML files of a folder in the order of their names. Folders in it are not read.
+    /// Names and texts of a file, or of the YAML files of a folder in the order of their names. Subfolders are not read.
     static func read(_ path: String) throws -> [(name: String, text: String)] {
         var isFolder: ObjCBool = false
         guard path != "-", FileManager.default.fileExists(atPath: path, isDirectory: &isFolder), isFolder.boolValue else {

@@ -1,4 +1,4 @@
-// postern export: what there is, as files for postern apply.
+// postern export: the current state as files for postern apply.
 
 import Accounts
 import Administration
@@ -14,11 +14,11 @@ struct ExportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "export", abstract: "Write teams, apps, sources, lists and policies as files for postern apply.",
         discussion: """
-            Without a folder: one file to standard output, in which policies are named by the hash under which this store has them. \
-            With a folder: a file for each team, one for lists and policies, and the policies' own files, from which another \
-            installation can be made.
+            Without a folder, writes one file to standard output, which names policies by their hash in this store. With a \
+            folder, writes a file for each team, one for lists and policies, and the policies' own files; another \
+            installation can be created from these.
 
-            Secrets, keys, users and entries of lists are in none of them. postern apply of an export changes nothing.
+            The files do not contain secrets, keys, users or entries of lists. postern apply of an export changes nothing.
             """)
 
     @Argument(help: "A folder to write into, which must not exist.", completion: .directory)
@@ -30,7 +30,7 @@ struct ExportCommand: ParsableCommand {
 
     func run() throws {
         try installation.withStore { store in
-            // One moment, whoever changes what meanwhile.
+            // The state of one moment, even if it is changed meanwhile.
             let (present, policies) = try store.readAsOne { store throws(StoreFailure) in
                 let present = try store.presentState()
                 var policies: [StoredPolicy] = []

@@ -8,17 +8,17 @@ struct AuditCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "audit", abstract: "List administrative changes, the newest first.",
         discussion: """
-            The actor is uid:N for commands (with sudo:N for who called sudo), key:ID for the HTTP API, client:ID for an app with an \
-            access token of its own. All changes of one postern apply have one actor, as in uid:N apply:XXXX, beside its \
-            declaration.apply. Subjects and details hold identifiers, and the domain or address of a \
-            source; never a user's inbox or name.
+            The actor is uid:N for commands (with sudo:N for the user who called sudo), key:ID for the HTTP API, client:ID \
+            for an app with its own access token. All entries of one postern apply have the same actor, as in uid:N \
+            apply:XXXX; one of them is declaration.apply. Subjects and details hold identifiers, and the domain or address \
+            of a source; never a user's inbox or name.
             """)
 
     @Option(help: ArgumentHelp("Only changes since then: 7d, 12h, or a date as in 2026-11-01.", valueName: "when"))
     var since: String?
-    @Option(help: ArgumentHelp("Only by this actor; key:* stands for all that begin so.", valueName: "actor"))
+    @Option(help: ArgumentHelp("Only by this actor; key:* means all that begin with key:.", valueName: "actor"))
     var actor: String?
-    @Option(help: ArgumentHelp("Only this action, as in team.add; team.* stands for all that begin so.", valueName: "action"))
+    @Option(help: ArgumentHelp("Only this action, as in team.add; team.* means all that begin with team.", valueName: "action"))
     var action: String?
     @Option(help: ArgumentHelp("The maximum number of entries.", valueName: "number"))
     var limit = 100

@@ -10,15 +10,15 @@ import Support
 struct MigrateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "migrate",
-        abstract: "Bring the database to the schema of this program.",
+        abstract: "Migrate the database to the schema of this program.",
         discussion: """
-            Every command and the relay itself do so when they start; this command does nothing else, and reports what it did. \
-            Migrations only go forward: a database that a newer postern migrated is refused by an older one. --plan changes \
-            nothing: it says what a new program would do to the database, for about how long, and whether hosts with the \
-            older program can go on meanwhile.
+            Every command and the relay itself do this when they start; this command does nothing else, and reports what it \
+            did. Migrations only go forward: a database that a newer postern migrated is refused by an older one. --plan \
+            changes nothing: it reports what a new program would do to the database, about how long that takes, and whether \
+            hosts with the older program can continue meanwhile.
             """)
 
-    @Flag(help: "Say what is to be done, and change nothing.")
+    @Flag(help: "Report what would be done, and change nothing.")
     var plan = false
     @OptionGroup var installation: InstallationOptions
     @OptionGroup var output: OutputOptions
@@ -44,10 +44,10 @@ struct MigrateCommand: ParsableCommand {
     }
 }
 
-/// What an operator wants to know before an upgrade.
+/// What an operator needs to know before an upgrade.
 private struct MigrationPlan {
     let steps: [MigrationStep]
-    /// Octets on the database's disk; nil where it is another machine's.
+    /// Free octets on the disk of the database; nil if the database is on another machine.
     let free: UInt64?
     /// Whether no other host can have the database open.
     let hasOneHost: Bool

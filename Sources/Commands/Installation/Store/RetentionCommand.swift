@@ -19,7 +19,7 @@ struct RetentionCommand: ParsableCommand {
     struct Show: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Show how long each kind of data is kept, and why.",
-            discussion: "Data that expires by itself is not listed: return paths, codes and links, marks of automatic mail.")
+            discussion: "Data with a fixed expiry is not listed: return paths, codes and links, marks of automatic mail.")
 
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions

@@ -26,10 +26,10 @@ struct BackupCommand: ParsableCommand {
         commandName: "backup",
         abstract: "Copy the SQLite database into a new file, while the relay runs.",
         discussion: """
-            The file (mode 0600) holds one consistent state and is complete; it is checked before the command ends. \
-            It does not contain the key file: keep that elsewhere, since both together reveal every inbox.
+            The file (mode 0600) holds one consistent state and is complete; it is checked before the command ends. It does \
+            not contain the key file: keep that elsewhere, since both together reveal every inbox.
 
-            A database on PostgreSQL is backed up with pg_dump; the message of this command names the command line.
+            A database on PostgreSQL is backed up with pg_dump; this command then prints the command line for that.
             """)
 
     @Argument(help: "The file to create; an existing file is not overwritten.")
@@ -49,8 +49,9 @@ struct RestoreCommand: ParsableCommand {
         commandName: "restore",
         abstract: "Restore a backup as the SQLite database.",
         discussion: """
-            Nothing is overwritten, and no running relay may use the database: stop it, and move the existing files away first. The backup is checked, and must belong \
-            to the key file. Changes after the backup was made are lost: relay addresses that were issued since then are unknown.
+            Nothing is overwritten, and no running relay may use the database: stop it, and move the existing files away \
+            first. The backup is checked, and must belong to the key file. Changes after the backup was made are lost: relay \
+            addresses that were issued since then are unknown.
             """)
 
     @Argument(help: "A file that postern backup made.")

@@ -11,15 +11,15 @@ struct ExplainCommand: ParsableCommand {
         commandName: "explain", abstract: "Show what would happen to a message, and why.",
         discussion: """
             Reads a message on standard input and prints the decision, each SMTP reply, the reasons, and the message and \
-            envelope as they would be sent on. It runs the same code as the milter, and changes nothing in the store. What \
-            it prints contains the inbox as the envelope recipient, so it is for the operator only.
+            envelope as they would be sent on. It runs the same code as the milter, and changes nothing in the store. The \
+            output contains the inbox as the envelope recipient, so it is for the operator only.
 
-            With --dns, answers come from that JSON file alone: {"name": {"TXT": ["…"], "A": ["…"], "MX": [[10, "mx"]]}}, or \
-            {"name": {"error": "NXDOMAIN|NODATA|SERVFAIL|TIMEOUT"}}; a name that is absent does not exist.
+            With --dns, DNS answers come only from that JSON file: {"name": {"TXT": ["…"], "A": ["…"], "MX": [[10, "mx"]]}}, \
+            or {"name": {"error": "NXDOMAIN|NODATA|SERVFAIL|TIMEOUT"}}. A name that is not in the file does not exist.
 
-            With --batch, standard input holds a JSON object a line: {id, mail_from, rcpts, ip, helo, dns, now, \
-            message_base64}; a JSON object a line is written, with the same id. A message that was accepted and then dropped, \
-            as a second vacation note on one day, has the action "relay", no recipients, and its reason.
+            With --batch, standard input has one JSON object per line: {id, mail_from, rcpts, ip, helo, dns, now, \
+            message_base64}. For each, one JSON object with the same id is written on a line. A message that is accepted and \
+            then dropped, such as a second vacation note on one day, has the action "relay", no recipients, and its reason.
             """)
 
     @OptionGroup var options: InstallationOptions
@@ -27,8 +27,8 @@ struct ExplainCommand: ParsableCommand {
     @Option(help: ArgumentHelp("The envelope sender; empty or <> for none.", valueName: "address")) var mailFrom: String = ""
     @Option(help: ArgumentHelp("A recipient; may be repeated.", valueName: "address")) var rcpt: [String] = []
     @Option(help: "The SMTP client's IP address.") var ip: String?
-    @Option(help: ArgumentHelp("What the client said in HELO.", valueName: "name")) var helo: String = ""
-    @Option(help: ArgumentHelp("Take DNS answers from this file alone.", valueName: "file")) var dns: String?
+    @Option(help: ArgumentHelp("The name that the client gave in HELO.", valueName: "name")) var helo: String = ""
+    @Option(help: ArgumentHelp("Take DNS answers only from this file.", valueName: "file")) var dns: String?
     @Option(name: .customLong("now"), help: ArgumentHelp("The time, in seconds since 1970 or ISO 8601.", valueName: "time"))
     var time: String?
     @Flag(help: "Read requests as JSON lines.") var batch = false
@@ -78,7 +78,7 @@ struct ExplainRequest: Decodable {
     let now: TimeArgument?
     let messageBase64: String
 
-    // Named one by one: a strategy for all keys would change the names in `dns` too.
+    // Named one by one: a strategy for all keys would also change the names in `dns`.
     enum CodingKeys: String, CodingKey {
         case id, rcpts, ip, helo, dns, now
         case mailFrom = "mail_from"
@@ -97,7 +97,7 @@ struct ExplainRequest: Decodable {
 }
 
 extension Explanation {
-    /// As JSON. Every member but `copies` and `id` is there in every answer; what there is nothing of is null.
+    /// As JSON. All members except `copies` and `id` are always present; without a value they are null.
     fileprivate func members(id: BatchID? = nil) -> Members {
         let replies = replies.map { reply -> Members in
             [
@@ -114,7 +114,7 @@ extension Explanation {
     }
 }
 
-/// The answer for a person.
+/// The explanation as text for people.
 enum ExplainText {
     /// Written at once, through one stream: the message may hold any octets.
     static func print(_ explanation: Explanation) throws {

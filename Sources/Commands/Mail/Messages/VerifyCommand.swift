@@ -13,25 +13,25 @@ struct VerifyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify", abstract: "Check SPF, DKIM, DMARC and From of a message.",
         discussion: """
-            Reads a message on standard input and prints one JSON object: spf (for the envelope sender; for the null sender \
-            for HELO), dkim (each signature from the top), dmarc, from (the one address, or why there is none on which all \
-            programs agree), and proof: whether an aligned signature or an aligned SPF pass proves the author, which is what a \
-            reply needs. With nothing on standard input only spf is checked.
+            Reads a message on standard input and prints one JSON object: spf (for the envelope sender, or for HELO if the \
+            sender is null), dkim (each signature from the top), dmarc, from (the one address, or why there is no address on \
+            which all programs agree), and proof: whether an aligned signature or an aligned SPF pass proves the author, \
+            which a reply needs. If standard input is empty, only spf is checked.
 
             No installation is needed. If there is one, proof also says for each registered source that covers the author \
-            whether it is proved, which is what a forward needs.
+            whether it is proved, which a forward needs.
 
-            Without --dns or --dns-server the name servers of the installation are used, or else the system's. The file of \
-            answers is JSON: {"name": {"TXT": ["…"], "A": ["…"], "MX": [[10, "mx"]]}}, or {"name": {"error": \
-            "NXDOMAIN|NODATA|SERVFAIL|TIMEOUT"}}; a name that is absent does not exist.
+            Without --dns or --dns-server, the name servers of the installation are used, or else those of the system. The \
+            file of answers is JSON: {"name": {"TXT": ["…"], "A": ["…"], "MX": [[10, "mx"]]}}, or {"name": {"error": \
+            "NXDOMAIN|NODATA|SERVFAIL|TIMEOUT"}}. A name that is not in the file does not exist.
 
-            With --batch, standard input holds a JSON object a line: {id, mail_from, ip, helo, dns, now, message_base64}; the \
-            answers are written in the same order, each with its id.
+            With --batch, standard input has one JSON object per line: {id, mail_from, ip, helo, dns, now, message_base64}. \
+            The responses are written in the same order, each with its id.
             """)
 
     @OptionGroup var options: InstallationOptions
     @Option(help: "The SMTP client's IP address.") var ip: String?
-    @Option(help: ArgumentHelp("What the client said in HELO.", valueName: "name")) var helo: String = ""
+    @Option(help: ArgumentHelp("The name that the client gave in HELO.", valueName: "name")) var helo: String = ""
     @Option(help: ArgumentHelp("The envelope sender; empty or <> for none.", valueName: "address")) var mailFrom: String = ""
     @OptionGroup var dns: DNSOptions
     @Option(name: .customLong("now"), help: ArgumentHelp("The time, in seconds since 1970 or ISO 8601.", valueName: "time"))
@@ -66,7 +66,7 @@ struct VerifyCommand: ParsableCommand {
     }
 }
 
-/// What answers questions: files of answers, or one client for the network, made when it is first needed.
+/// Answers requests, with a file of DNS answers or with one network client, which is created when it is first needed.
 final class VerifyQuestions {
     private let directory: StoreDirectory?
     private let fileZone: ZoneResolver?
@@ -102,7 +102,7 @@ struct VerifyRequest: Decodable {
     let now: TimeArgument?
     let messageBase64: String?
 
-    // Named one by one: a strategy for all keys would change the names in `dns` too.
+    // Named one by one: a strategy for all keys would also change the names in `dns`.
     enum CodingKeys: String, CodingKey {
         case id, ip, helo, dns, now
         case mailFrom = "mail_from"
@@ -120,7 +120,7 @@ struct VerifyRequest: Decodable {
 }
 
 extension VerifyQuestions {
-    /// The answer as JSON. Without a message only `spf` is there.
+    /// The response as JSON. Without a message it has only `spf`.
     private static func members(_ id: BatchID?, _ report: AuthenticationReport) -> Members {
         let spf = report.spf
         let answer: Members = [
@@ -136,7 +136,7 @@ extension VerifyQuestions {
                 "reason": finding.reason, "covers_whole_body": finding.coversWholeBody,
             ]
         }
-        // A From that names no one has no domain whose policy could be asked for.
+        // A From field without an author has no domain whose policy could be looked up.
         let dmarc: Members = [
             "result": (content.dmarc?.result ?? .permerror).rawValue, "domain": content.dmarc?.domain ?? "",
             "policy": content.dmarc?.policy ?? "",

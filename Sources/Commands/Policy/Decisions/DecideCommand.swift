@@ -1,4 +1,4 @@
-// postern decide: the question of POST /v1/decisions from the command line.
+// postern decide: the request of POST /v1/decisions from the command line.
 
 import SignIn
 import Decisions
@@ -15,30 +15,30 @@ struct DecideCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "decide", abstract: "Ask whether a user needs an extra check, as an app's backend does.",
         discussion: """
-            The request counts as one of the team's: it is logged, consumes its nonce, and the first one is a sign-up. To try \
-            things out, use postern sandbox.
+            The request counts as a request of the team: it is logged, it consumes its nonce, and the first request for an \
+            account is a sign-up. To try things out, use postern sandbox.
 
-            Exit status 0 for an answer, be it allow or require_verification.
+            Exit status 0 for a decision, whether it is allow or require_verification.
             """)
 
     @Argument(help: "The team's identifier.")
     var team: String
-    @Option(name: .customLong("app"), help: ArgumentHelp("The app that asks.", valueName: "client-id"))
+    @Option(name: .customLong("app"), help: ArgumentHelp("The app that the request is from.", valueName: "client-id"))
     var clientID: String
     @Option(help: "sign_up, sign_in, upgrade or sensitive_action.")
     var event: String
     @Option(help: ArgumentHelp("A file with the identity token; - for standard input.", valueName: "file"))
     var identityToken: String?
-    @Option(help: "The nonce of the token, as the app made it.")
+    @Option(help: "The nonce of the token, as the app created it.")
     var nonce: String?
-    @Option(help: "The account, if it is known.")
+    @Option(help: "The account's sub, if it is known.")
     var sub: String?
-    @Option(help: "The app's own account, for an upgrade.")
+    @Option(help: "The app's own identifier of the account, for an upgrade.")
     var appAccount: String?
-    @Option(help: ArgumentHelp("The device, as /v1/attestations named it.", valueName: "dv_…")) var device: String?
+    @Option(help: ArgumentHelp("The device, as /v1/attestations returned it.", valueName: "dv_…")) var device: String?
     @Option(
-        help: ArgumentHelp("A context signal of the policy, as JSON unless it is text; may be repeated.", valueName: "name=value")
-    )
+        help: ArgumentHelp(
+            "A context signal of the policy: true, false, a number, or text; may be repeated.", valueName: "name=value"))
     var context: [String] = []
     @OptionGroup var installation: InstallationOptions
     @OptionGroup var output: OutputOptions
@@ -86,7 +86,7 @@ struct DecideCommand: AsyncParsableCommand {
         return text.trimmingCharacters(in: .whitespacesAndNewlines)
     }
 
-    /// `amount=12`, `ip_prefix="192.0.2"` or `ip_prefix=192.0.2`.
+    /// `amount=12` or `ip_prefix=192.0.2`: a truth value, a number, or otherwise text.
     static func contextValue(_ text: String) throws -> (name: String, value: CELValue) {
         let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
         guard parts.count == 2, !parts[0].isEmpty else { throw CommandError.usage("--context: \"\(text)\" is not NAME=VALUE") }

@@ -40,9 +40,9 @@ struct DecisionCommand: ParsableCommand {
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "List decisions, the newest first.",
-            discussion: "Reasons are the precise ones for the operator; teams get less detail.")
+            discussion: "The reasons are the detailed ones for the operator; teams get less detail.")
 
-        @Option(help: "Only those that belong to this team.")
+        @Option(help: "Only decisions of this team.")
         var team: String?
         @Option(help: ArgumentHelp("Only decisions since then: 12h, 30d, a date, or a time in ISO 8601.", valueName: "time"))
         var since: String?
@@ -88,7 +88,7 @@ struct DecisionCommand: ParsableCommand {
     struct Show: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Show a decision with its signals, rule by rule.")
 
-        @Argument(help: "Its id, as in rd_….")
+        @Argument(help: "The decision's id, as in rd_….")
         var id: String
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
@@ -105,7 +105,7 @@ struct DecisionCommand: ParsableCommand {
                 ("event", record.event + (record.event == record.claimedEvent ? "" : " (called \(record.claimedEvent))")),
                 ("grant", record.grantNumber.map { "\($0)" } ?? "-"), ("answer", record.decision),
                 ("challenges", words(record.challenges)),
-                ("reasons", words(record.reasons)), ("told the team", words(record.wireReasons)),
+                ("reasons", words(record.reasons)), ("sent to the team", words(record.wireReasons)),
                 ("asked by", words(record.asked)),
                 ("skipped by", words(record.skips)), ("waived", words(record.waived)), ("missing", words(record.missing)),
                 ("errors", words(record.errors)), ("shadow", words(record.shadow)),
@@ -126,13 +126,13 @@ struct DecisionCommand: ParsableCommand {
 
     struct ReplayCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "replay", abstract: "Repeat a decision under the policy of that time, and compare.",
+            commandName: "replay", abstract: "Repeat a decision with the policy of that time, and compare the results.",
             discussion: """
-                Prints "identical", or what differs, with exit status 1. Values of context are stored as hashes: rules \
-                that read them count as they were logged.
+                Prints "identical"; or the differences, with exit status 1. Context values are stored only as hashes: the \
+                results of rules that read them are taken from the log.
                 """)
 
-        @Argument(help: "Its id, as in rd_….")
+        @Argument(help: "The decision's id, as in rd_….")
         var id: String
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
@@ -177,7 +177,7 @@ struct DecisionCommand: ParsableCommand {
         }
     }
 
-    /// The decision, or one line of error.
+    /// The decision; if there is none, an error of one line.
     static func find(_ id: String, _ store: Store) throws -> LoggedDecision {
         guard let found = try store.decisions.decision(id) else {
             throw StoreFailure.refused(.notFound, "no decision has the id \(id.prefix(64)): see postern decision list")
@@ -185,7 +185,7 @@ struct DecisionCommand: ParsableCommand {
         return found
     }
 
-    /// The signals of the log, one a line, in the order in which they were resolved.
+    /// The logged signals, one per line, in the order in which they were resolved.
     static func signals(_ json: String) -> [(String, String)] {
         guard let object = try? StrictJSON.parseObject(Array(json.utf8), limit: 1 << 20) else { return [("signals", json)] }
         return object.members.filter { $0.name != "event" }.map { member in
@@ -200,7 +200,7 @@ struct DecisionCommand: ParsableCommand {
 }
 
 extension LoggedDecision {
-    /// How the challenges ended, in a word each: `email_code:passed`.
+    /// How the challenges ended, one word for each: `email_code:passed`.
     var outcomeWords: [String] {
         checks.map {
             let isFailed = $0.failure(now: PosternClock.now()) != nil
@@ -232,7 +232,7 @@ enum CSVLines {
     }
 
     private static func quoted(_ field: String) -> String {
-        // A field that a spreadsheet would take for a formula is text: identifiers of teams may begin so.
+        // A spreadsheet would take such a field for a formula; identifiers of teams may begin with these characters.
         let text = field.first.map { "=+-@".contains($0) } == true ? "'" + field : field
         guard text.contains(where: { $0 == "," || $0 == "\"" || $0.isNewline }) else { return text }
         return "\"" + text.replacing("\"", with: "\"\"") + "\""

@@ -1,4 +1,4 @@
-// postern decision label: what a decision turned out to be, one by one or many from a file.
+// postern decision label: labels for decisions, one by one or many from a file.
 
 import Accounts
 import ArgumentParser
@@ -10,16 +10,17 @@ import Import
 extension DecisionCommand {
     struct Label: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "label", abstract: "Say what a decision turned out to be.",
+            commandName: "label", abstract: "Label a decision as legitimate or fraudulent.",
             discussion: """
-                A label counts as one that the team reports: in backtests, in outcomes, and in the status of users. The last one counts.
+                A label counts like a label that the team reports: in backtests, in outcomes, and in the status of users. \
+                The last label counts.
 
-                With --csv the file's first line is decision_id,label, and each line after it names a decision and its label. Where a \
-                line is refused, nothing changes.
+                With --csv, the first line of the file is decision_id,label, and each further line has a decision and its \
+                label. If a line is refused, nothing is changed.
                 """)
 
-        @Argument(help: "The decision's id; left out with --csv.") var decision: String?
-        @Argument(help: "legitimate or fraudulent; left out with --csv.") var label: DecisionLabel?
+        @Argument(help: "The decision's id; not with --csv.") var decision: String?
+        @Argument(help: "legitimate or fraudulent; not with --csv.") var label: DecisionLabel?
         @Option(
             help: ArgumentHelp("A file of decisions with labels; - for standard input.", valueName: "file"), completion: .file())
         var csv: String?
@@ -38,13 +39,13 @@ extension DecisionCommand {
                     return print("Decision \(decision) is \(label.rawValue).")
                 }
                 let (labels, lines) = try Self.read(csv ?? "-")
-                // What stands there is not said again: it may be in the wrong column, and someone's address.
+                // The field is not repeated: it may be from a wrong column, and an address of a person.
                 try Self.apply(labels, store) { "\(csv ?? "-"):\(lines[$0]): no decision has this id" }
                 print("Labelled \(Figures.count(labels.count)) decisions.")
             }
         }
 
-        /// - Parameter refusal: says that the decision of this place is not there.
+        /// - Parameter refusal: the message that the decision at this position does not exist.
         private static func apply(
             _ labels: [(id: String, label: DecisionLabel)], _ store: Store, _ refusal: (Int) -> String
         ) throws {

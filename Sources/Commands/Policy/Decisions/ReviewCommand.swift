@@ -1,4 +1,4 @@
-// postern review: decisions that people should look at, the story behind one, and what they say of it.
+// postern review: decisions that people should review, their histories, labels, notes and snoozes.
 
 import Accounts
 import ArgumentParser
@@ -8,10 +8,11 @@ import Foundation
 
 struct ReviewCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "review", abstract: "Look at decisions, label them, write notes, and keep a rule from asking an account.",
+        commandName: "review", abstract: "Review decisions, label them, write notes, and stop a rule from asking an account.",
         discussion: """
-            The list has decisions that asked for a check which no one completed within an hour, those in which a rule with review: true \
-            matched, and those to which the user objected. A decision leaves it with its label.
+            The list has decisions that asked for a check that no one completed within an hour, decisions in which a rule \
+            with review: true matched, and decisions to which the user objected. A decision that gets a label is no longer \
+            in the list.
             """,
         subcommands: [List.self, Show.self, DecisionCommand.Label.self, Note.self, Snooze.self])
 
@@ -26,11 +27,11 @@ struct ReviewCommand: ParsableCommand {
     }
 
     struct List: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "List decisions to look at, the newest first.")
+        static let configuration = CommandConfiguration(abstract: "List decisions to review, the newest first.")
 
         @OptionGroup var period: PeriodOptions
         @Option(help: "Only for this cause: incomplete, rule or objection.") var cause: ReviewCause?
-        @Flag(help: "Labelled decisions too.") var all = false
+        @Flag(help: "Include decisions that have a label.") var all = false
         @Option(help: "The maximum number of rows.") var limit = 50
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
@@ -59,9 +60,8 @@ struct ReviewCommand: ParsableCommand {
 
     struct Show: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Show a decision and the story of its account.",
-            discussion: "Without any personal data: the account is a number. postern decision show has the signals of a decision."
-        )
+            abstract: "Show a decision and the history of its account.",
+            discussion: "It has no personal data: the account is a number. postern decision show has the signals of a decision.")
 
         @Argument(help: "The decision's id, as in rd_….") var id: String
         @OptionGroup var installation: InstallationOptions
@@ -108,7 +108,8 @@ struct ReviewCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Write a note about a decision.",
             discussion: """
-                A note is kept for as long as the decision. Names and addresses do not belong in it; the user's own download has it.
+                A note is kept for as long as the decision. Do not write names or addresses in it: the user's own data \
+                download contains it.
                 """)
 
         @Argument(help: "The decision's id, as in rd_….") var id: String
@@ -123,17 +124,17 @@ struct ReviewCommand: ParsableCommand {
 
     struct Snooze: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Keep a rule from asking an account until a date.",
+            abstract: "Stop a rule from asking an account until a date.",
             discussion: """
-                The account is that of the decision. Guarantees of the policy hold all the same. --end lets the rule ask again.
+                The account is that of the decision. The guarantees of the policy still apply. --end lets the rule ask again.
 
-                The reason is in the audit; names and addresses do not belong in it; the user's own download has it.
+                The reason is in the audit, and the user's own data download contains it: do not write names or addresses in it.
                 """)
 
         @Argument(help: "The decision's id, as in rd_….") var id: String
-        @Option(help: "The rule that asked; left out where only one did.") var rule: String?
+        @Option(help: "The rule that asked. Not needed if only one rule asked.") var rule: String?
         @Option(help: ArgumentHelp("Until when: 30d, 12h, or a date.", valueName: "time")) var until: String?
-        @Option(help: "Why, in one line.") var reason = ""
+        @Option(help: "The reason, in one line.") var reason = ""
         @Flag(help: "Let the rule ask again.") var end = false
         @OptionGroup var installation: InstallationOptions
 
@@ -146,7 +147,7 @@ struct ReviewCommand: ParsableCommand {
             let change = thisChange()
             let expiresAt = try until.map { try ExpiryText.seconds($0, now: change.now) }
             if let expiresAt, expiresAt == nil {
-                throw CommandError.usage("a rule is snoozed until a time: change the policy instead")
+                throw CommandError.usage("a rule cannot be snoozed without an end: give a time, or change the policy instead")
             }
             let (snoozed, policy) = try installation.withStore {
                 try $0.reviews.snooze(decision: id, rule: rule, reason: reason, until: expiresAt ?? nil, change)

@@ -1,4 +1,4 @@
-// postern sandbox --as apple: a double of Sign in with Apple, on this machine alone.
+// postern sandbox --as apple: a double of Sign in with Apple, only on this machine.
 
 import AppleSandbox
 import CommandSupport
@@ -53,7 +53,7 @@ extension SandboxCommand {
         }
     }
 
-    /// What is on the screen while it runs.
+    /// The text that is shown while it runs.
     private static func introduction(_ facts: AppleFacts) -> String {
         let teams = facts.teams.map { team in
             "  team \(team.teamId), keys \(team.keyIds.joined(separator: ", ")), clients \(team.clientIds.joined(separator: ", "))"

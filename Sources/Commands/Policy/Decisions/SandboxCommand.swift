@@ -1,4 +1,4 @@
-// postern sandbox: decisions to try things out with, on this machine alone.
+// postern sandbox: a decision service for development, only on this machine.
 
 import Accounts
 import Decisions
@@ -12,20 +12,21 @@ import Sandbox
 struct SandboxCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "sandbox",
-        abstract: "Run a decision service, or a double of Sign in with Apple, on loopback, to develop a backend against.",
+        abstract: "Run a decision service, or a double of Sign in with Apple, on loopback, for the development of a backend.",
         discussion: """
-            Has its own store, keys and issuer of identity tokens, in a temporary folder that is removed at the end. \
-            It needs no installation and touches none: its keys are not valid anywhere else.
+            The sandbox has its own store, keys and issuer of identity tokens, in a temporary folder that is removed at the \
+            end. It needs no installation and does not change any: its keys are not valid anywhere else.
 
-            POST /sandbox/token mints an identity token with any real_user_status; POST /sandbox/clock sets the clock forward; \
-            test subjects, as printed at the start, get a fixed answer whatever the policy says. docs/DECISIONS.md has a walk-through.
+            POST /sandbox/token issues an identity token with any real_user_status; POST /sandbox/clock sets the clock \
+            forward. Test subjects, which are printed at the start, get a fixed response, whatever the policy says. \
+            docs/DECISIONS.md has a walk-through.
 
-            With --as apple it is a double of Sign in with Apple instead, in memory alone: sign-in with test users, tokens, keys, \
-            notifications, Apple's errors, failures to order, and a page at / that says why a request was refused. docs/SANDBOX.md \
-            has a test suite in ten lines.
+            With --as apple, it is a double of Sign in with Apple instead, only in memory: sign-in with test users, tokens, \
+            keys, notifications, Apple's errors, failures on demand, and a page at / that says why a request was refused. \
+            docs/SANDBOX.md has a test suite in ten lines.
             """)
 
-    /// Whose service it plays.
+    /// The service that it imitates.
     enum Kind: String, ExpressibleByArgument, CaseIterable { case apple }
 
     @Option(help: "The port on 127.0.0.1; 0 takes any free one.")
@@ -38,7 +39,7 @@ struct SandboxCommand: AsyncParsableCommand {
     var nonceOptional = false
     @Option(help: ArgumentHelp("A policy's folder, instead of the default policy.", valueName: "folder"))
     var policy: String?
-    @Option(name: .customLong("as"), help: ArgumentHelp("Play another service: apple.", valueName: "service"))
+    @Option(name: .customLong("as"), help: ArgumentHelp("Imitate another service: apple.", valueName: "service"))
     var kind: Kind?
     @Option(help: ArgumentHelp("With --as apple: teams, clients and test users, in YAML.", valueName: "file"))
     var seed: String?
@@ -96,7 +97,7 @@ struct SandboxCommand: AsyncParsableCommand {
         }
     }
 
-    /// What is on the screen while it runs.
+    /// The text that is shown while it runs.
     private static func introduction(_ facts: SandboxFacts) -> String {
         let width = (CannedResponse.subjects.map(\.name.count).max() ?? 0) + 2
         let subjects = CannedResponse.subjects.map { subject in

@@ -1,4 +1,4 @@
-// A story of `postern review show`, for people.
+// The history that `postern review show` prints, for people.
 
 import CommandSupport
 import Decisions
@@ -15,7 +15,7 @@ struct StoryText {
         if let account = story.account {
             lines += ["", Self.account(account)] + Self.counts(account)
         } else {
-            lines += ["", "It is about no account that is known, or is known any more."]
+            lines += ["", "The account is not known, or is no longer known."]
         }
         lines += ["", "Decisions, the newest first:"] + story.decisions.map(Self.line)
         if let account = story.account, account.questions > story.decisions.count {

@@ -1,4 +1,4 @@
-// postern list: lists that policies read while they change.
+// postern list: lists that policies read, and that can change at any time.
 
 import Accounts
 import ArgumentParser
@@ -13,23 +13,23 @@ struct ListCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list", abstract: "Create, change and show the lists that policies read (lists.NAME).",
         discussion: """
-            A policy that declares live_lists: {bad_networks: range} tests context.ip in lists.bad_networks. Every host follows a change \
-            within two seconds; no policy has to be activated.
+            A policy that declares live_lists: {bad_networks: range} can test context.ip in lists.bad_networks. Every host \
+            uses a change within two seconds; no policy has to be activated.
 
-            Kinds: text (compared octet for octet), domain (it and all domains below it), range (addresses and CIDR ranges), personal \
-            (only keyed hashes are kept: for email addresses and phone numbers).
+            Kinds: text (compared octet for octet), domain (the domain and all domains below it), range (addresses and CIDR \
+            ranges), personal (for email addresses and phone numbers; only keyed hashes are kept).
             """,
         subcommands: [Create.self, Add.self, Remove.self, Import.self, Show.self, RemoveList.self])
 
     struct Owner: ParsableArguments {
-        @Option(help: ArgumentHelp("The list of this team; the installation's without it.", valueName: "team"))
+        @Option(help: ArgumentHelp("The team that has the list. By default the installation.", valueName: "team"))
         var team: String?
     }
 
     struct Create: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Create an empty list.")
 
-        @Argument(help: "Its name: letters, digits and _.") var name: String
+        @Argument(help: "The list's name: letters, digits and _.") var name: String
         @Option(help: "text, domain, range or personal.") var kind: LiveListKind
         @OptionGroup var owner: Owner
         @OptionGroup var installation: InstallationOptions
@@ -44,11 +44,11 @@ struct ListCommand: ParsableCommand {
 
     struct Add: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Add entries.", discussion: "Of an entry that is there already, reason and expiry are replaced.")
+            abstract: "Add entries.", discussion: "If an entry is in the list already, its reason and expiry are replaced.")
 
         @Argument(help: "The list's name.") var name: String
-        @Argument(help: "What to add.") var values: [String]
-        @Option(help: "Why, for people; no names or addresses.") var reason = ""
+        @Argument(help: "The entries to add.") var values: [String]
+        @Option(help: "The reason, for people; no names or addresses.") var reason = ""
         @Option(help: ArgumentHelp("When the entries end: 90d, 12h, a date, or never.", valueName: "time")) var expires = "never"
         @OptionGroup var owner: Owner
         @OptionGroup var installation: InstallationOptions
@@ -67,7 +67,7 @@ struct ListCommand: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Remove entries.")
 
         @Argument(help: "The list's name.") var name: String
-        @Argument(help: "What to remove.") var values: [String]
+        @Argument(help: "The entries to remove.") var values: [String]
         @OptionGroup var owner: Owner
         @OptionGroup var installation: InstallationOptions
 
@@ -82,7 +82,7 @@ struct ListCommand: ParsableCommand {
     struct RemoveList: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "remove-list", abstract: "Remove a list with all of its entries.",
-            discussion: "For policies that still name it the list is empty; the log says so.")
+            discussion: "Policies that still name the list find it empty; the log says so.")
 
         @Argument(help: "The list's name.") var name: String
         @OptionGroup var owner: Owner
@@ -99,9 +99,9 @@ struct ListCommand: ParsableCommand {
 
     struct Show: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Show all lists, or the entries of one.", discussion: "Of a personal list the entries are keyed hashes.")
+            abstract: "Show all lists, or the entries of one.", discussion: "The entries of a personal list are keyed hashes.")
 
-        @Argument(help: "The list's name; all lists without it.") var name: String?
+        @Argument(help: "The list's name. By default all lists.") var name: String?
         @OptionGroup var owner: Owner
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions

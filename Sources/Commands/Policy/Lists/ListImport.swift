@@ -1,4 +1,4 @@
-// postern list import: a list replaced by what a file says.
+// postern list import: replaces a list's entries with those of a file.
 
 import Accounts
 import ArgumentParser
@@ -10,13 +10,13 @@ import Import
 extension ListCommand {
     struct Import: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Replace a list's entries by those of a file.",
+            abstract: "Replace a list's entries with those of a file.",
             discussion: """
-                The file has an entry a line, and # begins a comment; or it is CSV whose first line is value, value,expires or \
-                value,expires,reason. Expires is a date or a time, or empty.
+                The file has one entry per line, and # begins a comment; or it is CSV whose first line is value, \
+                value,expires or value,expires,reason. expires is a date or a time, or empty.
 
-                Entries are written in small steps beside what is in force, and take its place all at once: no decision sees a part. \
-                Where a line is refused, nothing changes.
+                Entries are written in small steps beside those in force, and then replace them all at once: no decision \
+                sees only a part. If a line is refused, nothing is changed.
                 """)
 
         @Argument(help: "The list's name.") var name: String
@@ -48,7 +48,7 @@ extension ListCommand {
     }
 }
 
-/// A file of entries, in pieces: plain lines or CSV, as its first line says.
+/// Reads a file of entries in pieces: plain lines or CSV, depending on its first line.
 enum ListFile {
     static func read(_ input: FileHandle, name: String, now: Int64, _ take: (LiveListEntry) throws -> Void) throws {
         var parser = CSVParser()
@@ -71,7 +71,7 @@ enum ListFile {
                 return
             }
             guard record.fields.count == columns?.count else {
-                throw CommandError.data("\(name):\(record.line): as many fields as the first line names are needed")
+                throw CommandError.data("\(name):\(record.line): the line must have as many fields as the first line")
             }
             let fields = record.fields + ["", ""]
             let end = fields[1].isEmpty ? nil : try ExpiryText.seconds(fields[1], now: now)

@@ -1,4 +1,4 @@
-// Before a policy is activated: whether the live lists that it names are there.
+// Checks before a policy is activated whether the live lists that it names exist.
 
 import Accounts
 import CEL

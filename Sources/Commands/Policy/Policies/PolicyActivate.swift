@@ -1,4 +1,4 @@
-// `postern policy activate` and `rollback`: what decides from now on.
+// `postern policy activate` and `rollback`: put a policy in force, and undo that.
 
 import Accounts
 import Decisions
@@ -12,14 +12,14 @@ struct PolicyActivate: ParsableCommand {
         commandName: "activate",
         abstract: "Check a policy and put it in force.",
         discussion: """
-            Runs what postern policy check runs, with the guarantees held against 50,000 generated inputs and the last 10,000 \
-            logged decisions. A policy that is refused \
-            changes nothing, gives exit status 1, and is shown by postern policy list. A policy that is activated is copied into the store: \
-            the folder is not read again, and every host follows within five seconds.
+            Runs the checks of postern policy check, and tests the guarantees on 50,000 generated inputs and the last 10,000 \
+            logged decisions. If the policy is refused, nothing is changed, the exit status is 1, and postern policy list \
+            shows the refusal. If it is activated, it is copied into the store: the folder is not read again, and every host \
+            uses the policy within five seconds.
 
-            A policy replaces the one of its name. A new name becomes the default for all who are bound to no other policy, unless a team or \
-            app is bound to it; --only-bound and --everyone override this. A policy with 'decides: status' serves everyone. \
-            postern policy rollback goes back.
+            A policy replaces the active policy of the same name. A policy with a new name becomes the default for all who \
+            are bound to no other policy, unless a team or app is bound to it; --only-bound and --everyone override this. A \
+            policy with 'decides: status' serves everyone. postern policy rollback undoes an activation.
             """)
 
     @Argument(help: "The policy's folder, or the beginning of a hash that the store holds.", completion: .directory)
@@ -72,7 +72,7 @@ struct PolicyActivate: ParsableCommand {
         return try policies.policy(hash: referred.hash)
     }
 
-    /// Checks the folder; a refusal is remembered before the command ends.
+    /// Checks the folder. A refusal is recorded before the command ends.
     private func candidate(_ store: Store) throws -> StoredPolicy {
         let policies = store.policies
         let files = PolicyFolder(path: folder)
@@ -93,7 +93,7 @@ struct PolicyActivate: ParsableCommand {
         }
     }
 
-    /// Says what decides now, for whom, and what did before.
+    /// Prints which policy decides now, for whom, and which one did before.
     static func report(_ result: PolicyActivation, _ policies: PolicyRepository) throws {
         let now = result.policy
         let label = "\(now.name) \(now.version) (\(StoredPolicy.short(now.hash)))"
@@ -117,16 +117,16 @@ struct PolicyRollback: ParsableCommand {
         commandName: "rollback",
         abstract: "Undo the last activation.",
         discussion:
-            "Repeated, it goes further back. A policy that was rolled back stays in the store, and can be activated by its hash.")
+            "Repeat it to go further back. A policy that was rolled back stays in the store, and can be activated by its hash.")
 
-    @Argument(help: "The policy's name; by default the default policy.")
+    @Argument(help: "The policy's name. By default the default policy.")
     var name: String?
 
     @OptionGroup var installation: InstallationOptions
 
     func run() throws {
         try installation.withStore { store in
-            // An earlier policy that this program would refuse must not take the place of one that works.
+            // An earlier policy that this program would refuse must not replace one that works.
             _ = try ReferredPolicy(hash: store.policies.rollbackTarget(name).hash, in: store.policies)
             let result = try store.policies.rollback(name, thisChange())
             let now = result.policy

@@ -1,4 +1,4 @@
-// `postern policy backtest`: a candidate put to the decisions of the past.
+// `postern policy backtest`: runs a candidate on past decisions.
 
 import Database
 import Decisions
@@ -13,11 +13,11 @@ struct PolicyBacktest: ParsableCommand {
         commandName: "backtest",
         abstract: "Run a policy on the logged decisions.",
         discussion: """
-            Shows how many people would have been asked for an extra check, before and after; which rules make the difference; and what is \
-            known about the people whose decision changes. Decisions of teams that the candidate would not serve are left out; \
-            --team uses those of one team instead, whatever it is bound to.
+            Shows how many people would have been asked for an extra check, before and after; which rules make the \
+            difference; and what is known about the people whose decision changes. Decisions of teams that the candidate \
+            would not serve are left out. --team uses only the decisions of one team, whatever policy the team is bound to.
 
-            The result is not a forecast: those who were allowed were never checked. The report gives figures for this.
+            The result is not a forecast: people who were allowed were never checked. The report gives figures for this.
             """)
 
     @Argument(help: ReferredPolicy.help, completion: .directory)
@@ -55,7 +55,7 @@ struct PolicyBacktest: ParsableCommand {
     }
 }
 
-/// Which decisions of the log.
+/// The decisions of the log to use.
 struct PeriodOptions: ParsableArguments {
     @Option(help: ArgumentHelp("How far back: 12h, 30d, 8w, or a day as in 2026-11-01.", valueName: "time"))
     var since = "30d"
@@ -118,7 +118,7 @@ extension OutcomeCounts {
     }
 }
 
-/// How far a walk through the log is, by time: to count what is in it first would read as much again.
+/// Shows the progress through the log by time: counting the decisions first would read the log twice.
 final class DecisionBar {
     private let now: Int64
     private var bar: ProgressBar?

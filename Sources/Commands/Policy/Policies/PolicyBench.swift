@@ -1,4 +1,4 @@
-// `postern policy bench`: a policy put to a made-up population of people and attackers.
+// `postern policy bench`: runs a policy on a simulated population of people and attackers.
 
 import Accounts
 import ArgumentParser
@@ -11,23 +11,23 @@ import RiskPolicy
 struct PolicyBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "bench",
-        abstract: "Run a policy on a made-up population of people and attackers.",
+        abstract: "Run a policy on a simulated population of people and attackers.",
         discussion: """
-            Thirty days of sign-ups, sign-ins and sensitive actions are put to the HTTP API on a port of loopback, with a clock and a \
-            store of their own; nothing of the installation is touched. It prints how many of each attack are asked for a check, how many \
-            people are, and what an account costs an attacker. The population is a model: use it to compare policies.
+            Sends thirty days of sign-ups, sign-ins and sensitive actions to the HTTP API on a loopback port, with a \
+            separate clock and store; nothing of the installation is changed. Prints how often each attack and how often \
+            people are asked for a check, and what an account costs an attacker. The population is a model: use it to \
+            compare policies.
 
-            Attackers do not pass checks; people do. A policy that declares context.network, as a string of 24 octets or more, gets the \
-            network of each question. Of a status \
-            policy the effect on the default risk policy is shown.
+            Attackers do not pass checks; people do. A policy that declares context.network, as a string of 24 octets or \
+            more, gets the network of each request. For a status policy, the effect on the default risk policy is shown.
             """)
 
     @Argument(help: ReferredPolicy.help, completion: .directory) var policy: String
-    @Option(help: ArgumentHelp("A status policy to use with it; the one in the program without.", valueName: "folder"))
+    @Option(help: ArgumentHelp("A status policy to use with it. By default the built-in one.", valueName: "folder"))
     var status: String?
-    @Option(help: "Real people.") var people = 1_000
-    @Option(help: "Accounts of each farm.") var farm = 200
-    @Option(help: "Makes another population of the same kind.") var seed: UInt64 = 1
+    @Option(help: "The number of real people.") var people = 1_000
+    @Option(help: "The number of accounts of each farm.") var farm = 200
+    @Option(help: "Another number gives another population of the same kind.") var seed: UInt64 = 1
     @Option(help: ArgumentHelp("Also write a self-contained page with plots.", valueName: "file"), completion: .file())
     var html: String?
     @OptionGroup var installation: InstallationOptions
@@ -51,7 +51,7 @@ struct PolicyBench: AsyncParsableCommand {
         if let html { print("\nWrote \(html)") }
     }
 
-    /// The risk policy, and the status policy where it is not the program's.
+    /// The risk policy, and the status policy if it is not the built-in one.
     private func policies() throws -> (risk: (policy: LoadedPolicy, label: String), status: StoredPolicy?) {
         let referred = try refer(policy)
         let other = try status.map(refer)

@@ -1,4 +1,4 @@
-// `postern policy bind` and `unbind`: their own policy for teams and apps.
+// `postern policy bind` and `unbind`: give teams and apps their own policy.
 
 import Accounts
 import Decisions
@@ -6,7 +6,7 @@ import ArgumentParser
 import CommandSupport
 import RiskPolicy
 
-/// Whom a binding is for.
+/// The team or app that a binding is for.
 struct BindingTargetOptions: ParsableArguments {
     @Argument(help: ArgumentHelp("A team's identifier or an app's client_id.", valueName: "team-or-app"))
     var target: String
@@ -32,7 +32,7 @@ struct PolicyBind: ParsableCommand {
         abstract: "Bind a team or an app to its own policy.",
         discussion: """
             The policy must be active: postern policy activate DIR --only-bound activates it without serving anyone else. An \
-            app's policy takes precedence over its team's, and that over the default.
+            app's policy takes precedence over its team's policy, and a team's policy over the default.
             """)
 
     @OptionGroup var options: BindingTargetOptions

@@ -1,4 +1,4 @@
-// `postern policy check`: whether a policy would be taken.
+// `postern policy check`: whether a policy would be accepted.
 
 import ArgumentParser
 import CommandSupport

@@ -1,4 +1,4 @@
-// `postern policy diff`: what two policies say and decide differently.
+// `postern policy diff`: how two policies differ in text and in decisions.
 
 import Decisions
 import ArgumentParser
@@ -12,11 +12,11 @@ struct PolicyDiffCommand: ParsableCommand {
         commandName: "diff",
         abstract: "Show how two policies differ in text and in decisions.",
         discussion: """
-            Each is a folder, the name of an active policy, or the beginning of a hash. With one, it is compared with the active \
-            policy of its name, or else the default.
+            Each policy is a folder, the name of an active policy, or the beginning of a hash. If only one is given, it is \
+            compared with the active policy of the same name, or else with the default.
 
-            Below the texts it lists what is decided differently on inputs generated from the values that the conditions compare with: what can \
-            change, not how often it would. postern policy backtest uses past decisions.
+            Below the differences in text are those in decisions, on inputs that are generated from the values in the \
+            conditions: they show what can change, not how often. postern policy backtest uses past decisions.
             """)
 
     @Argument(help: ReferredPolicy.help, completion: .directory)
@@ -25,7 +25,7 @@ struct PolicyDiffCommand: ParsableCommand {
     @Argument(help: ReferredPolicy.help, completion: .directory)
     var second: String?
 
-    @Option(help: ArgumentHelp("Generated inputs to compare on.", valueName: "number"))
+    @Option(help: ArgumentHelp("The number of generated inputs to compare.", valueName: "number"))
     var inputs = 40_000
 
     @OptionGroup var installation: InstallationOptions

@@ -18,7 +18,7 @@ struct PolicyEval: ParsableCommand {
             typed values ({"int":"5"}), and each line of the output is {"id", "value"} or {"id", "error"}.
             """)
 
-    @Argument(help: "The expression; left out with --batch.")
+    @Argument(help: "The expression; not with --batch.")
     var expression: String?
 
     @Option(help: "A file with variables, a request, or the lines of --batch; - for standard input.", completion: .file())
@@ -99,7 +99,7 @@ struct PolicyEval: ParsableCommand {
 
     private func evaluateLines() throws {
         let text = try PolicyFolder.read(input ?? "-")
-        // By bytes: a line separator of Unicode inside a string ends no line.
+        // Split by octets: a Unicode line separator inside a string does not end the line.
         for line in text.utf8.split(separator: UInt8(ascii: "\n")) where !line.allSatisfy({ $0 <= 0x20 }) {
             print(try Self.line(answer(Data(line))))
         }

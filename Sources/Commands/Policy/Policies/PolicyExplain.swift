@@ -1,4 +1,4 @@
-// `postern policy explain`: why a case is decided as it is.
+// `postern policy explain`: how a policy decides a case, and why.
 
 import ArgumentParser
 import CommandSupport

@@ -1,4 +1,4 @@
-// `postern policy list`: what decides for whom, on which host it does not, and what was refused.
+// `postern policy list`: which policies decide for whom, hosts that do not use them, and the last refusal.
 
 import Decisions
 import ArgumentParser
@@ -8,10 +8,11 @@ import RiskPolicy
 struct PolicyList: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
-        abstract: "Show which policies are in force for whom, and what prevents others.",
+        abstract: "Show which policies are in force for whom, and what keeps others from being in force.",
         discussion: """
-            Below the policies: hosts that do not use the active policy, with the reason; and the last candidate that was \
-            refused, as long as nothing was activated since. --history shows every change, --all every policy in the store.
+            Below the policies are the hosts that do not use the active policy, with the reason, and the last candidate that \
+            was refused, unless a policy was activated since. --history shows every change, and --all every policy in the \
+            store.
             """)
 
     @Flag(help: "Show what was activated, rolled back, bound and refused, the newest first.")
@@ -74,9 +75,9 @@ struct PolicyList: ParsableCommand {
             let reason: String?
             let at: String
             let isSilent: Bool
-            /// Decides by another one than is active, without having refused it: it has not looked yet.
+            /// It uses another policy than the active one, which it has not refused: it has not read it yet.
             let isBehind: Bool
-            /// For people: no part of the JSON.
+            /// For people; not part of the JSON.
             let refusal: String?
 
             enum CodingKeys: String, CodingKey { case host, policy, wanted, serving, reason, at, isSilent, isBehind }
@@ -112,7 +113,7 @@ struct PolicyList: ParsableCommand {
                     isBehind: state.reason == nil && active != nil && state.serving != active,
                     refusal: state.refusal)
             }
-            // What happened since the last activation counts; older refusals were dealt with.
+            // Only a refusal after the last activation or rollback counts.
             let last = try repository.changes(limit: 20).first { [.activate, .rollback, .refuse].contains($0.action) }
             refused = last.flatMap { change in
                 guard change.action == .refuse else { return nil }

@@ -6,7 +6,7 @@ import CommandSupport
 import Foundation
 import RiskPolicy
 
-/// A policy that a command was pointed at.
+/// A policy that an argument names.
 struct ReferredPolicy {
     /// As it is shown: `risk-default 2026.3 (4d0c3f2a11aa)`, or with the folder.
     let label: String
@@ -23,7 +23,7 @@ struct ReferredPolicy {
     }
 
     /// Reads what the text names.
-    /// - Parameter repository: opened only where the text names no folder.
+    /// - Parameter repository: opened only if the text does not name a folder.
     init(_ text: String, repository: () throws -> PolicyRepository) throws {
         if Self.isFolder(text) {
             let candidate = try PolicyFolder(path: text).candidate()
@@ -33,7 +33,7 @@ struct ReferredPolicy {
             return
         }
         let repository = try repository()
-        // There is always one: until another is activated the one in the program.
+        // There is always a status policy: until another one is activated, the built-in one.
         if text == PolicyKind.statusName, try !repository.arrangement().policies.contains(where: { $0.name == text }) {
             try self.init(.builtInStatus)
             return
@@ -41,7 +41,7 @@ struct ReferredPolicy {
         try self.init(hash: try repository.resolve(text), in: repository)
     }
 
-    /// A policy of the store. A refusal by this program is an error of the data: it was taken once.
+    /// A policy of the store. If this program refuses it, that is an error of the data: it was accepted once.
     init(hash: String, in repository: PolicyRepository) throws {
         try self.init(try repository.policy(hash: hash))
     }

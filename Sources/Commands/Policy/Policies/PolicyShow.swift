@@ -10,8 +10,8 @@ struct PolicyShow: ParsableCommand {
         commandName: "show",
         abstract: "Show a policy: its rules in words, or its files.",
         discussion: """
-            Without an argument: the default policy. --export writes its files into a new \
-            folder, from which it can be changed, tested and activated.
+            Without an argument, shows the default policy. --export writes the files of the policy into a new folder, where \
+            it can be changed, tested and activated.
             """)
 
     @Argument(help: ReferredPolicy.help, completion: .directory)
@@ -103,7 +103,7 @@ struct PolicyShow: ParsableCommand {
         return lines.joined(separator: "\n")
     }
 
-    /// The most cautious first: of all that matches it is what counts.
+    /// The most cautious status first: of all rules that match, it is the one that counts.
     private static func status(_ policy: Policy) -> [String] {
         [PolicyStatus.unknown, .unsupported, .likelyReal].flatMap { status -> [String] in
             let rules = policy.rules.filter { policy.status(of: $0) == status }

@@ -1,4 +1,4 @@
-// `postern policy stats`: how often each rule asks, and what comes of it.
+// `postern policy stats`: how often each rule asks, and the outcomes.
 
 import Decisions
 import ArgumentParser
@@ -10,8 +10,9 @@ struct PolicyStats: ParsableCommand {
         commandName: "stats",
         abstract: "Show how often people are asked for an extra check, by event and rule, and the outcomes.",
         discussion: """
-            Passed, failed and abandoned are shares of the completed checks: passed, reported as failed, or neither within \
-            an hour. Labels are what teams reported about people afterwards. A decision that several rules ask for counts with each.
+            Passed, failed and abandoned are shares of the checks that are complete: passed, reported as failed, or neither \
+            within an hour. Labels are what teams reported about people afterwards. A decision for which several rules asked \
+            counts for each of them.
             """)
 
     @OptionGroup var period: PeriodOptions

@@ -11,8 +11,8 @@ struct PolicyTestCommand: ParsableCommand {
         commandName: "test",
         abstract: "Run the tests of a policy.",
         discussion: """
-            For each failed test the differing keys are shown, expected (-) above actual (+). \
-            A tests.yaml without tests is a failure; a folder without tests.yaml only with --fail-on-empty.
+            For each failed test, the keys that differ are shown, expected (-) above actual (+). A tests.yaml without tests \
+            is a failure; a folder without tests.yaml is a failure only with --fail-on-empty.
             """)
 
     @Argument(help: "The policy's folder.", completion: .directory)

@@ -8,7 +8,7 @@ import RiskPolicy
 extension PolicyBacktest {
     func status(_ referred: ReferredPolicy, _ store: Store, now: Int64) throws {
         guard html == nil, period.team == nil else {
-            throw CommandError.usage("a status policy has no page, and no team of its own: leave --html and --team out")
+            throw CommandError.usage("--html and --team are not available for a status policy: leave them out")
         }
         let result = try StatusBacktest(referred.policy, store: store, since: try period.filter(now: now).since ?? 0)
         let order: [PolicyStatus] = [.likelyReal, .unsupported, .unknown]

@@ -1,17 +1,17 @@
-// The addresses of a calendar (RFC 5545) that its program would write to: organizer, attendees, and every `mailto:` beside.
+// The addresses that a calendar program would write to (RFC 5545): organizer, attendees, and any other `mailto:`.
 
 import InternetMessage
 
 /// The edits of one calendar.
 struct CalendarAddresses {
-    /// In order, and lines that have become too long folded again.
+    /// In order; lines that became too long are folded again.
     private(set) var edits: [TextEdit] = []
 
     private let transform: (AddrSpec, _ isParticipant: Bool) -> AddrSpec
 
     /// - Parameters:
     ///   - text: in UTF-8 or another superset of ASCII.
-    ///   - transform: the address that comes instead. `isParticipant`: of organizer or attendee.
+    ///   - transform: returns the replacement address. `isParticipant`: whether it is that of organizer or attendee.
     init(_ text: [UInt8], transform: @escaping (AddrSpec, _ isParticipant: Bool) -> AddrSpec) {
         self.transform = transform
         let unfolded = ContentLines.Unfolded(text)
@@ -57,7 +57,7 @@ struct CalendarAddresses {
                     isQuoted
                     ? line[(index + 1)...].prefix { $0 != UInt8(ascii: "\"") }
                     : line[index...].prefix { !",;:".utf8.contains($0) }
-                // `SENT-BY=mailto:a@b` without quotes is wrong, and written all the same.
+                // `SENT-BY=mailto:a@b` without quotes is invalid, but occurs.
                 let isBareURI = !isQuoted && value.equalsIgnoringASCIICase("mailto".utf8)
                 let whole = isBareURI ? line[index...].prefix(while: isOfBareURI(from: value.endIndex)) : value
                 index = whole.endIndex + (isQuoted && whole.endIndex < line.endIndex ? 1 : 0)
@@ -81,7 +81,7 @@ struct CalendarAddresses {
     }
 
     /// The edits of a value that is an address.
-    /// - Parameter isEmail: whether it is one without a scheme too.
+    /// - Parameter isEmail: whether a value without a scheme is an address too.
     private func address(_ value: ArraySlice<UInt8>, isEmail: Bool) -> [TextEdit] {
         let trimmed = HeaderField.trim(value)
         if let mailto = MailtoURI(Array(trimmed)) {
@@ -90,7 +90,7 @@ struct CalendarAddresses {
             return new.elementsEqual(trimmed) ? [] : [TextEdit(range: trimmed.startIndex..<trimmed.endIndex, replacement: new)]
         }
         guard isEmail, trimmed.contains(UInt8(ascii: "@")) else { return [] }
-        // `eva@app.example`, and `Eva <eva@app.example>` as vCalendar 1.0 has it.
+        // `eva@app.example`, and `Eva <eva@app.example>` as in vCalendar 1.0.
         return AddressList.parse(trimmed).mailboxes.compactMap { mailbox in
             let new = transform(mailbox.addrSpec, true)
             return new == mailbox.addrSpec || mailbox.addrSpecRange.isEmpty

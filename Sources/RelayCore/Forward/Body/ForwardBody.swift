@@ -1,4 +1,4 @@
-// The body of a forward as it passes: looked at for what leads past the relay, and held as long as that may still come.
+// Searches the passing body of a forward for what would bypass the relay, and holds the body while this may still be found.
 
 import InternetMessage
 import MailCrypto
@@ -10,19 +10,19 @@ final class ForwardBody {
 
     private var walker: TextWalker
     private let rewritesLinks: Bool
-    /// What the team writes of the user's addresses is looked for in the same texts; nil where nothing would be forwarded.
+    /// Looks in the same texts for what the team writes of the user's addresses; nil where nothing would be forwarded.
     private let mentions: ForwardMentions?
     private let memory: ForwardMemory
     private let mark: () -> [UInt8]
     private let now: Int64
-    /// Stretches of the body in order; nil once they were let go.
+    /// Chunks of the body in order; nil once they are released.
     private var blocks: [[UInt8]]? = []
     private var taken = 0
     private var takenUndecided = 0
     private(set) var count = 0
-    /// What must be done, as far as it is known.
+    /// The rewriting that is needed, as far as known.
     private(set) var need: Need?
-    /// Whether the message came before, and had to be held.
+    /// Whether the message came before, and must be held this time.
     private let isExpected: Bool
 
     /// - Parameters:
@@ -48,7 +48,7 @@ final class ForwardBody {
 
     deinit { memory.give(back: taken, undecided: takenUndecided) }
 
-    /// What is the same in a message that comes again.
+    /// Hash of what stays the same when a message is sent again.
     private static func mark(of header: HeaderSection, account: AccountNumber) -> [UInt8] {
         var text = Array("\(account.rawValue)\n".utf8)
         for field in header.fields where field.isNamed("Message-ID") || field.isNamed("Date") || field.isNamed("Subject") {
@@ -59,7 +59,7 @@ final class ForwardBody {
 
     func update(_ chunk: UnsafeRawBufferPointer) {
         count += chunk.count
-        // In steps, as hundreds of messages may be coming in at once: what was found in one step is let go before the next.
+        // In steps, as hundreds of messages may arrive at once: what was found in one step is released before the next.
         for start in stride(from: 0, to: chunk.count, by: TextWalker.stretch) {
             look(walker.feed(UnsafeRawBufferPointer(rebasing: chunk[start..<min(chunk.count, start + TextWalker.stretch)])))
         }
@@ -108,8 +108,8 @@ final class ForwardBody {
     }
 
     /// Works on the whole body where it must be rewritten.
-    /// - Returns: nil where nothing must be done, or only links are left in a body that is larger than can ever be held.
-    /// - Throws: `452 4.3.1` where there was no room to hold it: it comes again, and is held then.
+    /// - Returns: nil where no change is needed, or where only links need one and the body is larger than can ever be held.
+    /// - Throws: `452 4.3.1` where there was no room to hold it: the sender repeats it, and it is held then.
     func rewrite<Result>(_ work: ([UInt8]) throws(Refusal) -> Result) throws(Refusal) -> Result? {
         guard let need else { return nil }
         guard let blocks else {
@@ -122,7 +122,7 @@ final class ForwardBody {
         }
         self.blocks = []
         return try memory.work(on: count) { () throws(Refusal) in
-            // Blocks are given back one by one as they are put together, so that the body is there once and not twice.
+            // Each block is released once it is appended, so that memory holds the body once and not twice.
             var blocks = blocks
             var whole = blocks.count == 1 ? blocks.removeFirst() : []
             whole.reserveCapacity(count)

@@ -2,22 +2,22 @@
 
 import Synchronization
 
-/// Octets of forwards that are held, over all sessions. Most forwards need no change to their body, which is known only once all
-/// of it has passed; so it is held for as long as there is room, and let go where there is none. One that needs a change after
-/// all comes again, is known by a mark, and is held from its beginning then.
+/// Octets of forwards that are held, over all sessions. Most forwards need no change to their body, but this is known only once
+/// the whole body has passed. So a body is held while there is room, and released otherwise. If it then needs a change, the
+/// message is sent again, recognized by a mark, and held from its beginning.
 package final class ForwardMemory: Sendable {
     package let limit: Int
 
-    /// A body up to this size, as most are, finds room as long as there is any.
+    /// A body up to this size, as most are, is held as long as there is any room.
     static let small = 32_768
-    /// Octets that all bodies together may take which have needed no change so far; beyond it larger ones are let go. This is
-    /// what many large forwards at one time cost beside what a session takes.
+    /// Octets that all bodies not known to need a change may take together; beyond this, larger ones are released. This is the
+    /// cost of many large forwards at one time, in addition to that of a session.
     static let undecided = 4_000_000
-    /// A body larger than this is rewritten alone, so that what rewriting takes is taken once.
+    /// A body larger than this is rewritten alone, so that the memory for rewriting is taken only once.
     static let alone = 1_000_000
-    /// Marks of messages that come again; beyond it the oldest are forgotten, and the message is let go a second time.
+    /// Marks of messages to be sent again. Beyond this number the oldest are forgotten, and their bodies released again.
     static let marks = 1_000
-    /// Seconds for which a mark is kept: as long as servers commonly try.
+    /// Seconds for which a mark is kept: as long as servers commonly retry.
     static let markSeconds: Int64 = 5 * 86_400
 
     private struct State {
@@ -34,12 +34,12 @@ package final class ForwardMemory: Sendable {
     /// Octets in use.
     package var inUse: Int { state.withLock { $0.held } }
 
-    /// Octets of the largest body that can be held where there is no other; a quarter is kept for small ones.
+    /// Octets of the largest body that can be held while no other is; a quarter is reserved for small ones.
     var largest: Int { limit - limit / 4 }
 
     /// Takes octets for a body; false, and nothing taken, where there is no room.
     /// - Parameters:
-    ///   - size: octets of the body so far, these among them.
+    ///   - size: octets of the body so far, including these.
     ///   - isNeeded: whether it is known that the body must be rewritten.
     func take(_ octets: Int, size: Int, isNeeded: Bool) -> Bool {
         state.withLock { state in
@@ -63,7 +63,7 @@ package final class ForwardMemory: Sendable {
         }
     }
 
-    /// Remembers a message that comes again, until then (seconds since 1970).
+    /// Remembers a message that will be sent again, for `markSeconds` from `now` (seconds since 1970).
     func expect(_ mark: [UInt8], now: Int64) {
         state.withLock { state in
             if state.expected.count >= Self.marks {
@@ -75,14 +75,14 @@ package final class ForwardMemory: Sendable {
         }
     }
 
-    /// Whether a message came before, and must be held from its beginning. The mark is asked for only where any is kept.
+    /// Whether a message came before, and must be held from its beginning. The mark is computed only where any is kept.
     func isExpected(_ mark: @autoclosure () -> [UInt8], now: Int64) -> Bool {
         guard state.withLock({ !$0.expected.isEmpty }) else { return false }
         let mark = mark()
         return state.withLock { ($0.expected[mark] ?? 0) > now }
     }
 
-    /// Works on a body, on a large one alone.
+    /// Works on a body; on one large body at a time.
     func work<Result>(on octets: Int, _ work: () throws(Refusal) -> Result) throws(Refusal) -> Result {
         guard octets > Self.alone else { return try work() }
         let outcome: Swift.Result<Result, Refusal> = turn.withLock { _ in

@@ -1,15 +1,15 @@
-// The body of a forward: calendars and links answer through the relay, everything else stays octet for octet.
+// The body of a forward: calendars and links are made to answer through the relay, everything else stays octet for octet.
 
 import InternetMessage
 
 extension ForwardRewriting {
-    /// Octets of one encoded part that is rewritten; larger calendars are refused, and the links of larger texts stay.
+    /// Octets of one encoded part that can be rewritten; larger calendars are refused, and the links of larger texts stay.
     private static let maximumText = 8_000_000
     /// Octets of a line (RFC 5322 section 2.1.1): Postfix breaks longer ones, and with them our signature.
     private static let maximumLine = 998
 
-    /// Addresses of one part that are made into others. A calendar that has more, or more to be stored than a message may, is
-    /// refused; links beyond it stay.
+    /// Addresses of one part that are replaced. A calendar that has more, or more to store than a message may have, is refused;
+    /// further links stay.
     private static let maximumAddresses = 5_000
 
     /// Reverse addresses that were made for one part.
@@ -30,16 +30,16 @@ extension ForwardRewriting {
         return new
     }
 
-    /// A body as it leaves.
+    /// An outgoing body.
     struct Body {
-        /// In pieces that follow one another; nil where it stays as it came.
+        /// Consecutive pieces; nil where the body is unchanged.
         var pieces: [ArraySlice<UInt8>]?
-        /// Links that had to stay as they were.
+        /// Links that had to stay unchanged.
         var linksLeft = 0
     }
 
     /// - Parameters:
-    ///   - inbox: what the user's calendar knows the user by.
+    ///   - inbox: the address by which the user's calendar knows the user.
     /// - Throws: where a calendar cannot be rewritten.
     mutating func rewriteBody(_ header: HeaderSection, _ body: [UInt8], inbox: InboxAddress) throws(Refusal) -> Body {
         var result = Body()
@@ -59,7 +59,7 @@ extension ForwardRewriting {
         _ part: MIMEPart, of body: [UInt8], inbox: InboxAddress, into result: inout Body, write: (Range<Int>, [UInt8]) -> Void
     ) throws(Refusal) {
         let type = part.contentType
-        // What is signed stays whole, and what is encrypted cannot be read.
+        // A signed part stays whole, and an encrypted part cannot be read.
         guard !type.matches("multipart", "signed"), !type.matches("multipart", "encrypted") else { return }
         for child in part.children { try rewrite(child, of: body, inbox: inbox, into: &result, write: write) }
         guard !part.isComposite, !part.bodyRange.isEmpty else { return }
@@ -87,7 +87,7 @@ extension ForwardRewriting {
         }
     }
 
-    /// The user's own address becomes the inbox, as that is what the user's calendar looks for among the attendees.
+    /// The user's own address becomes the inbox, which the user's calendar looks for among the attendees.
     private mutating func calendarEdits(_ text: [UInt8], inbox: InboxAddress, _ made: inout Made) -> [TextEdit] {
         withoutActuallyEscaping({ (address: AddrSpec, isParticipant: Bool) -> AddrSpec in
             if isRelayAddress(address) { return isParticipant ? inbox.revealed : address }
@@ -111,8 +111,7 @@ extension ForwardRewriting {
         return fitting
     }
 
-    /// The edits without those by which a line becomes longer than it may be. In HTML the line is broken before the attribute
-    /// instead.
+    /// The edits without those that make a line too long. In HTML the line is broken before the attribute instead.
     private static func keepingLines(_ edits: [TextEdit], in text: [UInt8], isMarkup: Bool) -> [TextEdit] {
         var kept: [TextEdit] = []
         var index = 0
@@ -144,7 +143,7 @@ extension ForwardRewriting {
         return start..<end
     }
 
-    /// Octets of the longest line that a line becomes.
+    /// Octets of the longest line that the edits make of a line.
     private static func longest(_ line: Range<Int>, _ edits: [TextEdit]) -> Int {
         var longest = 0
         var current = 0

@@ -41,7 +41,7 @@ enum HTMLReference {
         return nil
     }
 
-    /// Writes octets so that they stand for themselves in text and in an attribute.
+    /// Escapes octets for use in text and in an attribute.
     static func escaped(_ text: [UInt8]) -> [UInt8] {
         text.flatMap { octet -> [UInt8] in
             switch octet {

@@ -1,5 +1,5 @@
-// `mailto:` URIs in texts: in plain text and anywhere in HTML, attributes, scripts and comments of one program for another
-// included.
+// `mailto:` URIs in texts: in plain text and anywhere in HTML, including attributes, scripts, and comments that one program
+// writes for another.
 
 import InternetMessage
 
@@ -12,19 +12,19 @@ struct MailtoLinks {
         case calendar
     }
 
-    /// Links of one text that are rewritten; beyond it they stay, and are counted.
+    /// Links of one text that are rewritten; further ones stay, and are counted.
     static let maximumCount = 2_000
 
     private static let scheme = Array("mailto:".utf8)
 
     let syntax: Syntax
-    /// What was to be replaced, in order.
+    /// The replacements, in order.
     private(set) var edits: [TextEdit] = []
     /// Links that had to stay.
     private(set) var left = 0
 
     /// Finds the links of a text.
-    /// - Parameter transform: the address to be written to instead; nil where there is none, and the link stays.
+    /// - Parameter transform: returns the replacement address; nil where there is none, and the link stays.
     init(_ text: [UInt8], syntax: Syntax, transform: (AddrSpec) -> AddrSpec?) {
         self.syntax = syntax
         text.withUnsafeBufferPointer { text in
@@ -54,14 +54,14 @@ struct MailtoLinks {
         }
     }
 
-    /// Whether something that may be such a link is in a stretch of text.
+    /// Whether a stretch of text holds anything that may be such a link.
     static func occur(in stretch: TextStretch) -> Bool {
         let isMarkup = PartKind.syntax(stretch.part.contentType) == .markup
         func occur(_ text: [UInt8]) -> Bool {
             text.withUnsafeBufferPointer { next(in: $0, from: 0, isMarkup ? .markup : .plain) != nil }
         }
         if occur(stretch.octets) { return true }
-        // In UTF-16 and the like, whatever the part says of its charset.
+        // In UTF-16 and similar, whatever charset the part declares.
         guard stretch.octets.contains(0) else { return false }
         return occur(stretch.octets.filter { $0 != 0 })
     }
@@ -90,12 +90,12 @@ struct MailtoLinks {
         }
     }
 
-    /// Where the letters before a colon begin, where they are those of the scheme.
+    /// The start of the letters before a colon; nil unless they are those of the scheme.
     private static func start(_ text: UnsafeBufferPointer<UInt8>, before colon: Int, floor: Int, _ syntax: Syntax) -> Int? {
         var index = colon
         for letter in scheme.dropLast().reversed() {
             index -= 1
-            // A browser passes over tabs and line breaks in a URI.
+            // A browser skips tabs and line breaks in a URI.
             while syntax == .markup, index >= floor, colon - index < 32, isPassedOver(UInt32(text[index])) { index -= 1 }
             guard index >= floor, text[index].asciiLowercased == letter else { return nil }
         }
@@ -152,7 +152,7 @@ struct MailtoLinks {
         var end = found.upperBound
         while end < text.count, !isEnd(text, end), closer == 0 || text[end] != closer { end += 1 }
         guard opener != UInt8(ascii: "=") else { return end }
-        // The sentence goes on, or ends.
+        // This punctuation belongs to the sentence.
         while end > found.upperBound, ".,;:!?".utf8.contains(text[end - 1]) { end -= 1 }
         return end
     }
@@ -169,7 +169,7 @@ struct MailtoLinks {
         }
     }
 
-    /// The URI without references, tabs and line breaks.
+    /// The URI with references decoded, without tabs and line breaks.
     private func uri(_ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>) -> [UInt8] {
         guard syntax == .markup else { return Array(text[range]) }
         var uri: [UInt8] = []

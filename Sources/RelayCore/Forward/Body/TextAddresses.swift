@@ -1,22 +1,22 @@
-// How many addresses of others a forward shows: a list of them in text is how a team would try out guesses of an inbox.
+// Counts the addresses of others that a forward shows: a team that tries out guesses of an inbox would list them in the text.
 
 import InternetMessage
 
-/// Counts what reads like an address, each once, in the text of one forward, as its reader sees it or a link in it means it. It
-/// asks nothing of the user's inbox: the count is the same whether one of them is right or none is.
+/// Counts distinct address-like strings in the text of one forward, as its reader sees them or as a link holds them. It does
+/// not use the user's inbox: the count is the same whether one of them is right or none is.
 struct TextAddresses {
-    /// Domains that do not count, with what is below them: the team's own, and the relay's.
+    /// Domains that do not count, nor do their subdomains: the team's own, and the relay's.
     private let known: Set<String>
-    /// Beyond so many no further ones are looked for.
+    /// Beyond this number the search ends.
     private let limit: Int
     private var found: Set<[UInt8]> = []
 
-    /// Octets of an address (RFC 5321 section 4.5.3.1.3); a longer one is delivered nowhere.
+    /// Octets of an address (RFC 5321 section 4.5.3.1.3); a longer one cannot be delivered.
     private static let length = 254
     /// Octets that are read at once.
     private static let window = 4_096
-    /// Octets before and behind an `@` that are read for it: an address that takes more, with what is not seen of it, is counted
-    /// as far as it reads as one.
+    /// Octets read before and after an `@`. An address that takes more, including its unseen octets, is counted as far as it
+    /// reads as one.
     private static let reach = 512
 
     init(known: Set<String>, limit: Int) {
@@ -29,16 +29,16 @@ struct TextAddresses {
 
     /// - Parameters:
     ///   - text: in UTF-8 or another superset of ASCII.
-    ///   - isMarkup: whether it is HTML, in which tags are not seen.
-    ///   - isBegun: whether text is before it, so that what touches its first octet may be cut off.
-    ///   - goesOn: the same of its end.
+    ///   - isMarkup: whether it is HTML, whose tags the reader does not see.
+    ///   - isBegun: whether other text precedes it, so that an address at its first octet may be cut off.
+    ///   - goesOn: the same for its end.
     mutating func look(at text: [UInt8], isMarkup: Bool = false, isBegun: Bool = false, goesOn: Bool = false) {
         text.withUnsafeBufferPointer { text in
             var window: DecodedWindow?
             var next = 0
             while found.count <= limit, let first = text[next...].firstIndex(where: Self.maySayAt) {
                 var last = first
-                // What is near is read together, and most of a text not at all.
+                // Nearby candidates are read together, and most of a text not at all.
                 while let more = text[(last + 1)..<min(text.count, last + 2 * Self.reach)].firstIndex(where: Self.maySayAt),
                     more - first < Self.window - 2 * Self.reach
                 { last = more }
@@ -58,7 +58,7 @@ struct TextAddresses {
         }
     }
 
-    /// `@`, the marks behind which it may be encoded, and the first octet of its other forms in UTF-8.
+    /// `@`, the octets that may begin an encoded one, and the first octet of its other forms in UTF-8.
     private static func maySayAt(_ octet: UInt8) -> Bool {
         switch octet {
         case 0x40, 0x25, 0x26, 0x5C, 0xEF: true
@@ -69,9 +69,9 @@ struct TextAddresses {
     /// Looks at one reading of a window.
     /// - Parameters:
     ///   - own: where the `@` may be.
-    ///   - isAcrossTags: whether only addresses count in which tags were passed over.
+    ///   - isAcrossTags: whether only addresses count that have skipped tags inside.
     ///   - others: indices of `@` that were read in another way.
-    /// - Returns: the indices of `@` in addresses in which tags were passed over.
+    /// - Returns: the indices of `@` in addresses that have skipped tags inside.
     private mutating func look(
         at window: DecodedWindow, _ text: UnsafeBufferPointer<UInt8>, _ own: ClosedRange<Int>,
         _ cut: (before: Bool, behind: Bool), isAcrossTags: Bool,
@@ -86,7 +86,7 @@ struct TextAddresses {
             defer { first = at + 1 }
             guard own.contains(window.start(at)), !others.contains(window.start(at)) else { continue }
             var tags = false
-            /// Whether a unit is right behind the one before it, as far as is seen.
+            /// Whether a unit directly follows the one before it, as far as the reader sees.
             func follows(_ unit: Int) -> Bool {
                 let between = window.end(unit - 1)..<max(window.end(unit - 1), window.start(unit))
                 guard window.separators[unit] & ~DecodedWindow.unseen == 0, !Self.holdsBlock(text, between) else { return false }
@@ -120,7 +120,7 @@ struct TextAddresses {
 
     private mutating func note(_ local: [UInt8], domain: [UInt8]) {
         let labels = domain.map(\.asciiLowercased).split(separator: UInt8(ascii: "."))
-        // The id of a picture, `cid:image001.png@01D9ABCD.12345678`, is none.
+        // The id of a picture, `cid:image001.png@01D9ABCD.12345678`, is not an address.
         guard labels.count > 1, let last = labels.last, last.count > 1, last.allSatisfy({ $0.isASCIILetter || $0 >= 0x80 }) else {
             return
         }

@@ -1,10 +1,10 @@
 // Where deflate streams begin in compressed data: zip (office files, archives), gzip, PDF and PNG.
 
-/// The kinds of data that are looked into.
+/// The kinds of data that are unpacked.
 enum Archive {
     case zip, gzip, pdf, png
 
-    /// What octets begin as; nil for what is not looked into.
+    /// The kind that octets begin as; nil for data that is not unpacked.
     init?(_ octets: some Collection<UInt8>) {
         var head: UInt32 = 0
         var count = 0
@@ -43,14 +43,14 @@ enum Archive {
             let method = Int(bytes[index + 8]) | Int(bytes[index + 9]) << 8
             let name = Int(bytes[index + 26]) | Int(bytes[index + 27]) << 8
             let extra = Int(bytes[index + 28]) | Int(bytes[index + 29]) << 8
-            // Stored entries are seen by the search of the archive itself.
+            // The search of the archive itself covers stored entries.
             if method == 8, index + 30 + name + extra < bytes.count { starts.append(index + 30 + name + extra) }
             index += 30
         }
         return starts
     }
 
-    /// Behind the header of RFC 1952 section 2.3.
+    /// The index after the header (RFC 1952 section 2.3).
     private static func gzip(_ bytes: [UInt8]) -> Int? {
         guard bytes.count > 18 else { return nil }
         let flags = bytes[3]
@@ -67,12 +67,12 @@ enum Archive {
         return index < bytes.count ? index : nil
     }
 
-    /// Behind `stream` and a zlib header; but pictures, as their pixels are not text.
+    /// After `stream` and a zlib header, except for pictures, as their pixels are not text.
     private static func pdf(_ bytes: [UInt8]) -> [Int] {
         let word = Array("stream".utf8)
         var starts: [Int] = []
         var index = 0
-        // Behind the last `stream`: what is between it and the next one is looked at once.
+        // After the last `stream`, so that the octets up to the next one are searched once.
         var last = 0
         while index + word.count + 4 < bytes.count {
             guard bytes[index] == word[0], bytes[index..<(index + word.count)].elementsEqual(word) else {
@@ -90,7 +90,7 @@ enum Archive {
         return starts
     }
 
-    /// Octets before `stream` in which its dictionary is looked for; one that is longer is taken for none of a picture.
+    /// Octets before `stream` that are searched for its dictionary; a longer one does not count as that of a picture.
     private static let maximumDictionary = 1_024
     private static let subtype = Array("/Subtype".utf8)
     private static let image = Array("/Image".utf8)
@@ -109,7 +109,7 @@ enum Archive {
         return false
     }
 
-    /// Compressed text chunks (zTXt, iTXt).
+    /// Compressed chunks that may hold text (zTXt, iTXt, iCCP).
     private static func png(_ bytes: [UInt8]) -> [Int] {
         var starts: [Int] = []
         var index = 8
@@ -129,7 +129,7 @@ enum Archive {
         return starts
     }
 
-    /// RFC 1950 section 2.2: deflate with a window of at most 32 K, and a right check.
+    /// RFC 1950 section 2.2: deflate with a window of at most 32 K, and a correct check value.
     private static func isZlib(_ first: UInt8, _ second: UInt8) -> Bool {
         first & 15 == 8 && first >> 4 <= 7 && (Int(first) << 8 | Int(second)) % 31 == 0 && second & 32 == 0
     }

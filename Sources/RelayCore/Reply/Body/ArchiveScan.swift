@@ -1,11 +1,11 @@
-// Searches archives: every stream that begins in one, and archives within, for what the budget of the message affords.
+// Searches archives: every stream in one, and inner archives, as far as the budget of the message allows.
 
 /// Not thread-safe: one for each message.
 final class ArchiveScan {
-    /// Levels of archives within archives that are opened; what is deeper is searched as octets.
+    /// Levels of nested archives that are opened; deeper ones are searched as octets.
     private static let maximumDepth = 3
-    /// Octets of archives within an archive, which are held whole: so many at least, and so many times those of the outermost
-    /// one. What is larger ends the budget: a message must not take more memory than mail of its size may (`ReplyMemory`).
+    /// Octets of inner archives, which are held whole: at least this number, or this multiple of the outermost archive. A
+    /// larger one exhausts the budget: a message must not take more memory than mail of its size may (`ReplyMemory`).
     private static let innerOctets = 500_000
     private static let innerFactor = 4
 
@@ -17,14 +17,14 @@ final class ArchiveScan {
     private lazy var inflater = Inflater(work: work)
     private lazy var strings = PDFHexStrings(feeder: makeFeeder())
 
-    /// - Parameter feeder: makes what searches octets; it is charged by itself.
+    /// - Parameter feeder: makes the search of octets, which charges the budget itself.
     init(work: WorkBudget, feeder makeFeeder: @escaping () -> LeakFeeder) {
         self.work = work
         self.makeFeeder = makeFeeder
         feeder = makeFeeder()
     }
 
-    /// Whether something was found in what octets that are an archive unpack to; where they are none, nothing is.
+    /// Whether something is found in what an archive unpacks to; false where the octets are not an archive.
     func finds(in bytes: [UInt8]) -> Bool {
         room = max(Self.innerOctets, bytes.count * Self.innerFactor)
         return finds(in: bytes, depth: 0)

@@ -1,19 +1,18 @@
-// Armoured blocks within a text: signatures and keys of OpenPGP go, and what a change would break is reported (RFC 9580 sections
-// 6.2, 7; RFC 7468).
+// Armoured blocks within a text: OpenPGP signatures and keys are removed, and blocks that a change would break are reported
+// (RFC 9580 sections 6.2, 7; RFC 7468).
 
 import InternetMessage
 
-/// The blocks of OpenPGP in one text. Only those that are at the beginning of a line: quoted ones are another's, and broken
-/// already.
+/// The blocks of OpenPGP in one text. Only those at the beginning of a line: quoted ones are another's, and already broken.
 struct ArmouredBlocks {
-    /// What takes out signatures and public keys, and makes text that was signed within itself plain text again.
+    /// Edits that remove signatures and public keys, and that make cleartext-signed text plain text again.
     private(set) var removals: [TextEdit] = []
     /// Whether a block holds encrypted text.
     private(set) var isEncrypted = false
-    /// Whether a block does not end, so that nothing shows how far it goes.
+    /// Whether a block has no end, so that its extent is unknown.
     private(set) var isBroken = false
 
-    /// As a refusal names what may not change.
+    /// The name that a refusal uses for a block that may not change.
     static let name = "armoured block"
 
     private static let begin = Array("-----BEGIN ".utf8)
@@ -25,7 +24,7 @@ struct ArmouredBlocks {
 
     /// - Parameter isMarkup: whether tags stand for line breaks.
     init(_ text: [UInt8], isMarkup: Bool) {
-        // One's own: every octet is asked about it.
+        // A local copy: every octet is compared with it.
         let begin = Self.begin
         text.withUnsafeBufferPointer { text in
             var index = 0
@@ -62,13 +61,13 @@ struct ArmouredBlocks {
                     index = kind
                 }
             }
-            // Signed text whose signature is not there.
+            // Signed text without its signature.
             if signed != nil { isBroken = true }
         }
         removals.sort { $0.range.lowerBound < $1.range.lowerBound }
     }
 
-    /// Takes the dashes off that were put before lines with a dash (RFC 9580 section 7.2).
+    /// Removes the dashes that were put before lines with a dash (RFC 9580 section 7.2).
     private mutating func unescape(_ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>) {
         var line = range.lowerBound
         while line + 1 < range.upperBound {
@@ -80,7 +79,7 @@ struct ArmouredBlocks {
         }
     }
 
-    /// Behind the empty line that ends the fields of a block.
+    /// The index after the empty line that ends the fields of a block.
     private static func endOfArmourHeader(_ text: UnsafeBufferPointer<UInt8>, from start: Int) -> Int {
         var index = start
         while index < text.count {
@@ -92,11 +91,11 @@ struct ArmouredBlocks {
         return index
     }
 
-    /// Behind the last line of a block, its break included; nil where it has none.
+    /// The index after the last line of a block and its line break; nil where it has no last line.
     private static func endOfBlock(_ text: UnsafeBufferPointer<UInt8>, from start: Int, _ name: [UInt8], isMarkup: Bool) -> Int? {
         var index = start
         while index + end.count + name.count <= text.count {
-            // The end of a block that is quoted further down is not this one's: what the user typed between them would be lost.
+            // The end of a quoted block further down is not this one's: the user's text between them would be lost.
             let isAtLineStart = text[index - 1] == 0x0A || (isMarkup && text[index - 1] == UInt8(ascii: ">"))
             if isAtLineStart, text[index] == UInt8(ascii: "-"), starts(text, at: index, with: end),
                 starts(text, at: index + end.count, with: name)
@@ -111,13 +110,13 @@ struct ArmouredBlocks {
         return nil
     }
 
-    /// Whether one of these edits, which are in order, is within a block that it would break, a certificate or a message. A block
-    /// that does not end is none: it is broken already. What is taken out of a reply anyway does not count.
+    /// Whether one of these edits, which are in order, would break a block around it, a certificate or a message. A block
+    /// without an end does not count, as it is already broken; nor does one that is removed from a reply anyway.
     static func hold(_ edits: [TextEdit], in text: [UInt8]) -> Bool {
         outside(edits, in: text, ofReply: true).count < edits.count
     }
 
-    /// The edits, which are in order, that are within no block.
+    /// The edits, given in order, that are within no block.
     static func outside(_ edits: [TextEdit], in text: [UInt8], ofReply: Bool = false) -> [TextEdit] {
         text.withUnsafeBufferPointer { text in
             var rest = edits[...]

@@ -1,5 +1,4 @@
-// base64 that is met in octets of any kind: its characters are gathered as they come, and decoded in every way in which they may
-// be meant.
+// base64 found in octets of any kind: its characters are collected as they come, and decoded in every possible way.
 
 /// The sextets of a run of base64, as they come.
 struct Base64Run {
@@ -11,20 +10,20 @@ struct Base64Run {
     private var breaks = 0
     /// Sextets held when the last line break came; 0 for none.
     private var lastBreak = 0
-    /// Whether a part of the run was handed on already.
+    /// Whether a part of the run was already passed on.
     private(set) var isFlushed = false
 
     private static let chunk = 32_768
-    /// Sextets that are held where a search pauses: the last line, which may be none of the run, is among them.
+    /// Sextets that stay held when a search pauses: the last line, which may not belong to the run, is among them.
     static let kept = 2_048
-    /// A short run is worth a look where it decodes to so many octets in a row that a text may hold: no address is shorter.
+    /// A short run is searched where it decodes to this many octets of text in a row: no address is shorter.
     private static let shortest = 5
 
     var isLongEnough: Bool { total >= Base64Sextets.minimum }
     /// Sextets that are still to be decoded.
     var pending: Int { sextets.count }
 
-    /// Takes octets from `index` on, up to where something is to be done.
+    /// Takes octets from `index` on, until the caller must act.
     mutating func take(_ bytes: UnsafeBufferPointer<UInt8>, _ index: inout Int) -> Step {
         let base = sextets.base
         var count = sextets.count
@@ -53,7 +52,7 @@ struct Base64Run {
                     continue
                 }
                 guard length < Base64Sextets.minimum else { return .ended }
-                // A word of a text, of which there are too many for a call each.
+                // A word of a text; words are too many for a call each.
                 (count, before, total, breaks, lastBreak) = (0, 0, 0, 0, 0)
             }
             return .goesOn
@@ -68,7 +67,7 @@ struct Base64Run {
         isFlushed = false
     }
 
-    /// A run between two octets.
+    /// The state of a run between two octets.
     struct State {
         fileprivate let sextets: [UInt8]
         fileprivate let total: Int
@@ -95,13 +94,13 @@ struct Base64Run {
         isFlushed = state.isFlushed
     }
 
-    /// Whether so much is held of a long run that it is decoded before its end.
+    /// Whether enough of a long run is held to decode it before its end.
     var isWorthFlushing: Bool { total >= Base64Sextets.tried && sextets.count >= Self.kept + Base64Sextets.tried }
 
-    /// Decodes what is whole so far.
+    /// Decodes the complete groups so far.
     /// - Parameter kept: sextets that stay, at least.
     mutating func flush(keeping kept: Int = 0, _ body: (UnsafeBufferPointer<UInt8>) -> Void) {
-        // With what is kept goes the last line break: what follows it may be none of the run.
+        // The line after the last break is kept too: it may not belong to the run.
         let end = kept > 0 && lastBreak > 0 ? lastBreak : sextets.count
         let whole = max(0, end - kept) / 4 * 4
         decode(from: 0, to: whole)
@@ -114,7 +113,7 @@ struct Base64Run {
     }
 
     /// Decodes the rest, a short run at every alignment.
-    /// - Parameter keepingAll: whether also what no text could be is handed on.
+    /// - Parameter keepingAll: whether results that cannot be text are passed on too.
     mutating func flushAll(keepingAll: Bool, _ body: (UnsafeBufferPointer<UInt8>) -> Void) {
         let isShort = total < Base64Sextets.tried
         // The last line may have been the beginning of something else.
@@ -127,14 +126,14 @@ struct Base64Run {
         for start in 0..<(isShort ? 4 : 1) where start < sextets.count {
             decode(from: start, to: sextets.count)
             guard keepingAll || !isShort || mayBeText else { continue }
-            // A line break between the readings keeps them from running into one another.
+            // A line break between the readings keeps them apart.
             output.base[output.count] = 0x0A
             output.count += 1
             body(output.contents)
         }
     }
 
-    /// Whether a few printable octets are in a row, NUL between them aside.
+    /// Whether a few printable octets are in a row, ignoring NUL and line breaks between them.
     private var mayBeText: Bool {
         var row = 0
         for octet in output.contents {

@@ -1,9 +1,9 @@
-// The alphabet of base64 and what its groups come to, for all who meet runs of it.
+// The alphabet of base64 and the decoding of its groups, for all searches of base64 runs.
 
 import Support
 
 enum Base64Sextets {
-    /// Shorter runs hold no address worth its name; every word of a text is one.
+    /// Shorter runs hold no real address; every word of a text is such a run.
     static let minimum = 12
     /// Runs up to here are tried at each of the four places where a group could begin; longer ones begin at a group.
     static let tried = 400
@@ -17,8 +17,8 @@ enum Base64Sextets {
         return table
     }()
 
-    /// Decodes sextets, the first of which begins a group; one that is left over at the end is part of no octet.
-    /// - Parameter output: loses what it held; has to have room for three octets of each four sextets, and two.
+    /// Decodes sextets, the first of which begins a group; a single one left at the end is part of no octet.
+    /// - Parameter output: is overwritten; must have room for three octets per four sextets, and two more.
     @inline(__always)
     static func decode(_ sextets: OctetBuffer, from start: Int, to end: Int, into output: OctetBuffer) {
         let (input, result) = (sextets.base, output.base)

@@ -1,10 +1,10 @@
-// The first octets of all words that are looked for: most data holds none of them, and need not be read.
+// The first octets of all words that are searched for: most data holds none of them, and need not be read.
 
 /// Sets of the first four octets of words in lower case.
 struct Beginnings {
     private static let width = 4
 
-    /// Bits by a hash of four octets: 8 KB each, so that asking costs no trip to memory.
+    /// Bits by a hash of four octets: 8 KB each, so that a look-up needs no access to main memory.
     private var bits = [UInt64](repeating: 0, count: 1_024)
     private var dotlessBits = [UInt64](repeating: 0, count: 1_024)
     private var values: Set<UInt32> = []
@@ -27,7 +27,7 @@ struct Beginnings {
     @inline(__always)
     private static func hash(_ value: UInt32) -> Int { Int(truncatingIfNeeded: (value &* 0x9E37_79B1) >> 16) }
 
-    /// The octet in lower case; 0 for what every reading leaves out.
+    /// The octet in lower case; 0 for octets that every reading skips.
     private static let folded: [UInt8] = (0..<256).map { octet in
         switch octet {
         case 0, 0x20, 0x09...0x0D: 0
@@ -36,7 +36,7 @@ struct Beginnings {
         }
     }
 
-    /// Whether a word may begin in octets, white space and NUL aside.
+    /// Whether a word may begin in octets, ignoring white space and NUL.
     func occur(in octets: UnsafeBufferPointer<UInt8>) -> Bool {
         Self.occur(in: octets, bits, values, leavingOut: 0)
             || !dotlessValues.isEmpty && Self.occur(in: octets, dotlessBits, dotlessValues, leavingOut: 0x2E)

@@ -1,27 +1,27 @@
-// The body of a reply: the whole MIME tree taken apart, rewritten where it holds a name, and put together again.
+// Rewrites the body of a reply: takes the whole MIME tree apart, rewrites what holds a name, and puts it together again.
 
 import InternetMessage
 
-/// A body as it leaves, with the fields that describe it.
+/// An outgoing body, with the fields that describe it.
 package struct RewrittenBody {
     /// The Content-* fields of the message itself.
     package var contentFields: [HeaderField]
-    /// The body in pieces that follow one another; nil where it stays as it came.
+    /// The body in consecutive pieces; nil where it is unchanged.
     package var body: [ArraySlice<UInt8>]?
     /// What was let through although it could not be rewritten (`reply_unrewritable: deliver`).
     package var reasons: [RelayReason]
-    /// Stretches of the body that came in, of which nothing must be hidden.
+    /// Stretches of the received body in which nothing must be hidden.
     var searched: [SearchedStretch] = []
 }
 
-/// What rewrites the body of one reply. A protocol, so that a test can hand in one that overlooks something, and see the leak
+/// Rewrites the body of one reply. A protocol, so that a test can use a rewriter that overlooks something, and see the leak
 /// check.
 protocol BodyRewriting {
     /// - Parameters:
     ///   - header: the header section of the message; only its Content-* fields are read.
-    ///   - body: everything behind the empty line, line ends as CRLF.
-    /// - Throws: `550 5.7.7` where a name is in a part that cannot be rewritten, where a signature cannot be taken out, or where
-    ///   that takes too much work; `550 5.7.4` where a part is encrypted.
+    ///   - body: everything after the empty line, line ends as CRLF.
+    /// - Throws: `550 5.7.7` where a name is in a part that cannot be rewritten, where a signature cannot be taken out, or
+    ///   where this takes too much work; `550 5.7.4` where a part is encrypted.
     func rewrite(content header: HeaderSection, body: [UInt8]) throws(Refusal) -> RewrittenBody
 }
 
@@ -44,7 +44,7 @@ package struct BodyRewriter: BodyRewriting {
     /// Units of work for each octet of a text that is rewritten.
     private static let textWork = 30
 
-    /// Messages within encoded messages that are opened; what is deeper is searched, not rewritten.
+    /// Levels of encoded messages that are opened; deeper ones are searched, not rewritten.
     private static let maximumNesting = 4
 
     package func rewrite(content header: HeaderSection, body: [UInt8]) throws(Refusal) -> RewrittenBody {
@@ -60,7 +60,7 @@ package struct BodyRewriter: BodyRewriting {
         let result = try rewrite(root, in: &work, PartTitle(place: .messageText))
         let fields = PartHeader.contentFields(of: root, with: result, text: text)
         guard !text.isOverfull else { throw .unrewritable(part: "more addresses of the relay than can be read") }
-        // Texts were rewritten all the same; what else there is was not searched to its end.
+        // Texts were still rewritten; the rest was not searched to its end.
         if budget.isSpent {
             guard unrewritable == .deliver else { throw .tooMuchWork }
             work.delivered.append("more compressed data than can be searched")
@@ -70,22 +70,22 @@ package struct BodyRewriter: BodyRewriting {
             searched: opaque.searched)
     }
 
-    /// What is being taken apart.
+    /// The message that is being taken apart.
     struct Work {
         let bytes: [UInt8]
         let nesting: Int
         /// Parts let through with a name in them.
         var delivered: [String] = []
-        /// Within an attached message that is a forward of the team's, which may have its guesses anywhere.
+        /// Whether it is within an attached forward of the team's, which may have its guesses anywhere.
         var isForward = false
-        /// Within what is signed in such a message: the relay changed nothing in it.
+        /// Whether it is within a signed part of such a message: the relay changed nothing in it.
         var isSigned = false
         var place: TextPlace { isForward ? isSigned ? .signed : .quoted : .body }
     }
 
-    /// What became of one entity.
+    /// The result of rewriting one entity.
     struct Result {
-        /// The body; nil where it stays.
+        /// The body; nil where it is unchanged.
         var pieces: [ArraySlice<UInt8>]?
         /// Set where charset or transfer encoding could not be kept.
         var contentType: ContentType?
@@ -112,7 +112,7 @@ package struct BodyRewriter: BodyRewriting {
         }
         switch kind {
         case .encrypted: return try passEncrypted(part, in: &work, title)
-        // A key that is one of several parts was taken out with them.
+        // A key among several parts was already taken out.
         case .enclosing, .removable: throw signed(part, title)
         case nil: break
         }
@@ -170,8 +170,8 @@ package struct BodyRewriter: BodyRewriting {
         return result
     }
 
-    /// Whether a part is a key or a signature: whatever type the signature of a multipart/signed says it has (RFC 1847 section
-    /// 2.1).
+    /// Whether a part is a key or a signature; in a multipart/signed, the signature has the type that `protocol` names (RFC
+    /// 1847 section 2.1).
     private func isRemovable(_ child: MIMEPart, _ kind: CryptographicPart?, number: Int, of part: MIMEPart) -> Bool {
         if kind == .removable { return true }
         guard number > 0, part.contentType.matches("multipart", "signed"),
@@ -180,11 +180,11 @@ package struct BodyRewriter: BodyRewriting {
         return child.contentType.type + "/" + child.contentType.subtype == type
     }
 
-    /// Appends a part: its header as it came where the fields are the same, else rewritten, and its body.
+    /// Appends a part: its header, unchanged where the fields are the same, else rewritten, and its body.
     private func append(_ part: MIMEPart, _ result: Result, fields: [HeaderField]?, to output: inout PieceBuilder) {
         if let fields {
             output.write(HeaderSection(fields).serialized, inPlaceOf: part.headerRange)
-            // A part whose header ran to its end needs its own empty line now.
+            // A header that ran directly into the body now needs an empty line.
             let separator = part.headerRange.upperBound..<part.bodyRange.lowerBound
             if separator.isEmpty, !part.bodyRange.isEmpty {
                 output.write([0x0D, 0x0A], inPlaceOf: separator)
@@ -218,7 +218,7 @@ package struct BodyRewriter: BodyRewriting {
         output.copy(part.bodyRange.lowerBound..<nested.headerRange.lowerBound)
         let wasForward = work.isForward
         let wasSigned = work.isSigned
-        // What is around a forward is the user's, whatever it says it is.
+        // The parts around a forward are the user's, whatever they claim to be.
         if !wasForward { work.isSigned = false }
         work.isForward = wasForward || text.names.isForward(nested.header)
         let result = try rewrite(nested, in: &work, PartTitle(place: .attachedMessageText))
@@ -260,7 +260,7 @@ package struct BodyRewriter: BodyRewriting {
             try refuse(part, title, "uuencoded block", in: &work)
             return .unchanged
         }
-        // An archive under the name of a text is looked into as any other.
+        // An archive that is declared as text is searched like any other.
         if Archive(decoded.bytes) != nil, opaque.finds(in: raw, encoding: part.transferEncoding, isOfMessage: work.nesting == 0) {
             try refuse(part, title, in: &work)
             return .unchanged
@@ -286,7 +286,7 @@ package struct BodyRewriter: BodyRewriting {
         }
     }
 
-    /// A part that is searched and not rewritten, unless it turns out to be text under another name.
+    /// Searches a part without rewriting it, unless it proves to be text under another type.
     private func lookInto(_ part: MIMEPart, in work: inout Work, _ title: PartTitle) throws(Refusal) -> Result {
         let raw = work.bytes[part.bodyRange]
         guard opaque.finds(in: raw, encoding: part.transferEncoding, isOfMessage: work.nesting == 0) else { return .unchanged }
@@ -320,10 +320,10 @@ package struct BodyRewriter: BodyRewriting {
         clean(title.detail(part) + (why.map { ": " + $0 } ?? ""))
     }
 
-    /// What a message says of its types and charsets goes into answer and log, and may be anything.
+    /// A message's types and charsets go into the answer and the log, and may be anything.
     private func clean(_ words: String) -> String { isClean(Array(words.utf8)) ? words : "an attachment" }
 
-    /// Whether nothing that the rewriting hides, or the leak check finds, is in a name.
+    /// Whether a name holds nothing that the rewriting hides or the leak check finds.
     private func isClean(_ name: [UInt8]) -> Bool {
         text.rewrite(name, syntax: .fileName, place: .typed) == nil && text.rewrite(name) == nil && !opaque.finds(inName: name)
     }

@@ -1,4 +1,4 @@
-// A multipart's boundary, which has to change where an address or the name of a machine is in it.
+// A multipart's boundary, which must change where it holds an address or the name of a machine.
 
 import InternetMessage
 import MailCrypto
@@ -25,7 +25,7 @@ struct Boundary {
         contentType = changed
     }
 
-    /// Whether a host name is in it, as some programs write their machine's. Any but a provider's or the team's counts.
+    /// Whether it holds a host name, as some programs write their machine's. Any but a provider's or the team's counts.
     private static func mayTell(_ boundary: [UInt8], _ names: ReplyNames) -> Bool {
         boundary.split { !($0.isASCIILetter || $0.isASCIIDigit || $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "-")) }.contains {
             word in
@@ -45,7 +45,7 @@ struct Boundary {
 }
 
 extension PieceBuilder {
-    /// Copies a range in which every occurrence of some octets becomes others.
+    /// Copies a range, and replaces every occurrence of `old` by `new`.
     fileprivate mutating func replace(_ old: [UInt8], by new: [UInt8], in range: Range<Int>) {
         var position = range.lowerBound
         var index = position

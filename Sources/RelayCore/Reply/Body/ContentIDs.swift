@@ -1,15 +1,15 @@
-// The Content-IDs of a reply and the `cid:` URLs that lead to them (RFC 2392): programs make them at the domain of their user.
+// The Content-IDs of a reply and the `cid:` URLs that lead to them (RFC 2392): programs use their user's domain in them.
 
 import InternetMessage
 
-/// Ids of one message's parts, with what comes in their place.
+/// Ids of one message's parts, with their replacements.
 ///
-/// The choice is made by the host name alone (`ReplyNames.mayTell`) and never by the inbox, so that an id that a team made, and
-/// that comes back with its picture in a quotation, shows nothing of a guess.
+/// Only the host name decides (`ReplyNames.mayTell`), never the inbox, so that a team's own id, which comes back with its
+/// picture in a quotation, reveals nothing about a guess.
 package struct ContentIDs {
     private var hidden: [[UInt8]: [UInt8]] = [:]
 
-    /// Octets of the longest id that is looked for; a longer one stays, and its parts do not find one another.
+    /// Octets of the longest id that is searched for; a longer one stays in `cid:` URLs, which then do not lead to its part.
     private static let maximumLength = 250
 
     /// No ids.
@@ -27,14 +27,14 @@ package struct ContentIDs {
 
     var isEmpty: Bool { hidden.isEmpty }
 
-    /// A value that is an id, in angle brackets or without, as it leaves; nil where it stays.
+    /// The outgoing form of a value that is an id, with or without angle brackets; nil where it is unchanged.
     func outward(_ value: some Collection<UInt8>) -> [UInt8]? {
         guard !isEmpty else { return nil }
         if let id = MessageIDs.ids(in: value).first { return hidden[id].map { [UInt8(ascii: "<")] + $0 + [UInt8(ascii: ">")] } }
         return hidden[Array(value)]
     }
 
-    /// Where `cid:` URLs lead to these ids in a text.
+    /// The edits of `cid:` URLs in a text that lead to these ids.
     func edits(_ text: [UInt8]) -> [TextEdit] {
         guard !isEmpty else { return [] }
         var edits: [TextEdit] = []
@@ -52,7 +52,7 @@ package struct ContentIDs {
             while end < text.count, end - start < Self.maximumLength, text[end] > 0x20, !"\"<>()[]\\,".utf8.contains(text[end]) {
                 end += 1
             }
-            // An apostrophe may be one of the id's, or end the attribute.
+            // An apostrophe may belong to the id, or end the attribute.
             let quoted = text[start..<end].firstIndex(of: UInt8(ascii: "'")) ?? end
             for stop in Set([quoted, end]).sorted(by: >) {
                 guard let id = hidden[Array(text[start..<stop])] ?? hidden[MailtoURI.percentDecoded(text[start..<stop])] else {

@@ -6,7 +6,7 @@ enum ContentLines {
     /// Octets of a line without its break (RFC 5545 section 3.1).
     private static let lineLength = 75
 
-    /// A text without its folds that knows where each octet stood.
+    /// A text without its folds, with the original place of each octet.
     struct Unfolded {
         let octets: [UInt8]
         private let starts: [Int32]
@@ -32,7 +32,7 @@ enum ContentLines {
             self.starts = starts
         }
 
-        /// An edit of what is not empty, in the text with its folds.
+        /// A non-empty edit, in terms of the text with its folds.
         func folded(_ edit: TextEdit) -> TextEdit {
             let last = Int(starts[edit.range.upperBound - 1])
             return TextEdit(
@@ -47,7 +47,7 @@ enum ContentLines {
         return edits(unfolded.octets).map(unfolded.folded)
     }
 
-    /// Where a line ends that begins here, its continuations and line break included.
+    /// The end of the line that begins here, with its continuations and line break.
     static func foldedLineEnd(in text: [UInt8], from start: Int) -> Int {
         var end = start
         repeat {
@@ -104,7 +104,7 @@ enum ContentLines {
         return output
     }
 
-    /// The whole content line, continuations included and without its last line break, that a range is in.
+    /// The whole content line around a range, with its continuations and without its last line break.
     private static func contentLine(around range: Range<Int>, in text: [UInt8]) -> Range<Int> {
         var start = range.lowerBound
         while start > 0 {
@@ -144,7 +144,7 @@ enum ContentLines {
         var output: [UInt8] = []
         var column = 0
         for (index, octet) in line.enumerated() {
-            // A character of UTF-8 is never broken: its first octet has to see room for all.
+            // A UTF-8 character is never split: its first octet needs room for all of them.
             let width = octet >= 0xF0 ? 4 : octet >= 0xE0 ? 3 : octet >= 0xC0 ? 2 : 1
             if column + width > lineLength, octet & 0xC0 != 0x80, index > 0 {
                 output += lineBreak + [0x20]

@@ -1,15 +1,15 @@
-// Parts that name their user by a key: signatures, keys and certificates, and what is encrypted (RFC 3156, RFC 8551).
+// Parts that name their user by a key: signatures, keys and certificates, and encrypted parts (RFC 3156, RFC 8551).
 
 import InternetMessage
 
-/// What a part of OpenPGP or S/MIME is, by its type, its file name and its first octets.
+/// The kind of an OpenPGP or S/MIME part, by its type, its file name and its first octets.
 enum CryptographicPart: Hashable {
-    /// A signature beside what it signs, a key or a certificate. It leads to the inbox on a key server, proves nothing for a
+    /// A signature in a separate part, a key or a certificate. It leads to the inbox on a key server, proves nothing for a
     /// relay address, and is taken out.
     case removable
-    /// A signature with the signed text inside of it: neither can be had without the other.
+    /// A signature with the signed text inside it: they cannot be separated.
     case enclosing
-    /// It holds the ids of the keys that open it, the user's own as a rule, and cannot be looked into.
+    /// Holds the ids of the keys that open it, usually also the user's own, and cannot be searched.
     case encrypted
 
     private static let removableTypes: Set<String> = [

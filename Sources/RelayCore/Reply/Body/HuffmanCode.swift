@@ -1,4 +1,4 @@
-// The codes of deflate (RFC 1951 section 3.2.2), built again and again in the same memory.
+// The codes of deflate (RFC 1951 section 3.2.2), rebuilt again and again in the same memory.
 
 /// A canonical Huffman code. Not thread-safe.
 final class HuffmanCode {
@@ -25,7 +25,7 @@ final class HuffmanCode {
     }
 
     /// - Parameter lengths: of the code of each symbol, at most 15; 0 for none. At most 288 of them.
-    /// - Returns: whether such a code can be.
+    /// - Returns: whether such a code is possible.
     func build(_ lengths: [UInt8]) -> Bool {
         guard lengths.count <= Self.most else { return false }
         counts.update(repeating: 0, count: 16)
@@ -39,7 +39,7 @@ final class HuffmanCode {
         table.update(repeating: 0, count: 1 << Self.width)
         withUnsafeTemporaryAllocation(of: Int.self, capacity: 32) { places in
             places.update(repeating: 0)
-            // Where the symbols of a length begin, and the next code of it.
+            // For each length: where its symbols begin, and its next code.
             for length in 1..<15 {
                 places[length + 1] = places[length] + counts[length]
                 places[16 + length + 1] = (places[16 + length] + counts[length]) << 1

@@ -1,8 +1,8 @@
-// Deflate (RFC 1951), reading only: what comes out is handed on in pieces, and every step is charged.
+// Deflate (RFC 1951), reading only: the output is passed on in pieces, and every step is charged.
 
 /// Unpacks one stream after another with the same memory. Not thread-safe.
 final class Inflater {
-    /// How far back a stream may refer, what is handed on at once, and the longest that one symbol stands for.
+    /// How far back a stream may refer, how much is passed on at once, and the most that one symbol stands for, in octets.
     private static let window = 32_768
     private static let chunk = 65_536
     private static let longest = 258
@@ -13,12 +13,12 @@ final class Inflater {
     private static let codes = 3_500
     private static let input = 2
     private static let output = 2
-    /// For a symbol whose code is longer than the table knows.
+    /// For a symbol whose code is too long for the table.
     private static let longCode = 24
 
     private let work: WorkBudget
     private let buffer = OctetBuffer(capacity: window + chunk + longest)
-    /// Octets of the buffer that were handed on already.
+    /// Octets of the buffer that were already passed on.
     private var handedOn = 0
     private let literals = HuffmanCode()
     private let distances = HuffmanCode()
@@ -34,8 +34,8 @@ final class Inflater {
         _ = fixedDistances.build([UInt8](repeating: 5, count: 30))
     }
 
-    /// Unpacks a stream. Damaged or cut data gives what came before the damage.
-    /// - Parameter sink: takes the next octets; says whether to go on.
+    /// Unpacks a stream. Of damaged or truncated data, passes on what precedes the damage.
+    /// - Parameter sink: takes the next octets; returns whether to go on.
     func inflate(_ input: UnsafeBufferPointer<UInt8>, to sink: (UnsafeBufferPointer<UInt8>) -> Bool) {
         var bits = BitReader(input)
         buffer.count = 0
@@ -58,7 +58,7 @@ final class Inflater {
         _ = handOn(sink)
     }
 
-    /// Hands on what is new, and keeps what may be referred to.
+    /// Passes on the new octets, and keeps those that may be referred to.
     private func handOn(_ sink: (UnsafeBufferPointer<UInt8>) -> Bool) -> Bool {
         let piece = UnsafeBufferPointer(start: buffer.base + handedOn, count: buffer.count - handedOn)
         guard !piece.isEmpty else { return !work.isSpent }
@@ -78,7 +78,7 @@ final class Inflater {
                 return length
             })
         else { return false }
-        // A block fits into the buffer whole once what was there is handed on.
+        // A whole block fits into the buffer once the earlier content is passed on.
         if buffer.count + source.octets.count > buffer.capacity, !handOn(sink) { return false }
         if let start = source.octets.baseAddress { (buffer.base + buffer.count).update(from: start, count: source.octets.count) }
         buffer.count += source.octets.count
@@ -140,7 +140,7 @@ final class Inflater {
     private func compressed(
         _ source: inout BitReader, _ literals: HuffmanCode, _ distances: HuffmanCode, _ sink: (UnsafeBufferPointer<UInt8>) -> Bool
     ) -> Bool {
-        // Copies of one's own: every octet through a property of the object would cost a check.
+        // Local copies: access through a property of the object would cost a check for every octet.
         var bits = source
         let base = buffer.base
         var count = buffer.count
@@ -191,7 +191,7 @@ final class Inflater {
 /// Bits of octets, lowest first (RFC 1951 section 3.1.1).
 struct BitReader {
     private let input: UnsafeBufferPointer<UInt8>
-    /// Octets taken from the input so far, those whose bits are still held among them.
+    /// Octets taken from the input so far, including those whose bits are still held.
     private(set) var position = 0
     private var hold: UInt64 = 0
     private var held = 0
@@ -207,7 +207,7 @@ struct BitReader {
         }
     }
 
-    /// The next bits, at most 16, zeros beyond the end; they stay.
+    /// The next bits, at most 16, with zeros beyond the end; does not take them.
     @inline(__always)
     mutating func peek(_ count: Int) -> Int {
         if held < 16 { fill() }
@@ -222,14 +222,14 @@ struct BitReader {
         return true
     }
 
-    /// The next bits, at most 16; nil where there are not so many.
+    /// The next bits, at most 16; nil where fewer are left.
     @inline(__always)
     mutating func take(_ count: Int) -> Int? {
         let value = peek(count)
         return skip(count) ? value : nil
     }
 
-    /// Whole octets from the next boundary on, as many as are asked for behind it or as there are; nil where that cannot be read.
+    /// Whole octets after the next boundary: as many as `count` reads there, or as there are; nil where `count` cannot be read.
     mutating func octets(of count: (inout BitReader) -> Int?) -> (octets: UnsafeBufferPointer<UInt8>, isWhole: Bool)? {
         _ = skip(held % 8)
         guard let wanted = count(&self) else { return nil }

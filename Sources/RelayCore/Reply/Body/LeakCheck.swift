@@ -1,4 +1,4 @@
-// The leak check at a finished reply: an independent search for the inbox in everything that is about to leave.
+// The leak check of a finished reply: an independent search for the inbox in everything that is sent.
 
 import InternetMessage
 
@@ -9,10 +9,10 @@ package struct LeakCheck {
     package init(names: ReplyNames) { scanner = LeakScanner(names: names) }
 
     /// - Parameters:
-    ///   - searched: stretches of the body that came in, in which nothing was found by the same search.
-    ///   - original: that body.
-    ///   - work: what the search of the body is charged to; where that is spent, nothing was found and nothing is said.
-    /// - Returns: where an address of the user can still be read; nil where nowhere.
+    ///   - searched: stretches of the received body in which the same search found nothing.
+    ///   - original: the received body.
+    ///   - work: the budget of the body's search; once it is spent, the search ends and reports nothing.
+    /// - Returns: the place where an address of the user can still be read; nil where there is none.
     func firstLeak(
         header: HeaderSection, body: [ArraySlice<UInt8>], searched: [SearchedStretch] = [], of original: [UInt8] = [],
         work: WorkBudget? = nil

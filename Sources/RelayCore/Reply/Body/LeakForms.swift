@@ -3,8 +3,8 @@
 import InternetMessage
 import Support
 
-/// Needles in lower case and without white space, found by their first two octets. Written apart from the rewriter on purpose:
-/// what one of them overlooks the other should see.
+/// Needles in lower case and without white space, found by their first two octets. Deliberately independent of the rewriter:
+/// what one of them overlooks, the other should see.
 struct LeakForms {
     struct Needle {
         let octets: [UInt8]
@@ -12,17 +12,17 @@ struct LeakForms {
         let startsWithLocal: Bool
         /// Whether the domain comes last, so that more of it could follow.
         let endsWithDomain: Bool
-        /// How strictly a bare local part is taken; nil for whole addresses.
+        /// How strictly a bare local part is matched; nil for whole addresses.
         let bare: LocalPartGuard?
-        /// For `local+`: what has to follow the tag.
+        /// For `local+`: what must follow the tag.
         let afterTag: [UInt8]?
         /// Whether it is the beginning of a token of the account, which must be read whole.
         var isToken = false
-        /// Whether it counts with more letters glued to its front, too: a long local part at a domain of the user's own.
+        /// Whether it also counts directly after other letters: a long local part at a domain of the user's own.
         var countsGlued = false
     }
 
-    /// Needles of the unchanged text, and of the text without dots, for providers to whom dots mean nothing.
+    /// Needles of the unchanged text, and of the text without dots, for providers that ignore dots.
     private(set) var needles: [Needle] = []
     private(set) var dotless: [Needle] = []
     private let own: OwnTokens
@@ -31,7 +31,7 @@ struct LeakForms {
     private var beginnings: Beginnings?
 
     init(names: ReplyNames) {
-        // The rewriter has refused what holds more than it can read; where it has not, more is read here than it had to.
+        // The rewriter has refused messages with more tokens than it can read; of all others, more is read here than it had to.
         let own = OwnTokens(names: names, maximumReadings: 3 * OwnTokens.maximumReadings)
         self.own = own
         needles = own.anchors.map {
@@ -93,24 +93,24 @@ struct LeakForms {
         return table
     }
 
-    /// Whether anything beyond ASCII is looked for.
+    /// Whether anything beyond ASCII is searched for.
     var isBeyondASCII: Bool { needles.contains { $0.octets.contains { $0 >= 0x80 } } }
 
     // MARK: Search
 
-    /// Whether a needle may be in octets as they are, white space and NUL aside; no costs nearly nothing.
+    /// Whether a needle may be in octets, ignoring white space and NUL; a no costs nearly nothing.
     func mayBegin(in octets: UnsafeBufferPointer<UInt8>) -> Bool { beginnings?.occur(in: octets) ?? true }
 
-    /// What is known of an octet beside its value.
+    /// What is known of an octet besides its value.
     static let afterGap: UInt8 = 1
     static let wasCapital: UInt8 = 2
-    /// A single NUL was before: in UTF-16 before every octet, in other data between two texts.
+    /// A single NUL precedes it: in UTF-16 every octet, in other data the second of two texts.
     static let afterNul: UInt8 = 4
 
-    /// What is in a view.
+    /// What was found in a view.
     enum Finding {
         case nothing
-        /// So many needles that end with the view: what follows may make each of them a piece of something else.
+        /// The number of needles that end with the view: the next octets may make each of them part of something else.
         case atEnd(Int)
         case needle
     }
@@ -118,7 +118,7 @@ struct LeakForms {
     /// - Parameters:
     ///   - view: lower case, without white space.
     ///   - marks: `afterGap` and `wasCapital` for each octet.
-    ///   - first: where a needle may begin: what is before was searched with what is before that.
+    ///   - first: where a needle may begin: what is before was searched earlier.
     ///   - isLast: whether nothing follows, so that words end with the view.
     func find(
         in view: UnsafeBufferPointer<UInt8>, marks: UnsafeBufferPointer<UInt8>, from first: Int, withoutDots: Bool,
@@ -143,7 +143,7 @@ struct LeakForms {
         return isFound ? .needle : atEnd > 0 ? .atEnd(atEnd) : .nothing
     }
 
-    /// - Parameter endsThere: whether what ends with the view ends there, and nothing follows.
+    /// - Parameter endsThere: whether a needle at the end of the view counts as ended there.
     private func stands(
         _ needle: Needle, at index: Int, in view: UnsafeBufferPointer<UInt8>, marks: UnsafeBufferPointer<UInt8>, isBinary: Bool,
         endsThere: Bool
@@ -204,7 +204,7 @@ struct LeakForms {
         _ kind: LocalPartGuard, _ range: Range<Int>, _ view: UnsafeBufferPointer<UInt8>, _ marks: UnsafeBufferPointer<UInt8>,
         _ endsThere: Bool
     ) -> Bool {
-        // Words that only the missing white space makes: `for get` is not `forget`.
+        // Not words that only the removal of white space makes: `for get` is not `forget`.
         for index in range.dropFirst() where marks[index] & Self.afterGap != 0 { return false }
         if kind == .word {
             guard beginsWord(range.lowerBound, view, marks, isAddress: false) else { return false }
@@ -216,12 +216,11 @@ struct LeakForms {
         return kind != .none && standsAlone(range, view, marks, endsThere)
     }
 
-    /// Octets on each side of a bare local part that are looked at.
+    /// Octets that are searched on each side of a bare local part.
     private static let reach = 512
 
-    /// Whether nothing around a bare local part could make it a piece of an address, a host name or a URL. The rewriting says
-    /// exactly which it is (`Surroundings`); here, where one and the same octets are read in many ways, a doubt is not an
-    /// incident.
+    /// Whether nothing around a bare local part could make it a piece of an address, a host name or a URL. The rewriting finds
+    /// out exactly which it is (`Surroundings`); here, where the same octets are read in many ways, a doubt is not an incident.
     private func standsAlone(
         _ range: Range<Int>, _ view: UnsafeBufferPointer<UInt8>, _ marks: UnsafeBufferPointer<UInt8>, _ endsThere: Bool
     ) -> Bool {
@@ -231,13 +230,13 @@ struct LeakForms {
         while !isGap(end), end - range.upperBound < Self.reach,
             isAlphanumeric(view[end]) || view[end] >= 0x80 || "._-'".utf8.contains(view[end])
         { end += 1 }
-        // What follows the view may be a domain.
+        // A domain may follow the view.
         if end >= view.count, end - range.upperBound < Self.reach, !endsThere { return false }
         if !isGap(end), "@=%#&+\\([{/?".utf8.contains(view[end]) { return false }
         var start = range.lowerBound
         while start > 0 {
             let before = view[start - 1]
-            // A soft line break: what is before it belongs to the word, in the reading that knows it.
+            // A soft line break: the text before it belongs to the word, in the reading that decodes it.
             if isGap(start) { return before != UInt8(ascii: "=") }
             if "<>\"'()[]{}|^`".utf8.contains(before) { return true }
             if "/@?%&#\\".utf8.contains(before) || range.lowerBound - start == Self.reach { return false }

@@ -1,4 +1,4 @@
-// Looks through octets for hidden addresses in all the ways in which they can be read out of a message. Streams: memory is
+// Searches octets for hidden addresses in all the ways in which they can be read out of a message. Works on streams: memory is
 // bounded.
 
 /// Makes feeders, which share the needles.
@@ -7,11 +7,11 @@ struct LeakScanner {
 
     init(names: ReplyNames) { forms = LeakForms(names: names) }
 
-    /// - Parameter work: what the search is charged to; where that is spent, it ends and has found nothing.
+    /// - Parameter work: the budget of the search; once it is spent, the search ends and has found nothing.
     func feeder(_ work: WorkBudget? = nil) -> LeakFeeder { LeakFeeder(forms: forms, depth: 0, work: work) }
 }
 
-/// Takes octets in any number of pieces. Runs of base64 in them are decoded and fed to their own feeder.
+/// Takes octets in any number of pieces. Runs of base64 in them are decoded and fed to another feeder.
 final class LeakFeeder {
     private let forms: LeakForms
     private let depth: Int
@@ -21,18 +21,18 @@ final class LeakFeeder {
     private var run = Base64Run()
     private var inner: LeakFeeder?
     private(set) var isFound = false
-    /// Whether a needle is at the end of what was looked at last, and what follows says whether it counts.
+    /// Whether a needle is at the end of what was last searched, so that the next octets decide whether it counts.
     private var isOpen = false
     private let view = OctetBuffer(capacity: 0)
     private let marks = OctetBuffer(capacity: 0)
     private let isBeyondASCII: Bool
 
-    /// Octets that are looked at together, and those that two looks share: longer than any form of an address.
+    /// Octets that are searched at once, and the overlap of two searches: longer than any form of an address.
     private static let window = 65_536
     private static let overlap = 1_024
-    /// Octets of a reading at the beginning of a window at which nothing begins that the window before did not see.
+    /// First octets of a window's reading: whatever begins there was seen by the window before.
     private static let seen = 16
-    /// base64 within base64 that is decoded.
+    /// Levels of nested base64 that are decoded.
     private static let maximumDepth = 3
 
     init(forms: LeakForms, depth: Int, work: WorkBudget?) {
@@ -44,7 +44,7 @@ final class LeakFeeder {
 
     func feed(_ octets: UnsafeBufferPointer<UInt8>) {
         guard let source = octets.baseAddress else { return }
-        // What comes at once and is short needs no window.
+        // Short input in one piece needs no window.
         grow(to: buffer.count + octets.count)
         var position = 0
         while position < octets.count, !isFound, work?.isSpent != true {
@@ -58,10 +58,10 @@ final class LeakFeeder {
 
     // MARK: Stretches that were searched already
 
-    /// Where a search is at one level of base64.
+    /// The state of a search at one level of base64.
     fileprivate typealias Level = (held: [UInt8], isOpen: Bool, run: Base64Run.State)
 
-    /// Where a search is between two octets, at every level of base64.
+    /// The state of a search between two octets, at every level of base64.
     struct State {
         fileprivate var levels: [Level] = []
 
@@ -69,12 +69,11 @@ final class LeakFeeder {
         var count: Int { levels.reduce(0) { $0 + $1.held.count + $1.run.count } }
     }
 
-    /// Octets at the beginning of a stretch that are searched again, behind what is before it now: so many that a piece as long
-    /// as two looks share comes out of them at the last level, where 27 of 64 are left.
+    /// Octets at the beginning of a stretch that are searched again, after what now precedes it: enough to yield the overlap of
+    /// two searches at the last level, where 27 of 64 octets are left.
     static let lead = 4_096
 
-    /// Looks at all that was fed, and says from where to go on: `finish` ends the octets, `resume` of any feeder goes on behind
-    /// them.
+    /// Searches all that was fed, and returns the state: `finish` ends the octets, `resume` of any feeder goes on after them.
     func pause() -> State {
         var state = State()
         pause(into: &state)
@@ -92,7 +91,7 @@ final class LeakFeeder {
         if depth < Self.maximumDepth { inner?.pause(into: &state) }
     }
 
-    /// Goes on as a feeder would that was fed what is before. What this one was fed must be finished.
+    /// Goes on like a feeder that was fed the octets before. Octets fed to this one must be finished.
     func resume(_ state: State) { resume(state.levels[...]) }
 
     private func resume(_ levels: ArraySlice<Level>) {
@@ -119,7 +118,7 @@ final class LeakFeeder {
         buffer.count = kept.count
     }
 
-    /// Ends the octets; says whether anything was found in them. The feeder may be used again.
+    /// Ends the octets; returns whether anything was found in them. The feeder may be used again.
     func finish() -> Bool {
         if buffer.count > carried || isOpen, !isFound { look(isLast: true) }
         if depth < Self.maximumDepth {
@@ -145,21 +144,21 @@ final class LeakFeeder {
         carried = keep
     }
 
-    // Units of work for each octet: to look for base64, to decode it (a short run is read in four ways), to look whether a
-    // reading is worth while, to read, and to search what was read.
+    // Units of work for each octet: to find base64, to decode it (a short run is read in four ways), to test whether a reading
+    // is needed, to read, and to search the reading.
     private static let base64Work = 3
     private static let decodingWork = 12
     private static let filterWork = 3
     private static let readingWork = 4
     private static let searchWork = 5
-    /// Units for each piece that is searched by itself.
+    /// Units for each piece that is searched separately.
     private static let pieceWork = 250
 
     // MARK: base64
 
     private func decodeRuns(_ bytes: UnsafeBufferPointer<UInt8>) {
         work?.charge(bytes.count * Self.base64Work)
-        // A copy of one's own: every octet through a property of the object would cost a check.
+        // A local copy: access through a property of the object would cost a check for every octet.
         var run = run
         defer { self.run = run }
         var index = 0
@@ -187,7 +186,7 @@ final class LeakFeeder {
         work?.charge(Self.pieceWork + run.pending * Self.decodingWork)
         var isFed = run.isFlushed
         run.flushAll(keepingAll: isFed || isBeyondASCII) { octets in
-            // Each reading by itself: what a wrong one gives looks like binary data, and would make the right one look so too.
+            // Each reading separately: a wrong one looks like binary data, and would make the right one look so too.
             sink.feed(octets)
             if sink.finish() { isFound = true }
             isFed = false
@@ -198,10 +197,10 @@ final class LeakFeeder {
     // MARK: Views
 
     private func views(_ bytes: UnsafeBufferPointer<UInt8>, isLast: Bool) {
-        // What was left open is looked at in every reading, whatever the octets behind it look like.
+        // An open needle is searched in every reading, whatever the octets after it look like.
         let wasOpen = isOpen
         isOpen = false
-        // Nothing but base64: it is looked at decoded. Undecoded it has no at sign, only chance hits.
+        // Only base64: it is searched decoded. Undecoded it has no at sign, only chance hits.
         if depth < Self.maximumDepth, !wasOpen, LeakView.isBase64(bytes) { return }
         work?.charge(Self.pieceWork + bytes.count * Self.filterWork)
         let isBinary = !wasOpen && LeakView.isBinary(bytes)
@@ -215,7 +214,7 @@ final class LeakFeeder {
             as [(LeakView, UInt8)]
         where !isFound && bytes.contains(mark) && kind.decodes(anyOf: bytes) {
             work?.charge(bytes.count * Self.readingWork)
-            // Where nothing is encoded in that way, the reading is one that was searched already.
+            // Where nothing is encoded in this way, the same reading was already searched.
             if kind.read(bytes, into: view, marks: marks) { search(kind, isBinary: false, isLast: isLast) }
         }
     }
@@ -224,7 +223,7 @@ final class LeakFeeder {
         work?.charge(view.count * Self.searchWork)
         for withoutDots in [false, true] where !isFound && (!withoutDots || (!forms.dotless.isEmpty && !isBinary)) {
             if withoutDots { Self.dropDots(view, marks) }
-            // A window begins anywhere: what its first octets belong to was seen by the one before.
+            // A window begins anywhere: the one before saw what its first octets belong to.
             let first = carried > 0 ? Self.seen : 0
             switch forms.find(
                 in: view.contents, marks: marks.contents, from: first, withoutDots: withoutDots, isBinary: isBinary,
@@ -233,13 +232,13 @@ final class LeakFeeder {
             case .nothing: continue
             case .needle: isFound = true
             case .atEnd(let count):
-                // What the next look would not see again counts at once.
+                // A needle that the next search would not see again counts at once.
                 if atEndOfKept(kind, withoutDots) < count { isFound = true } else { isOpen = true }
             }
         }
     }
 
-    /// How many needles are at the end of the octets that the next look sees again.
+    /// How many needles are at the end of the octets that the next search sees again.
     private func atEndOfKept(_ kind: LeakView, _ withoutDots: Bool) -> Int {
         let kept = UnsafeBufferPointer(rebasing: buffer.contents.suffix(Self.overlap))
         work?.charge(kept.count * (Self.readingWork + Self.searchWork))

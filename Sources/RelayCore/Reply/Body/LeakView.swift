@@ -1,4 +1,4 @@
-// The readings of octets that the leak check compares: as they are, percent-decoded, with references resolved, …
+// The readings of octets that the leak check compares: unchanged, percent-decoded, with references resolved, …
 
 import Support
 
@@ -7,7 +7,7 @@ import Support
 enum LeakView {
     case plain, percent, references, quotedPrintable, xtext
 
-    /// Whether the octets are compressed or pictures: then encodings of text are not to be expected in them.
+    /// Whether the octets are compressed data or pictures, in which no encodings of text are expected.
     static func isBinary(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
         var odd = 0
         let sample = min(bytes.count, 2_048)
@@ -16,12 +16,12 @@ enum LeakView {
         {
             odd += 1
         }
-        // UTF-16 has as many NULs as letters; compressed data has every octet alike.
+        // UTF-16 has as many NULs as letters; in compressed data every octet is equally frequent.
         let nuls = bytes.prefix(sample).lazy.filter { $0 == 0 }.count
         return odd - nuls > sample / 32
     }
 
-    /// Whether the octets are lines of base64 alone, each long enough to be no word.
+    /// Whether the octets are only lines of base64, each too long to be a word.
     static func isBase64(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
         guard bytes.count > 4_096 else { return false }
         var column = 0
@@ -39,7 +39,7 @@ enum LeakView {
         return true
     }
 
-    /// What an octet is to every reading.
+    /// The class of each octet in all readings.
     private static let classes: [UInt8] = (0..<256).map { octet in
         switch octet {
         case 0: 3
@@ -50,7 +50,7 @@ enum LeakView {
         }
     }
 
-    /// The octet that begins what this reading decodes; 0 for none.
+    /// The octet that begins an encoded one in this reading; 0 for none.
     private var mark: UInt8 {
         switch self {
         case .plain: 0
@@ -62,7 +62,7 @@ enum LeakView {
     }
 
     /// - Parameters:
-    ///   - view: gets the octets as read; `marks` what is known of each beside its value (`LeakForms`).
+    ///   - view: receives the octets as read; `marks` receives what is known of each besides its value (`LeakForms`).
     /// - Returns: whether anything was decoded: otherwise the reading is the plain one.
     func read(_ bytes: UnsafeBufferPointer<UInt8>, into view: OctetBuffer, marks: OctetBuffer) -> Bool {
         view.reserve(bytes.count)
@@ -122,14 +122,14 @@ enum LeakView {
         return false
     }
 
-    /// What is encoded at an index, and how many octets it takes; 0 for nothing. Nil stands for a soft line break.
+    /// The octet encoded at an index, and how many octets this takes; 0 for no encoding. Nil stands for a soft line break.
     private func decode(_ bytes: UnsafeBufferPointer<UInt8>, _ index: Int) -> (UInt8?, Int) {
         if self == .references { return Self.reference(bytes, index).map { ($0.0, $0.1) } ?? (nil, 0) }
         if let (value, taken) = Self.hex(bytes, index) { return (value, taken) }
         return (nil, self == .quotedPrintable ? Self.softBreak(bytes, index) : 0)
     }
 
-    /// On purpose not `hexValue`, by which the rewriting reads: an error there must not hide from the check what it left.
+    /// Deliberately not `hexValue`, which the rewriting uses: an error there must not hide from the check what it left.
     static func digit(_ octet: UInt8) -> UInt8? {
         switch octet {
         case 0x30...0x39: octet - 0x30

@@ -14,7 +14,7 @@ final class OctetBuffer {
 
     deinit { base.deallocate() }
 
-    /// Makes room for so many octets. What is in use is lost where it has to grow.
+    /// Makes room for this many octets. The content is lost where the buffer must grow.
     func reserve(_ wanted: Int) {
         guard wanted > capacity else { return }
         base.deallocate()
@@ -23,7 +23,7 @@ final class OctetBuffer {
         count = 0
     }
 
-    /// Makes room for so many octets and keeps what is in use.
+    /// Makes room for this many octets and keeps the content.
     func grow(to wanted: Int) {
         guard wanted > capacity else { return }
         let (old, size) = (base, max(wanted, 2 * capacity))
@@ -36,27 +36,27 @@ final class OctetBuffer {
     var contents: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(start: base, count: count) }
 }
 
-/// Numbered words, found where they are in a text in time that does not grow with how many there are.
+/// Numbered words, found in a text in a time that does not depend on how many there are.
 struct WordTable {
-    /// One more octet of a word behind its first two.
+    /// An octet of a word after its first two.
     private struct Node {
         let octet: UInt8
         /// The first node of the octets that may follow, and the next one that may be here instead; -1 for none.
         var child: Int32 = -1
         var sibling: Int32
-        /// The last word that ends here, and one; 0 for none.
+        /// The last word that ends here, plus one; 0 for none.
         var word: Int32 = 0
     }
 
     private(set) var pairs = PairSet()
     private var nodes: [Node] = []
-    /// By pair of octets: the first node behind it, and the last word that is just this pair, each and one; 0 for none.
+    /// By pair of octets: the first node after it, and the last word that is exactly this pair, each plus one; 0 for none.
     private var roots = PairTable()
     private var short: [Int: Int32] = [:]
-    /// The word before a word that is the same, and one; 0 for none.
+    /// By word: the previous word that is the same, plus one; 0 for none.
     private var same: [Int32] = []
 
-    /// Takes the next word: 0, 1, 2 …; one of less than two octets is never found.
+    /// Takes the next word, with number 0, 1, 2 …; a word of less than two octets is never found.
     mutating func append(_ octets: [UInt8]) {
         same.append(0)
         guard octets.count >= 2 else { return }
@@ -85,8 +85,8 @@ struct WordTable {
         nodes[Int(last)].word = number
     }
 
-    /// Calls back with each word that is at an index, shorter ones first, until it says true; whether it did.
-    /// - Parameter index: at least two octets are from there on.
+    /// Calls `body` with each word at an index, shorter ones first, until it returns true; returns whether it did.
+    /// - Parameter index: at least two octets must be there.
     @inline(__always)
     func contains(at index: Int, in octets: UnsafeBufferPointer<UInt8>, where body: (Int) -> Bool) -> Bool {
         let pair = Int(octets[index]) << 8 | Int(octets[index + 1])
@@ -117,7 +117,7 @@ struct WordTable {
     }
 }
 
-/// A number for each pair of octets; 0 where none was set. Rows for those first octets that occur, as all of them would be 256
+/// A number for each pair of octets; 0 where none was set. Only first octets that occur have rows, as all rows would take 256
 /// KB, and a message needs several tables.
 private struct PairTable {
     /// By first octet: where its row begins; -1 for none.
@@ -138,7 +138,7 @@ private struct PairTable {
     }
 }
 
-/// Which pairs of octets something begins with: 8 KB, so that asking costs no trip to memory.
+/// The pairs of octets that words begin with: 8 KB, so that a look-up needs no access to main memory.
 struct PairSet {
     private var words = [UInt64](repeating: 0, count: 1_024)
 
@@ -152,8 +152,8 @@ struct PairSet {
         return words[pair >> 6] >> UInt64(pair & 63) & 1 != 0
     }
 
-    /// Whether octets in which text may be are worth a look: a pair of the set is there, white space and NUL aside; so many
-    /// letters and digits in a row may be base64; or it is text throughout, with marks in it that may stand for other characters.
+    /// Whether octets that may be text must be searched: they hold a pair of the set, ignoring white space and NUL, or a row of
+    /// letters and digits that may be base64, or only text with marks that may stand for other characters.
     func mayBegin(in octets: UnsafeBufferPointer<UInt8>, row limit: Int) -> Bool {
         words.withUnsafeBufferPointer { words in
             guard let words = words.baseAddress else { return false }
@@ -183,7 +183,7 @@ struct PairSet {
         }
     }
 
-    /// Calls back with each index at which a pair of the set is, until it says true; whether it did.
+    /// Calls `body` with each index of a pair of the set, until it returns true; returns whether it did.
     @inline(__always)
     func search(_ octets: UnsafeBufferPointer<UInt8>, _ body: (Int) -> Bool) -> Bool {
         guard octets.count >= 2, let base = octets.baseAddress else { return false }

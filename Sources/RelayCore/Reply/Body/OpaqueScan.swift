@@ -1,4 +1,4 @@
-// Searches parts that cannot be rewritten: as they are, decoded, and within archives.
+// Searches parts that cannot be rewritten: unchanged, decoded, and within archives.
 
 import InternetMessage
 import Support
@@ -8,13 +8,13 @@ final class OpaqueScan {
     private let names: ReplyNames
     private let work: WorkBudget
     private lazy var scanner = LeakScanner(names: names)
-    /// One for all parts of a message: there may be thousands. Made where there is such a part: most replies are plain text.
+    /// One for all parts of a message: there may be thousands. Made for the first such part: most replies are plain text.
     private lazy var feeder = scanner.feeder(work)
     /// Stretches of the message's body in which nothing was found, in the order in which they were searched.
     private(set) var searched: [SearchedStretch] = []
     private lazy var archives = ArchiveScan(work: work) { [scanner, work] in scanner.feeder(work) }
 
-    /// - Parameter work: what the message may cost. Where it is spent, nothing more is found, and anyone who asks has to refuse.
+    /// - Parameter work: the budget of the message. Once it is spent, nothing more is found, and the caller must refuse.
     init(names: ReplyNames, work: WorkBudget) {
         self.names = names
         self.work = work
@@ -29,7 +29,7 @@ final class OpaqueScan {
         case .quotedPrintable:
             decoded = QuotedPrintable.decode(raw).bytes
             if search(decoded[...]) { return true }
-        // base64 was searched decoded already, as it went by: only an archive is worth holding whole.
+        // The search already decoded base64: only an archive is worth holding whole.
         case .base64:
             guard Archive(Base64.decode(raw.prefix(Self.signature)).bytes) != nil else { return false }
             decoded = Base64.decode(raw).bytes
@@ -58,9 +58,9 @@ final class OpaqueScan {
         return search(decoded[...]) || archives.finds(in: decoded)
     }
 
-    /// Whether octets under an encoding that no one here knows are prose or markup unchanged, and hide nothing: letters for the
-    /// greater part and broken by white space. Encoded data has none but its line breaks. What is not readable may hold a name,
-    /// and is refused.
+    /// Whether octets in an unknown encoding are unchanged prose or markup, and hide nothing: mostly letters, and separated by
+    /// white space. Encoded data has no white space but its line breaks. Data that is not readable may hold a name, and is
+    /// refused.
     private static func isReadable(_ raw: ArraySlice<UInt8>) -> Bool {
         guard !raw.contains(where: { $0 < 0x20 && !(0x09...0x0D).contains($0) || $0 == 0x7F }), Array(raw).isValidUTF8 else {
             return false
@@ -81,7 +81,7 @@ final class OpaqueScan {
         bytes.withUnsafeBufferPointer { feeder.feed($0) }
         let end = feeder.pause()
         if feeder.finish() { return true }
-        // What is searched to its end is known; where the budget ended before, the message is refused.
+        // Only a whole search counts; where the budget ended before, the message is refused.
         if !work.isSpent, end.count <= bytes.count / 2 { searched.append(SearchedStretch(range: bytes.indices, end: end)) }
         return false
     }

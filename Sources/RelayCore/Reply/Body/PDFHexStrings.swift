@@ -1,21 +1,21 @@
-// Text that a PDF writes in hexadecimal (ISO 32000-1 section 7.3.4.3), as many programs write all of theirs.
+// Text that a PDF writes in hexadecimal (ISO 32000-1 section 7.3.4.3), as many programs write all their text.
 
 import Support
 
-/// Decodes the strings `<616E6E61>` of a PDF, or of one of its streams, and searches them. Pieces of one word, unchanged in an
-/// array with numbers between them, are put together. Not thread-safe.
+/// Decodes the strings `<616E6E61>` of a PDF, or of one of its streams, and searches them. Pieces of one word, in an array with
+/// numbers between them, are joined. Not thread-safe.
 final class PDFHexStrings {
     /// Octets of strings that are searched at once.
     private static let chunk = 32_768
 
     private let feeder: LeakFeeder
     private let output = OctetBuffer(capacity: chunk + 2)
-    /// Octets of `output` that are of whole strings.
+    /// Octets of `output` that belong to whole strings.
     private var whole = 0
     private var isInside = false
     /// The first half of an octet.
     private var half: UInt8?
-    /// Whether what follows may go on with the last string.
+    /// Whether the next string may continue the last one.
     private var joins = false
 
     init(feeder: LeakFeeder) { self.feeder = feeder }
@@ -33,7 +33,7 @@ final class PDFHexStrings {
         }
     }
 
-    /// Ends the octets; says whether anything was found in their strings. May be used again.
+    /// Ends the octets; returns whether anything was found in their strings. May be used again.
     func finish() -> Bool {
         (isInside, half, joins) = (false, nil, false)
         flush()
@@ -57,7 +57,7 @@ final class PDFHexStrings {
                 whole = output.count
                 (isInside, half, joins) = (false, nil, true)
             } else if octet > 0x20 {
-                // No string after all.
+                // Not a string.
                 output.count = whole
                 (isInside, half) = (false, nil)
                 part()
@@ -67,7 +67,7 @@ final class PDFHexStrings {
         }
     }
 
-    /// What comes is another text.
+    /// Ends a text: the next string belongs to another one.
     private func part() {
         guard joins else { return }
         joins = false

@@ -10,7 +10,7 @@ enum PartHeader {
         "content-location", "content-class", "content-duration", "content-features", "content-alternative", "mime-version",
     ]
 
-    /// Fields of an attached message that go: what its way reveals about the user, and signatures that no longer hold.
+    /// Fields of an attached message that are removed: its path, which reveals the user, and signatures that no longer hold.
     private static let droppedOfMessage: Set<String> = [
         "received", "return-path", "delivered-to", "x-delivered-to", "x-original-to", "x-envelope-to", "x-envelope-from",
         "envelope-to",
@@ -22,7 +22,7 @@ enum PartHeader {
         "autocrypt", "autocrypt-gossip", "autocrypt-setup-message", "openpgp", "x-pgp-sig", "x-pgp-key", "x-pgp-fingerprint",
     ]
 
-    /// Fields of a forward that is attached to an answer. Others may hold whatever the team wrote, of which nothing is
+    /// Fields that pass of a forward attached to an answer. Others may hold any text of the team, of which nothing is
     /// remembered.
     private static let passingOfForward: Set<String> = [
         "from", "to", "cc", "sender", "reply-to", "subject", "comments", "keywords", "date", "message-id", "in-reply-to",
@@ -36,7 +36,7 @@ enum PartHeader {
     /// Fields of an attached message that name messages: an id is the team's, or hidden.
     private static let idFields: Set<String> = ["message-id", "resent-message-id", "in-reply-to", "references"]
 
-    /// Defects of a header section that is rewritten, even where each of its fields stays.
+    /// Defects for which a header section is rewritten, even where each of its fields stays.
     private static let unsafe: Set<MessageDefect> = [.nul, .bareCR, .controlCharacter, .lineWithoutColon, .emptyName]
 
     /// The Content-* fields of the message itself.
@@ -44,7 +44,7 @@ enum PartHeader {
         rewrite(root, with: result, place: .whole, text: text) { passing.contains($0) && $0 != "mime-version" }.fields
     }
 
-    /// The fields of a part; nil where they stay as they came.
+    /// The fields of a part; nil where they are unchanged.
     static func partFields(
         of part: MIMEPart, with result: BodyRewriter.Result, isForward: Bool, text: TextRewriter
     ) -> [HeaderField]? {
@@ -72,7 +72,7 @@ enum PartHeader {
         var ids: OutwardIDs?
         for field in part.header.fields {
             let name = field.name.lowercased()
-            // Two programs could choose differently between two of a kind.
+            // Two programs could choose differently between two fields of one name.
             // A line like `From anna@example.org Tue May 10 11:28` has a name in its name.
             let isClean =
                 !field.bytes[..<field.nameLength].contains(where: { $0 == 0x40 || $0 == 0x2E || $0 == 0x20 })
@@ -89,7 +89,7 @@ enum PartHeader {
                 if text.names.isShadow { continue }
                 let new = outward.outward(old)
                 if !Set(old).isDisjoint(with: new) { _ = text.names.judge.keepsAnother() }
-                // What is next to ids is not part of them (RFC 5322 section 3.6.4).
+                // Text next to ids is not part of them (RFC 5322 section 3.6.4).
                 if new == old, field.rawValue.filter({ !$0.isFoldingWhiteSpace }) == old.flatMap({ [0x3C] + $0 + [0x3E] }) {
                     fields.append(field)
                 } else {
@@ -150,7 +150,7 @@ enum PartHeader {
     private static func isSafe(_ field: HeaderField) -> Bool { field.controls.isEmpty && field.bytes.isValidUTF8 }
 
     /// Rewrites the values. The boundary is not among them: it changes together with its delimiter lines.
-    /// - Returns: whether anything was changed, and the parameters in which a mention stays that the team wrote.
+    /// - Returns: whether anything was changed, and the parameters that keep a mention of the team's.
     private static func rewrite(
         _ parameters: inout MIMEParameters, place: TextPlace, text: TextRewriter
     ) -> (isAny: Bool, kept: Set<String>) {
@@ -170,7 +170,7 @@ enum PartHeader {
         return (isChanged, kept)
     }
 
-    /// Whether a mention is in a field beside the parameters in which one stays: in a comment, say, which no value shows.
+    /// Whether a field holds a mention outside the parameters that keep one: for example in a comment, which no value shows.
     private static func holdsMention(_ field: HeaderField, beside kept: Set<String>, text: TextRewriter) -> Bool {
         guard !kept.isEmpty else { return text.rewrite(field.bytes) != nil }
         var seen: Set<String> = []
@@ -188,7 +188,7 @@ enum PartHeader {
         return text.rewrite(rest) != nil
     }
 
-    /// What is between the semicolons that are not within a quoted string.
+    /// The text between the semicolons that are not within a quoted string.
     private static func segments(_ value: some Collection<UInt8>) -> [[UInt8]] {
         var segments: [[UInt8]] = [[]]
         var isQuoted = false
@@ -209,7 +209,7 @@ enum PartHeader {
         return segments
     }
 
-    /// Whether this is one token or one quoted string, and nothing beside.
+    /// Whether this is one token or one quoted string, and nothing else.
     private static func isOneValue(_ value: some Collection<UInt8>) -> Bool {
         let value = HeaderField.trim(Array(value)[...])
         guard value.first == UInt8(ascii: "\"") else { return !value.contains { $0.isWhiteSpace || "()\"".utf8.contains($0) } }

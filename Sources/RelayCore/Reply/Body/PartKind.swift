@@ -23,8 +23,8 @@ enum PartKind {
         return isMarkup ? .markup : .plain
     }
 
-    /// Whether `html` is anywhere in a subtype. The search of the standard library takes longer than all else that a small
-    /// part does.
+    /// Whether `html` is anywhere in a subtype. The search of the standard library takes longer than all other work on a small
+    /// part.
     private static func holdsHTML(_ subtype: String) -> Bool {
         var word: UInt32 = 0
         for octet in subtype.utf8 {
@@ -39,13 +39,13 @@ enum PartKind {
         ["calendar", "vcard", "x-vcard", "directory", "x-vcalendar", "ics", "x-ics"].contains(type.subtype)
     }
 
-    /// The same of a part: a forward takes a text for a calendar by the name of its file too.
+    /// The same for a part: in a forward, the name of its file can also make a text a calendar.
     static func isContentLines(_ part: MIMEPart) -> Bool {
         isContentLines(part.contentType)
             || (isCalendar(part) && !["calendar+xml", "calendar+json"].contains(part.contentType.subtype))
     }
 
-    /// Where the lines of a part are. A card is the user's own: no program answers with one to what the team wrote.
+    /// The place of a part's lines. A card is the user's own: no program answers a team's text with one.
     static func place(ofContentLines part: MIMEPart, in place: TextPlace) -> TextPlace {
         switch place {
         case .body: isVCard(part.contentType) ? .typed : .contentLines
@@ -55,7 +55,7 @@ enum PartKind {
         }
     }
 
-    /// Whether a part of a forward is a calendar: what programs take for one by its type or by the name of the file.
+    /// Whether a part of a forward is a calendar, as programs recognize one by its type or by the name of the file.
     static func isCalendar(_ part: MIMEPart) -> Bool {
         let type = part.contentType
         if ["calendar", "x-vcalendar", "ics", "x-ics", "calendar+xml", "calendar+json"].contains(type.subtype) { return true }
@@ -84,7 +84,7 @@ enum PartKind {
         ].contains(type.subtype)
     }
 
-    /// Whether a part that calls itself something else may be text all the same, as attachments of unknown type often are.
+    /// Whether a part of another declared type may still be text, as attachments of unknown type often are.
     static func mayBeText(_ part: MIMEPart) -> Bool {
         let type = part.contentType
         if type.matches("application", "octet-stream") || type.matches("application", "x-unknown") { return true }
@@ -99,6 +99,6 @@ enum PartKind {
 }
 
 extension MIMEPart {
-    /// The name of the file that a part is, as programs read it.
+    /// The file name of a part, as programs read it.
     var fileName: String? { disposition?.filename ?? contentType.parameters["name"] }
 }

@@ -1,4 +1,4 @@
-// A body put together from stretches of the old one and new octets, without copying what stays.
+// Builds a body from ranges of the old one and new octets, without copying the unchanged octets.
 
 struct PieceBuilder {
     let bytes: [UInt8]
@@ -12,7 +12,7 @@ struct PieceBuilder {
 
     mutating func copy(_ range: Range<Int>) {
         guard !range.isEmpty else { return }
-        // Slices of an array of another message never continue one another: `append` adds those.
+        // Slices of another array are never joined: `append` adds those.
         if let last = list.indices.last, list[last].endIndex == range.lowerBound, isOwn[last] {
             list[last] = bytes[list[last].startIndex..<range.upperBound]
         } else {

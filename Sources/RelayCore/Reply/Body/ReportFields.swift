@@ -1,9 +1,9 @@
-// Bodies that are header fields: what such a field reveals about the user's machine goes.
+// Bodies that are header fields: removes what such a field reveals about the user's machine.
 
 import InternetMessage
 
 enum ReportFields {
-    /// Fields of reports and of returned headers that tell the way a message took through the user's provider.
+    /// Fields of reports and of returned headers that show the path of a message through the user's provider.
     private static let dropped: Set<String> = [
         "received", "return-path", "delivered-to", "x-original-to", "received-from-mta", "x-postfix-sender",
         "authentication-results",
@@ -14,7 +14,7 @@ enum ReportFields {
         "x-postern-witness",
     ]
 
-    /// The edits together with those that take out whole fields.
+    /// The edits together with those that remove whole fields.
     /// - Parameter isForward: whether they are those of a forward of the team's.
     static func edits(_ text: [UInt8], adding edits: [TextEdit], isForward: Bool) -> [TextEdit] {
         var all = edits
@@ -36,7 +36,7 @@ enum ReportFields {
         return all.reconciled
     }
 
-    /// Fields that name a machine behind its kind: `Reporting-MTA: dns; host` (RFC 3464 section 2.2.2).
+    /// Fields that name a machine after its kind: `Reporting-MTA: dns; host` (RFC 3464 section 2.2.2).
     private static let naming: Set<String> = ["reporting-mta", "remote-mta", "mdn-gateway", "dsn-gateway"]
 
     /// The name of a machine in such a field becomes `localhost`, always. In `Reporting-UA: host; product` (RFC 8098

@@ -1,27 +1,27 @@
-// Stretches of a body that were searched before they go on as they came: the leak check need not search them a second time.
+// Stretches of a body that were searched and are then sent unchanged: the leak check need not search them again.
 
 /// A stretch in which the search of the parts found nothing.
 struct SearchedStretch {
-    /// Octets of the body that came in.
+    /// Octets of the received body.
     let range: Range<Int>
-    /// How the search was at its end.
+    /// The state of the search at its end.
     let end: LeakFeeder.State
 
-    /// Shorter ones are searched twice, and so is where what must be remembered is more than half of what is searched: as a rule
-    /// it is 1 to 13 KB.
+    /// Shorter ones are searched twice. So is a stretch for which more than half its size must be remembered: usually this is 1
+    /// to 13 KB.
     static let minimumLength = 32_768
 }
 
 extension LeakFeeder {
-    /// Takes octets, and passes over the stretches among them that were searched already.
+    /// Takes octets, and skips the stretches among them that were already searched.
     ///
-    /// Nothing escapes that a search of all octets would find. A mention that begins before a stretch, at whatever level of
-    /// base64, ends within its lead, which is searched behind what is before it. One that ends behind a stretch is found by going
-    /// on from where the search of the stretch stood.
+    /// Finds all that a search of all octets would find. A mention that begins before a stretch, at any level of base64, ends
+    /// within its lead, which is searched after the octets before it. A mention that ends after a stretch is found by resuming
+    /// the search at the end of the stretch.
     /// - Parameters:
-    ///   - searched: in the order of the body; those that overlap one before are searched.
-    ///   - body: that the stretches are of. Octets count as searched only where they are the very same ones in memory.
-    /// - Returns: whether something was found before the last stretch that was passed over; `finish` says the rest.
+    ///   - searched: in the order of the body; those that overlap an earlier one are searched.
+    ///   - body: the body of the stretches. Octets count as searched only where they are the same ones in memory.
+    /// - Returns: whether something was found before the last skipped stretch; `finish` reports the rest.
     func feed(_ octets: ArraySlice<UInt8>, passingOver searched: [SearchedStretch], of body: [UInt8]) -> Bool {
         octets.withUnsafeBufferPointer { octets in
             var position = 0

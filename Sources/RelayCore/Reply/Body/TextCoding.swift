@@ -1,4 +1,4 @@
-// A text body through its transfer encoding and charset and back, with everything that needs no change as it was.
+// Decodes a text body from its transfer encoding and charset, and encodes it again, with all other octets unchanged.
 
 import InternetMessage
 import Support
@@ -8,9 +8,9 @@ enum TextCoding {
         case unchanged
         /// The new encoded body; charset and transfer encoding are set where they could not be kept.
         case changed([UInt8], charset: String?, encoding: TransferEncoding?)
-        /// A name is in it that cannot be replaced; the text says why.
+        /// It holds a name that cannot be replaced; the text says why.
         case impossible(String)
-        /// No text after all.
+        /// Not text.
         case opaque
     }
 
@@ -28,8 +28,8 @@ enum TextCoding {
     }
 
     /// - Parameters:
-    ///   - isLeft: whether something is still to be replaced in another reading of a text that was edited.
-    ///   - find: finds what is to be replaced in a text in UTF-8 or another superset of ASCII; in order, without overlaps.
+    ///   - isLeft: whether another reading of an edited text still holds something to be replaced.
+    ///   - find: finds what must be replaced in a text in UTF-8 or another superset of ASCII; in order, without overlaps.
     static func rewrite(
         _ decoded: DecodedText, part: MIMEPart, isLeft: ([UInt8]) -> Bool = { _ in false }, finding find: ([UInt8]) -> [TextEdit]
     ) -> Outcome {
@@ -53,8 +53,8 @@ enum TextCoding {
                 edits, utf8: utf8, decoded: decoded, charset: charset, isDecodable: reading.isLossless, part: part, finding: find)
         case .unknown(let charset, let isSuperset):
             let edits = find(decoded.bytes)
-            // What the octets say is known only if they are written as ASCII is, and say nothing else to anyone who reads them
-            // otherwise.
+            // The meaning of the octets is known only if they are written like ASCII, and mean nothing else in any other
+            // reading.
             guard UnknownCharset.isLikeASCII(decoded.bytes),
                 !UnknownCharset.readings(of: edits.applied(to: decoded.bytes)).contains(where: isLeft)
             else { return .impossible("text in an unknown charset") }
@@ -77,11 +77,11 @@ enum TextCoding {
         return Array(read.utf8)
     }
 
-    /// Has a text looked at for mentions, as `rewrite` would.
+    /// Searches a text for mentions, as `rewrite` would.
     /// - Parameters:
     ///   - utf8: as `readable` gives it.
-    ///   - filter: says of most texts that nothing is in them.
-    ///   - text: asked for where something may.
+    ///   - filter: finds that most texts hold nothing.
+    ///   - text: called where a text may hold something.
     static func look(at utf8: [UInt8], part: MIMEPart, unless filter: MentionFilter, with text: @autoclosure () -> TextRewriter) {
         let syntax = PartKind.syntax(part.contentType)
         // Fields and content lines are read unfolded too.
@@ -92,11 +92,11 @@ enum TextCoding {
         _ = edits(utf8, part: part, syntax: syntax, place: .quoted, with: text())
     }
 
-    /// An opaque part whose content is text all the same; nil where it is none.
+    /// Rewrites an opaque part whose content is text after all; nil where it is not, or needs no edit.
     static func rewriteDisguised(
         _ raw: ArraySlice<UInt8>, encoding: TransferEncoding, place: TextPlace = .body, with text: TextRewriter
     ) -> [UInt8]? {
-        // Anyone who does not know an encoding shows the octets unchanged.
+        // A program that does not know an encoding shows the octets unchanged.
         let decoded = encoding.decode(raw) ?? DecodedText(identity: raw)
         guard decoded.defects.isSubset(of: harmless), decoded.bytes.isValidUTF8,
             !decoded.bytes.contains(where: \.isForbiddenControl)
@@ -135,7 +135,7 @@ enum TextCoding {
         case ascii
         /// To be decoded first.
         case other(String)
-        /// A label that no one knows; whether it begins as those of supersets of ASCII do.
+        /// An unknown label; whether it begins like those of supersets of ASCII.
         case unknown(String, isSuperset: Bool)
 
         init(_ label: String?, bytes: [UInt8]) {
@@ -143,7 +143,7 @@ enum TextCoding {
             if bytes.starts(with: [0xFF, 0xFE]) || bytes.starts(with: [0xFE, 0xFF]) {
                 self = .other(name.hasPrefix("utf-16") || name.hasPrefix("utf-32") ? name : "utf-16")
             } else if Self.isSuperset(name) {
-                // Characters beyond ASCII may be of a name, or be unseen within one: they must be read as what they are.
+                // Characters beyond ASCII may belong to a name, or be unseen within one, and must be read correctly.
                 let isPlain =
                     name.hasPrefix("utf-8") || name.hasPrefix("utf8") || !bytes.contains { $0 >= 0x80 } || bytes.isValidUTF8
                 if let wide = Self.wide(bytes) {
@@ -184,7 +184,7 @@ enum TextCoding {
         }
     }
 
-    /// A text whose charset is not a superset of ASCII: kept in its charset where that can say it, else UTF-8.
+    /// A text whose charset is not a superset of ASCII: kept in its charset where that can express it, else UTF-8.
     private static func recode(
         _ edits: [TextEdit], utf8: [UInt8], decoded: DecodedText, charset: String, isDecodable: Bool, part: MIMEPart,
         finding find: ([UInt8]) -> [TextEdit]
@@ -247,7 +247,7 @@ enum TextCoding {
         return .changed(ending(like: decoded.raw, body), charset: charset, encoding: nil)
     }
 
-    /// The body with a line break at its end where the other one has one, and without where it has none.
+    /// The body, with a line break at its end only where `raw` has one.
     static func ending(like raw: ArraySlice<UInt8>, _ body: [UInt8]) -> [UInt8] {
         var body = body
         if raw.last == 0x0A {
@@ -259,7 +259,7 @@ enum TextCoding {
     }
 }
 
-/// Changes stretches of a quoted-printable body and leaves every other octet as it was.
+/// Changes stretches of a quoted-printable body and leaves every other octet unchanged.
 enum QuotedPrintableSplice {
     private static let lineLength = 76
 
@@ -330,7 +330,7 @@ enum QuotedPrintableSplice {
         }
         var column = 0
         var index = 0
-        // Where what was not yet copied begins.
+        // Where the octets begin that are not yet copied.
         var begin = 0
         while index < count {
             let width = line[index] == UInt8(ascii: "=") && index + 2 < count && line[index + 1].hexValue != nil ? 3 : 1

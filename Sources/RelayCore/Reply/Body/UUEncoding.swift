@@ -5,7 +5,7 @@ import Support
 enum UUEncoding {
     private static let names: Set<String> = ["x-uuencode", "uuencode", "x-uue", "uue"]
 
-    /// Octets that one line stands for at most: its first character counts them.
+    /// Maximum octets that one line stands for: its first character counts them.
     private static let maximumLine = 63
 
     /// Whether a transfer encoding's name, in lower case, means uuencode.
@@ -24,9 +24,9 @@ enum UUEncoding {
         }
     }
 
-    /// Decodes every line that can be one of data. What is none (`begin`, `end`, prose) is left out; too short a line is filled
-    /// with zeros, as trailing spaces get lost on the way.
-    /// - Parameter onlyBlocks: whether only what is behind a `begin` line is data.
+    /// Decodes every line that can be data. Other lines (`begin`, `end`, prose) are left out; a line that is too short is
+    /// filled with zeros, as trailing spaces get lost on the way.
+    /// - Parameter onlyBlocks: whether only lines after a `begin` line are data.
     static func decode(_ text: some Collection<UInt8>, onlyBlocks: Bool) -> [UInt8] {
         var output: [UInt8] = []
         output.reserveCapacity(text.count / 4 * 3)
@@ -51,7 +51,7 @@ enum UUEncoding {
     private static func decode(_ line: ArraySlice<UInt8>, into output: inout [UInt8]) {
         guard let first = line.first, line.allSatisfy({ (0x20...0x60).contains($0) }) else { return }
         let length = min(Int((first &- 0x20) & 63), maximumLine)
-        // A checksum octet or two may follow; a line of more is none of data.
+        // One or two checksum octets may follow; a longer line is not data.
         guard length > 0, line.count - 1 <= (length + 2) / 3 * 4 + 2 else { return }
         var sextets = line.dropFirst().map { UInt32(($0 &- 0x20) & 63) }
         sextets += Array(repeating: 0, count: max(0, (length + 2) / 3 * 4 - sextets.count))

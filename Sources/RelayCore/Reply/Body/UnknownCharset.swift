@@ -1,16 +1,16 @@
-// Text in a charset that no one here knows: whether its octets may be searched as they are.
+// Text in an unknown charset: whether its octets may be searched without decoding.
 
 import InternetMessage
 
 enum UnknownCharset {
-    /// Octets among which one of ASCII's white space must be, on the average: prose in an 8-bit charset has one in six, Chinese
-    /// in lines one in eighty. EBCDIC has none.
+    /// On average, one in this many octets must be ASCII white space: prose in an 8-bit charset has one in six, Chinese in
+    /// lines one in eighty. EBCDIC has none.
     private static let blankEvery = 128
     /// Fewer octets hold no address.
     private static let shortest = 8
 
-    /// Whether octets are such that those of ASCII stand for themselves: no controls, which shift from one set to another, and
-    /// where there is more than ASCII, its white space between words or lines.
+    /// Whether ASCII octets stand for themselves here: there are no controls, which shift from one set to another, and among
+    /// other octets there is ASCII white space between words or lines.
     static func isLikeASCII(_ octets: [UInt8]) -> Bool {
         var (blanks, isWide) = (0, false)
         for octet in octets {
@@ -24,7 +24,7 @@ enum UnknownCharset {
         return !isWide || octets.count <= shortest || blanks * blankEvery >= octets.count
     }
 
-    /// What the octets say in other charsets of ASCII's letters: EBCDIC, UTF-7 and HZ, as far as they could be written in those.
+    /// The octets as read in other charsets with ASCII letters: EBCDIC, UTF-7 and HZ, where they could be written in those.
     static func readings(of octets: [UInt8]) -> [[UInt8]] {
         var labels: [String] = []
         if octets.contains(where: { $0 >= 0x80 }) { labels.append("ibm037") }

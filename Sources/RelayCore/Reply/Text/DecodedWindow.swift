@@ -1,29 +1,29 @@
-// Text as a reader or a program may come to see it: lower case, decoded, without breaks; each unit knows where it came from.
+// Text as a reader or a program may see it: lower case, decoded, without breaks, with the origin of each unit.
 
-/// The ways in which text is looked at. Each is its own reading, as `=be` is an octet to one and two letters to another.
+/// The ways in which text is decoded. Each is a separate reading, as `=be` is an octet in one and two letters in another.
 struct DecodingPass: OptionSet {
     let rawValue: UInt8
 
     /// `%40` (RFC 3986), also encoded twice.
     static let percent = DecodingPass(rawValue: 1)
-    /// `=40` and soft line breaks (RFC 2045), `_` of encoded words aside.
+    /// `=40` and soft line breaks (RFC 2045), but not `_` of encoded words.
     static let equals = DecodingPass(rawValue: 2)
     /// `+40`: xtext (RFC 3461).
     static let plus = DecodingPass(rawValue: 4)
-    /// Mark-up between letters is passed over: `anna<wbr>@example`.
+    /// Skips mark-up between letters: `anna<wbr>@example`.
     static let tags = DecodingPass(rawValue: 8)
 }
 
-/// One window of text through a lens. Offsets are those of the whole text. Not thread-safe.
+/// One window of text in one decoding pass. Offsets are those of the whole text. Not thread-safe.
 final class DecodedWindow {
     /// Lower-cased, decoded octets without white space.
     var octets: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(start: storage, count: count) }
-    /// What was passed over before a unit.
+    /// What was skipped before each unit.
     var separators: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(start: before, count: count) }
     /// Bits of `separators`.
     static let space: UInt8 = 1
     static let lineBreak: UInt8 = 2
-    /// Characters that are not seen, such as a soft hyphen: what is on both sides of them reads as one word.
+    /// Characters that are not seen, such as a soft hyphen: the text on both sides reads as one word.
     static let unseen: UInt8 = 4
 
     private let storage: UnsafeMutablePointer<UInt8>
@@ -36,13 +36,13 @@ final class DecodedWindow {
     private var count = 0
     private var pendingGap: UInt8 = 0
     private let foldsUnicode: Bool
-    /// The next `>` or `@`, as far as it was looked for; so that no stretch is walked through twice.
+    /// The next `>` or `@`, as far as it was searched for, so that no octet is searched twice.
     private var tagStop = 0
 
     /// Longest reference or tag that is read as one, in octets; anything longer is text.
     private static let maximumReference = 40
     private static let maximumTag = 200
-    /// Units that one octet of text comes to at most: a letter beyond ASCII may fold to more octets than it had.
+    /// Maximum units for one octet of text: a letter beyond ASCII may fold to more octets than it had.
     private static let growth = 3
 
     /// - Parameter capacity: octets of text that are read at once, at most.
@@ -77,7 +77,7 @@ final class DecodedWindow {
         pendingGap = 0
     }
 
-    /// What octets are to every lens: themselves, capitals, white space, line breaks, or something to be read.
+    /// The class of each octet in all passes: literal, capital, white space, line break, or something to be decoded.
     private static let classes: [UInt8] = (0..<256).map { octet in
         switch octet {
         case 0x41...0x5A: 1
@@ -88,7 +88,7 @@ final class DecodedWindow {
         }
     }
 
-    /// Reads `text[from..<to]` again.
+    /// Reads `text[from..<to]` in place of what was read before.
     func read(_ text: UnsafeBufferPointer<UInt8>, from: Int, to: Int, lens: DecodingPass) {
         count = 0
         tagStop = from
@@ -119,20 +119,20 @@ final class DecodedWindow {
     /// Forgets the text that was read before.
     func begin() { tagStop = 0 }
 
-    /// Reads what is at one index and may stand for something else: `units` are what it comes to, none where it is not seen.
-    /// Indices of one text rise, from `begin` on.
+    /// Reads a mark at one index that may stand for something else: `octets` holds the result, and is empty where it is not
+    /// seen. Indices of one text rise, from `begin` on.
     /// - Returns: the octets it took.
     func readMark(at index: Int, in text: UnsafeBufferPointer<UInt8>, lens: DecodingPass) -> Int {
         count = 0
         return readMark(text, index, text.count, lens)
     }
 
-    /// The index behind an octet of a line break.
+    /// The index after an octet of a line break.
     static func pastBreak(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int) -> Int {
         text[index] == 0x0A ? skipQuoting(text, index + 1, to) : index + 1
     }
 
-    /// Reads what may stand for something else; gives the octets it took.
+    /// Reads a mark that may stand for something else; returns the octets it took.
     private func readMark(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int, _ lens: DecodingPass) -> Int {
         let octet = text[index]
         switch octet {
@@ -195,7 +195,7 @@ final class DecodedWindow {
         return tagStop + 1
     }
 
-    // MARK: Encoded characters. Each reads at `index` and gives the octets it took.
+    // MARK: Encoded characters. Each reads at `index` and returns the octets it took.
 
     private func readHex(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int, prefix: UInt8) -> Int {
         var at = index + 1
@@ -211,13 +211,13 @@ final class DecodedWindow {
         return at + 2 - index
     }
 
-    /// The marks of addresses that are written behind backslashes.
+    /// The marks of addresses that may be written after backslashes.
     private static func isMark(_ value: UInt32) -> Bool {
         value == 0x40 || value == 0x2B || (0x2D...0x2E).contains(value) || value == 0x5F
     }
 
-    /// A mark behind a backslash as CSS (`\40`, zeros before it), JavaScript (`\100`, `\u{40}`) and RTF (`\'40`, `\u64?`) write
-    /// it; 0 where none is here.
+    /// Reads a mark after a backslash as CSS (`\40`, with leading zeros), JavaScript (`\100`, `\u{40}`) and RTF (`\'40`,
+    /// `\u64?`) write it; returns 0 where there is none.
     private func readMarkEscape(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int) -> Int {
         let first = index + 1
         guard first + 1 < to else { return 0 }
@@ -240,7 +240,7 @@ final class DecodedWindow {
         return end - index
     }
 
-    /// `{40}`, zeros before it, or decimal digits and a question mark, behind `\u`.
+    /// After `\u`: `{40}`, also with leading zeros, or decimal digits and a question mark.
     private static func longEscape(_ text: UnsafeBufferPointer<UInt8>, _ first: Int, _ to: Int) -> (UInt32, Int)? {
         let isHex = text[first] == UInt8(ascii: "{")
         var at = isHex ? first + 1 : first
@@ -254,7 +254,7 @@ final class DecodedWindow {
         return (value, at + 1)
     }
 
-    /// Two hexadecimal digits behind up to four zeros, or three octal ones.
+    /// Two hexadecimal digits after up to four zeros, or three octal digits.
     private static func numericEscape(_ text: UnsafeBufferPointer<UInt8>, _ first: Int, _ to: Int) -> (UInt32, Int)? {
         func octal(_ at: Int) -> UInt32? { (0x30...0x37).contains(text[at]) ? UInt32(text[at] - 0x30) : nil }
         if first + 2 < to, let a = octal(first), let b = octal(first + 1), let c = octal(first + 2) {
@@ -267,7 +267,7 @@ final class DecodedWindow {
         return (UInt32(high << 4 | low), at + 2)
     }
 
-    /// `\u0040`, `\x40`; any other backslash is its own character.
+    /// `\u0040`, `\x40`; any other backslash stands for itself.
     private func readEscape(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int) -> Int {
         let width = readMarkEscape(text, index, to)
         guard width == 0 else { return width }
@@ -323,7 +323,7 @@ final class DecodedWindow {
                 name = name << 8 | UInt64(text[at])
                 at += 1
             }
-            // One is longer than eight: recognized by the eight, and what follows them.
+            // One name is longer than eight letters: recognized by the first eight and by those that follow.
             if name == Self.zeroWidth, at + 6 <= limit, (0..<6).allSatisfy({ text[at + $0] == Self.zeroWidthRest[$0] }) {
                 at += 6
             }
@@ -342,7 +342,7 @@ final class DecodedWindow {
         (0x30...0x39).contains(octet) || (0x61...0x7A).contains(octet | 0x20)
     }
 
-    /// The references that stand for what addresses are made of, or for nothing that is seen.
+    /// The references for characters of addresses, and for characters that are not seen.
     private static let references: [UInt64: UInt32] = Dictionary(
         uniqueKeysWithValues: names.map { (packed($0), UInt32($1)) })
     private static let names: KeyValuePairs<String, Int> = [
@@ -386,7 +386,7 @@ final class DecodedWindow {
         value == 0xA0 || value == 0xAD || (0x2000...0x206F).contains(value) || value >= 0xFE00 || value == 0x3002
     }
 
-    /// Appends what a character is read as: nothing for one that is not seen, the ASCII form for a full-width one.
+    /// Appends a character as it is read: nothing for one that is not seen, the ASCII form for a full-width one.
     private func appendScalar(_ value: UInt32, _ start: Int, _ length: Int, isOctet: Bool) {
         switch value {
         case 0x20, 0x09, 0: pendingGap |= Self.space

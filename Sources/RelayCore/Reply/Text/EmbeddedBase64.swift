@@ -1,9 +1,9 @@
-// base64 that is in text: in links that name their reader, in data URLs, in vCard and quoted sources of messages.
+// base64 in text: in links that name their reader, in data URLs, in vCards and in quoted sources of messages.
 
 import InternetMessage
 import Support
 
-/// Finds runs of base64 in a text and writes them again. Keeps its memory between texts; not thread-safe, one for each level of
+/// Finds runs of base64 in a text and rewrites them. Keeps its memory between texts; not thread-safe, one for each level of
 /// nesting.
 final class EmbeddedBase64 {
     /// A run of base64 in a text, its lines joined.
@@ -23,8 +23,8 @@ final class EmbeddedBase64 {
 
     /// The runs of a text that must be rewritten, in order.
     /// - Parameters:
-    ///   - mayHold: whether decoded octets are worth a look; asked for every run, and for short ones up to four times.
-    ///   - rewrite: the content as it must be, of a run that is there; nil where it stays.
+    ///   - mayHold: whether decoded octets must be searched; called for every run, and for short ones up to four times.
+    ///   - rewrite: returns the new content of the run at a range; nil where it stays.
     func edits(
         in text: UnsafeBufferPointer<UInt8>, mayHold: (UnsafeBufferPointer<UInt8>) -> Bool,
         rewrite: ([UInt8], Range<Int>) -> [UInt8]?
@@ -56,7 +56,7 @@ final class EmbeddedBase64 {
         return found
     }
 
-    /// Takes the run whose first line this is into `sextets`.
+    /// Reads the run that begins with this line into `sextets`.
     private func read(_ text: UnsafeBufferPointer<UInt8>, _ first: Range<Int>, _ values: UnsafeBufferPointer<UInt8>) -> Run {
         sextets.count = 0
         append(text, first, values)
@@ -68,7 +68,7 @@ final class EmbeddedBase64 {
         {
             var end = next
             while end < text.count, end - next < length, values[Int(text[end])] < 64 { end += 1 }
-            // A line that goes on with something else is none of the run.
+            // A line that continues with something else is not part of the run.
             guard end == text.count || Self.endsLine(text[end]) else { break }
             if lines == nil { lines = (Array(text[index..<next]), length) }
             append(text, next..<end, values)
@@ -93,7 +93,7 @@ final class EmbeddedBase64 {
         }
     }
 
-    /// The end of a line break, with the fold behind it, at an index.
+    /// The end of a line break at an index, with the fold after it.
     private static func lineBreak(_ text: UnsafeBufferPointer<UInt8>, _ index: Int) -> Int? {
         var end = index
         if end < text.count, text[end] == 0x0D { end += 1 }
@@ -103,14 +103,14 @@ final class EmbeddedBase64 {
         return end
     }
 
-    /// Decodes from a character on; gives how many characters at the end are part of no octet.
+    /// Decodes from a character on; returns how many characters at the end are part of no octet.
     private func decode(from offset: Int) -> Int {
         decoded.reserve(sextets.count / 4 * 3 + 3)
         Base64Sextets.decode(sextets, from: offset, to: sextets.count, into: decoded)
         return (sextets.count - offset) % 4 == 1 ? 1 : 0
     }
 
-    /// A run with other content, in the alphabet, the lines and the padding that it had.
+    /// A run with new content, in its former alphabet, lines and padding.
     private func written(_ run: Run, _ octets: [UInt8], text: UnsafeBufferPointer<UInt8>, offset: Int, rest: Int) -> [UInt8] {
         let isForURLs = text[run.range].contains { $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_") }
         var output = Array(text[run.range.prefix(offset)])

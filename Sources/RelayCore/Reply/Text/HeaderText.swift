@@ -44,7 +44,7 @@ enum HeaderText {
         var column = column
         var index = 0
         while index < text.count {
-            // One piece: white space and the word behind it.
+            // One piece: white space and the word after it.
             var end = index
             while end < text.count, text[end].isWhiteSpace { end += 1 }
             while end < text.count, !text[end].isWhiteSpace { end += 1 }

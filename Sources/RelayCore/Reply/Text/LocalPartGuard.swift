@@ -1,16 +1,16 @@
 // When a local part alone, without its domain, gives the inbox away.
 
-/// How the bare local part of an inbox is looked for. Letters that can be spoken are a word or a name, and stay: *market*,
-/// *berlin*, *michael*. What has a digit or a separator in it, or cannot be spoken, is distinctive, and is hidden.
+/// How the bare local part of an inbox is searched for. Letters that can be pronounced are a word or a name, and stay:
+/// *market*, *berlin*, *michael*. With a digit or a separator, or if it cannot be pronounced, it is distinctive, and is hidden.
 package enum LocalPartGuard: Sendable, Hashable {
-    /// Not looked for: short, or letters that are a word or a name.
+    /// Not searched for: short, or letters that are a word or a name.
     case none
     /// Hidden as a whole word in any letter case.
     case word
     /// Made by chance or by a program: hidden wherever the characters occur, also inside longer words.
     case anywhere
 
-    /// Octets from which on a bare local part is looked for: fewer are found in too many words and numbers.
+    /// Minimum octets of a bare local part that is searched for: shorter ones are found in too many words and numbers.
     package static let minimumLength = 6
 
     /// - Parameter local: lower case.
@@ -28,7 +28,7 @@ package enum LocalPartGuard: Sendable, Hashable {
         }
     }
 
-    /// Consonants in a row from which on nothing can be spoken, letters that are one sound counted once: *Marktstrasse* has five.
+    /// This many consonants in a row cannot be pronounced; letters of one sound are counted once: *Marktstrasse* has five.
     private static let unspeakable = 6
     /// Letters that are one sound in the languages of Europe, longest first.
     private static let sounds = ["tsch", "tch", "sch", "ch", "ck", "gh", "ng", "ph", "sh", "sp", "st", "th", "ts", "tz"].map {

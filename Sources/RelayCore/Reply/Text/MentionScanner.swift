@@ -1,14 +1,14 @@
-// Finds mentions of hidden and reverse addresses in one window of text, and says what comes in their place.
+// Finds mentions of hidden and reverse addresses in one window of text, and their replacements.
 
 import InternetMessage
 import Support
 
-/// How replacements must be written where they go.
+/// The syntax in which replacements must be written.
 package enum TextSyntax: Sendable, Hashable {
     case plain
     /// HTML and XML: `&`, `<`, `>` and quotes are written as references.
     case markup
-    /// A file name: what is around an address in it, as in `bill-anna@example.org.pdf`, is not part of the address.
+    /// A file name: text around an address in it, as in `bill-anna@example.org.pdf`, is not part of the address.
     case fileName
 }
 
@@ -36,9 +36,8 @@ struct MentionScanner {
 
     /// - Parameters:
     ///   - text: the whole text; the window's offsets are its own.
-    ///   - range: offsets at which the word that a mention is recognized by may begin; what is before and behind belongs to other
-    ///     windows,
-    ///     and is there to be looked at.
+    ///   - range: offsets at which the word that identifies a mention may begin; the text before and after belongs to other
+    ///     windows, and serves as context.
     func scan(
         _ window: DecodedWindow, text: UnsafeBufferPointer<UInt8>, lens: DecodingPass, syntax: TextSyntax, range: Range<Int>,
         into edits: inout [TextEdit]
@@ -101,7 +100,7 @@ struct MentionScanner {
             return !(joins && end + 1 < window.octets.count && !hasGap(end + 1) && isAlphanumeric(end + 1))
         }
 
-        /// Whether a word can begin at this unit: nothing that belongs to it is right before it.
+        /// Whether a word can begin at this unit: no part of it is directly before.
         func wordBegins(at unit: Int) -> Bool {
             guard unit > 0, !hasGap(unit), isAlphanumeric(unit - 1) else { return true }
             return isEscapedBreak(unit - 1)
@@ -109,7 +108,7 @@ struct MentionScanner {
 
         func wordEnds(at end: Int) -> Bool { end >= window.octets.count || hasGap(end) || !isAlphanumeric(end) }
 
-        /// `\n`, `\r` or `\t` as JSON and iCalendar write line breaks: their letter is none of the word's.
+        /// `\n`, `\r` or `\t` as JSON and iCalendar write line breaks: their letter is not part of the word.
         private func isEscapedBreak(_ unit: Int) -> Bool {
             guard unit > 0, window.octets[unit - 1] == UInt8(ascii: "\\") else { return false }
             return [UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t")].contains(window.octets[unit])
@@ -188,7 +187,7 @@ struct MentionScanner {
             if group.backward.isEnd(node), view.localBegins(at: at, isVERP: separator.isVERP) {
                 return at..<end
             }
-            // `E-Mailmargarethe@`, `u003cmargarethe@`: at a domain of the user's own a long local part counts with anything
+            // `E-Mailmargarethe@`, `u003cmargarethe@`: at a domain of the user's own, a long local part counts with any text
             // before it.
             if group.backward.isEnd(node), group.countsGlued, end - at >= LocalPartGuard.minimumLength { glued = at..<end }
         }
@@ -292,7 +291,7 @@ struct MentionScanner {
         return at < end ? at..<end : nil
     }
 
-    /// Where a token may begin in a run: at its beginning, and behind each mark that is not part of a readable address as
+    /// Where a token may begin in a run: at its beginning, and after each mark that is not part of a readable address as
     /// programs write it.
     private func starts(_ view: View, _ run: Range<Int>) -> [Int] {
         [run.lowerBound]
@@ -325,13 +324,13 @@ struct MentionScanner {
 private struct Separator {
     /// The first unit of the separator.
     let start: Int
-    /// `=`, `#`, `%`: the form in which an address is within the local part of another.
+    /// `=`, `#`, `%`: the forms of an address within the local part of another.
     let isVERP: Bool
 
-    /// Octets of the longest comment that is looked over.
+    /// Octets of the longest comment that is skipped.
     private static let longestComment = 60
 
-    /// Where a comment in parentheses begins that ends right before a unit.
+    /// The start of a comment in parentheses that ends directly before a unit.
     private static func comment(endingBefore end: Int, in units: UnsafeBufferPointer<UInt8>) -> Int? {
         guard end > 2, units[end - 1] == UInt8(ascii: ")") else { return nil }
         var start = end - 2
@@ -343,7 +342,7 @@ private struct Separator {
 
     private static let words = [[UInt8]("at".utf8), [UInt8]("@".utf8), [UInt8]("a".utf8)]
 
-    /// The bracket that a closing one belongs to; any other mark closes what it opened.
+    /// The opening bracket of a closing one; any other mark closes what it opened.
     private static func opening(_ closing: UInt8) -> UInt8 {
         switch closing {
         case 0x29: 0x28
@@ -359,7 +358,7 @@ private struct Separator {
         self.isVERP = isVERP
     }
 
-    /// The separator that ends right before a unit: `@`, `\@`, `=`, `#`, `%`, `(at)`, ` at ` and their like.
+    /// The separator that ends directly before a unit: `@`, `\@`, `=`, `#`, `%`, `(at)`, ` at ` and similar ones.
     init?(before unit: Int, in window: DecodedWindow) {
         let units = window.octets
         guard unit > 1 else { return nil }

@@ -1,4 +1,4 @@
-// The names of one reply arranged for search: which words begin a mention, and what may be before and behind them.
+// The names of one reply arranged for search: which words begin a mention, and what may precede and follow them.
 
 import InternetMessage
 import Support
@@ -10,9 +10,9 @@ struct NameIndex {
         case hiddenDomain(Int)
         /// A relay domain.
         case relayDomain(String)
-        /// A local part that is hidden also where it is alone.
+        /// A local part that is also hidden where it is alone.
         case bareLocal(LocalPartGuard)
-        /// What the account's tokens hold behind their key id.
+        /// What follows the key id in the account's tokens.
         case token
     }
 
@@ -21,10 +21,10 @@ struct NameIndex {
         let kind: Kind
     }
 
-    /// Domains that are one and the same, with the local parts that are hidden there.
+    /// Equivalent domains, with the local parts that are hidden there.
     struct Group {
         var ignoresDots: Bool
-        /// Whether the domain is the user's own, so that a long local part there counts with letters glued to its front, too.
+        /// Whether the domain is the user's own, so that a long local part there also counts directly after other letters.
         var countsGlued: Bool
         var backward = OctetTrie()
         var forward = OctetTrie()
@@ -91,7 +91,7 @@ struct NameIndex {
     }
 
     private mutating func add(_ octets: [UInt8], _ kind: Kind) {
-        // One octet is not a domain of mail, and would be found in every word.
+        // One octet is not a mail domain, and would be found in every word.
         guard octets.count >= 2, seen.insert(octets).inserted else { return }
         guard patterns.count < Self.maximumPatterns else {
             isOverfull = true
@@ -104,7 +104,7 @@ struct NameIndex {
     /// The first two octets of every pattern.
     var pairs: PairSet { table.pairs }
 
-    /// Whether anything beyond ASCII is looked for, so that letters beyond ASCII must be folded too.
+    /// Whether anything beyond ASCII is searched for, so that letters beyond ASCII must be folded too.
     var needsUnicodeFolding: Bool { patterns.contains { $0.octets.contains { $0 >= 0x80 } } }
 }
 

@@ -5,22 +5,22 @@ import MailCrypto
 
 /// Finds and reads tokens of one account in text. Counts its readings, so not thread-safe: one for each message.
 final class OwnTokens {
-    /// What every tail of this account's tokens holds right behind the key id: letter and account. By these a token is found.
+    /// What follows the key id in every tail of this account's tokens: letter and account. Tokens are found by these.
     let anchors: [[UInt8]]
     private let names: ReplyNames
-    /// How tails are written, by letter.
+    /// The shapes of tails, by letter.
     private var shapes: [UInt8: TokenShape] = [:]
     private var readings = 0
-    /// What is in runs of octets that were read already; nil for none of ours.
+    /// The results for runs of octets that were already read; nil for no token of ours.
     private var known: [[UInt8]: Reading?] = [:]
     private let maximumReadings: Int
 
     /// RFC 5321 section 4.5.3.1.1.
     private static let maximumLocalPart = 64
-    /// Codes that are computed for one message; mail that quotes many tokens needs a few hundred, as each is read once.
+    /// Maximum MACs computed for one message; mail that quotes many tokens needs a few hundred, as each is read once.
     static let maximumReadings = 4_000
 
-    /// Whether there was more to read: every candidate that came later counts as a token that leads nowhere.
+    /// Whether there was more to read: every later candidate counts as a token that leads nowhere.
     var isExhausted: Bool { readings > maximumReadings }
 
     init(names: ReplyNames, maximumReadings: Int = OwnTokens.maximumReadings) {
@@ -33,7 +33,7 @@ final class OwnTokens {
 
     struct Found {
         let range: Range<Int>
-        /// Whom it stands for; nil where the relay address has to come in its place.
+        /// The correspondent that it stands for; nil where the relay address must replace it.
         let correspondent: AddrSpec?
     }
 
@@ -54,12 +54,12 @@ final class OwnTokens {
             return nil
         }
         let end = start + shape.length
-        // Base32 in lower case: tested here, as it is asked for every anchor.
+        // Base32 in lower case: tested here, as this runs for every anchor.
         for index in start..<end where !(text[index] >= 0x61 && text[index] <= 0x7A || text[index] >= 0x32 && text[index] <= 0x37)
         { return nil }
         for index in anchor..<end where !joins(index) { return nil }
-        // The MAC over a stored address cannot be determined without it: `agaaaaaabaaaa…` within base64 is chance, as a word it
-        // is none.
+        // The MAC over a stored address cannot be checked without that address: `agaaaaaabaaaa…` within base64 is chance, but
+        // not as a separate word.
         func isWord() -> Bool {
             (start == text.startIndex || isApart(start) || !Self.isBase64(text[start - 1]))
                 && (end == text.endIndex || isApart(end) || !Self.isBase64(text[end]))
@@ -68,14 +68,14 @@ final class OwnTokens {
         guard shape.hasAddress else {
             return found(start, end, text) { read(start..<end, text) } ?? (isWord() ? retired(start..<end, text) : nil)
         }
-        // Behind the address that it holds is a dot.
+        // A dot follows the address that the token holds.
         guard start > text.startIndex, text[start - 1] == UInt8(ascii: "."), joins(start) else { return nil }
         var from = start
         while from > text.startIndex, end - from < Self.maximumLocalPart, joins(from), Self.isDotAtom(text[from - 1]) {
             from -= 1
         }
         return found(from, end, text) {
-            // Longest first; the code says which it is.
+            // Longest first; the MAC shows which one it is.
             for from in from..<max(from, start - 3) {
                 if let reading = read(from..<end, text) { return reading }
             }
@@ -83,13 +83,13 @@ final class OwnTokens {
         } ?? retired(from..<end, text)
     }
 
-    /// A token under a key that is no longer there. Its code cannot be checked, so its form decides.
+    /// A token under a key that no longer exists. Its MAC cannot be checked, so its form decides.
     private func retired(_ range: Range<Int>, _ text: UnsafeBufferPointer<UInt8>) -> Found? {
         names.isRetiredToken(String(decoding: UnsafeBufferPointer(rebasing: text[range]), as: UTF8.self))
             ? Found(range: range, correspondent: nil) : nil
     }
 
-    /// What a run of octets was found to be, or is found to be now.
+    /// The known result for a run of octets, or else the result of reading it now.
     private func found(_ from: Int, _ end: Int, _ text: UnsafeBufferPointer<UInt8>, _ read: () -> Reading?) -> Found? {
         let run = Array(UnsafeBufferPointer(rebasing: text[from..<end]))
         let reading: Reading?

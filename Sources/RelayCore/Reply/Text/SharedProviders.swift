@@ -1,7 +1,7 @@
 // Mailbox providers whose domain says nothing of a person.
 
 package enum SharedProviders {
-    /// Domains under which anyone can have a mailbox. Any other inbox domain is taken for the user's own.
+    /// Domains under which anyone can have a mailbox. Any other inbox domain counts as the user's own.
     private static let domains: Set<String> = [
         "gmail.com", "googlemail.com", "outlook.com", "outlook.de", "outlook.fr", "outlook.es", "outlook.it", "outlook.jp",
         "hotmail.com",
@@ -38,7 +38,7 @@ package enum SharedProviders {
     /// - Parameter domain: lower case.
     package static func contains(_ domain: String) -> Bool { domains.contains(domain) }
 
-    /// Whether a host is at or below such a domain, as a provider's mail servers do.
+    /// Whether a host is at or below such a domain, as a provider's mail servers are.
     package static func isBelow(_ host: String) -> Bool {
         var rest = Substring(host)
         while true {

@@ -2,24 +2,24 @@
 
 import InternetMessage
 
-/// Looks around words of one window, which are asked for in order. Each octet of a URL is looked at once.
+/// Judges words of one window by the text around them; the words must come in order. Each octet of a URL is read once.
 struct Surroundings {
     private let units: UnsafeBufferPointer<UInt8>
     private let gaps: UnsafeBufferPointer<UInt8>
     private let isFileName: Bool
     private let hiddenDomains: Set<[UInt8]>
 
-    /// The octets without a break in between that the last word asked for was in, as far as they may belong to a URL.
+    /// The unbroken octets around the last word, as far as they may belong to a URL.
     private var token = 0..<0
-    /// Up to where the token was searched for schemes, and the host behind the last one.
+    /// The index up to which the token was searched for schemes, and the host after the last one.
     private var searched = 0
     private var host: Range<Int>?
     /// Whether that host is a domain of the user's addresses or is below one.
     private var isHostHidden = false
-    /// Where the path behind that host begins.
+    /// Where the path after that host begins.
     private var path = 0
 
-    /// Octets on each side that may belong to one address; a longer one is delivered nowhere.
+    /// Octets on each side that may belong to one address; a longer one cannot be delivered.
     private static let maximumAddress = 256
 
     init(window: DecodedWindow, isFileName: Bool, hiddenDomains: Set<[UInt8]>) {
@@ -40,7 +40,7 @@ struct Surroundings {
 
     private func isWord(_ octet: UInt8) -> Bool { isLetter(octet) || octet.isASCIIDigit }
 
-    /// Octets of dot-atoms as people have them (RFC 5322 section 3.4.1), without those that join addresses in VERP.
+    /// Octets that are usual in dot-atoms (RFC 5322 section 3.4.1), without those that join addresses in VERP.
     private func isLocal(_ octet: UInt8) -> Bool {
         isWord(octet) || octet == 0x2E || octet == 0x5F || octet == 0x2D || octet == 0x2B || octet == 0x27
     }
@@ -62,7 +62,7 @@ struct Surroundings {
         "@", "\\@", "(at)", "[at]", "{at}", "(@)", "(a)", "%40", "=40", "+40", "=", "#", "%",
     ].map { Array($0.utf8) }
 
-    /// The unit behind what parts a local part from its domain; nil where no such thing is here.
+    /// The unit after a separator of local part and domain; nil where there is none here.
     private func separator(at unit: Int) -> Int? {
         guard unit < units.count, !isBreak(unit) else { return nil }
         return Self.separators.first { separator in
@@ -70,7 +70,7 @@ struct Surroundings {
         }.map { unit + $0.count }
     }
 
-    /// Whether a domain begins here. One of a single label is enough behind an at sign alone.
+    /// Whether a domain begins here. A single label is enough only after an at sign.
     private func isDomain(from unit: Int) -> Bool {
         guard unit < units.count, !isBreak(unit), isWord(units[unit]) else { return false }
         if units[unit - 1] == UInt8(ascii: "@") { return true }
@@ -89,7 +89,7 @@ struct Surroundings {
 
     // MARK: Hosts and URLs
 
-    /// Top-level domains of which one is meant, and not the end of a file name or of a sentence; besides all of two letters.
+    /// Top-level domains that show a host name, and not the end of a file name or of a sentence; besides all of two letters.
     private static let topLevels: Set<[UInt8]> = Set(
         [
             "com", "org", "net", "info", "biz", "name", "dev", "app", "online", "shop", "blog", "site", "page", "email",
@@ -118,8 +118,8 @@ struct Surroundings {
         return end - label == 2 && units[label..<end].allSatisfy(isLetter) || Self.topLevels.contains(Array(units[label..<end]))
     }
 
-    /// Whether a URL may hold it: no space or control, and none of `<>"'()[]{}|^` and the grave accent. Asked of every octet
-    /// around a word.
+    /// Whether a URL may hold this octet: no space or control, and none of `<>"'()[]{}|^` and the grave accent. Tested for
+    /// every octet around a word.
     private func isURL(_ octet: UInt8) -> Bool {
         switch octet {
         case 0...0x20, 0x22, 0x27...0x29, 0x3C, 0x3E, 0x5B, 0x5D, 0x5E, 0x60, 0x7B...0x7D, 0x7F: false
@@ -127,7 +127,7 @@ struct Surroundings {
         }
     }
 
-    /// Whether the word is in a URL, with a scheme or without, whose host is none of the user's: there it is a name at that host.
+    /// Whether the word is in a URL, with or without a scheme, whose host is not the user's: there it is a name at that host.
     private mutating func isInURLOfAnother(_ range: Range<Int>) -> Bool {
         if range.lowerBound >= token.upperBound { open(around: range.lowerBound) }
         advance(to: range.lowerBound)
@@ -155,7 +155,7 @@ struct Surroundings {
         if isTopLevel(before: slash, from: first) { enter(first..<slash, path: slash) }
     }
 
-    /// Looks for schemes up to a unit; the last one counts, as URLs are within URLs.
+    /// Searches for schemes up to a unit; the last one counts, as URLs may hold URLs.
     private mutating func advance(to unit: Int) {
         while searched < unit {
             defer { searched += 1 }

@@ -1,14 +1,14 @@
 // Replacements in a text, collected from several readings of it and applied at once.
 
-/// One stretch of a text and what comes in its place.
+/// One stretch of a text and its replacement.
 package struct TextEdit: Sendable, Hashable {
     package let range: Range<Int>
     package let replacement: [UInt8]
 
-    /// Whether it gives way to any other edit that it overlaps with, which knows more of what is around.
+    /// Whether any other edit that overlaps with it replaces it, as the other one considers more of the context.
     package let isWeak: Bool
 
-    /// Where the mention of an inbox is that this is a part of; nil for any other edit.
+    /// The range of the mention of an inbox that this edit is part of; nil for any other edit.
     package let mention: Range<Int>?
 
     /// The local part of that mention as it reads, decoded and in lower case; empty for any other edit.
@@ -28,7 +28,7 @@ package struct TextEdit: Sendable, Hashable {
 }
 
 extension [TextEdit] {
-    /// In order and without overlaps: of two that overlap the longer one stays, which knows more of the text.
+    /// In order and without overlaps: of two that overlap the longer one stays, as it considers more of the text.
     var reconciled: [TextEdit] {
         guard contains(where: \.isWeak) else { return longest }
         let strong = filter { !$0.isWeak }.longest
@@ -55,7 +55,7 @@ extension [TextEdit] {
                 kept.append(edit)
                 continue
             }
-            // Of a local part that is looked for by itself too, it is the whole address that counts.
+            // Where a local part is also searched for alone, the edit of the whole address counts.
             let isPartOfMore = edit.range == last.range && (edit.mention?.count ?? 0) > (last.mention?.count ?? 0)
             if edit.range.count > last.range.count || isPartOfMore { kept[kept.count - 1] = edit }
         }

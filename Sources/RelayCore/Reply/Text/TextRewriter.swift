@@ -12,14 +12,14 @@ package struct TextRewriter {
     private let own: OwnTokens
     private let scanner: MentionScanner
     private let scratch = Scratch()
-    /// The Content-IDs that change in the message whose texts these are.
+    /// The Content-IDs that change in the message of these texts.
     var contentIDs = ContentIDs()
 
-    /// Octets looked at together. A mention across two windows is found, as they overlap.
+    /// Octets searched at once. A mention across two windows is found, as they overlap.
     private static let window = 262_144
     /// Longer than any mention with its breaks and encodings.
     private static let overlap = 2_048
-    /// Octets from an encoded character to the beginning of the word that it is part of, or is before, at most.
+    /// Maximum octets from an encoded character to the beginning of the word that holds or follows it.
     private static let reach = 1_024
 
     package init(names: ReplyNames) {
@@ -32,7 +32,7 @@ package struct TextRewriter {
         scanner = MentionScanner(index: index, names: names, reader: reader, own: own)
     }
 
-    /// Whether there are more names, or more of what looks like tokens, than can be searched for: then nothing may be relayed.
+    /// Whether there are more names, or more token-like words, than can be searched for: then nothing may be relayed.
     package var isOverfull: Bool { index.isOverfull || own.isExhausted }
 
     /// The message ids of a header section on their way to the team.
@@ -49,13 +49,13 @@ package struct TextRewriter {
         return edits.isEmpty ? nil : edits.applied(to: utf8)
     }
 
-    /// Whether a mention is in a text that stays, as the team wrote it.
+    /// Whether a text holds a mention that stays, as the team wrote it.
     func keepsMention(_ utf8: [UInt8], syntax: TextSyntax, place: TextPlace) -> Bool {
         place != .typed && !edits(utf8, syntax: syntax, place: .typed).isEmpty
             && edits(utf8, syntax: syntax, place: place).isEmpty
     }
 
-    /// What is to be replaced in a text, in order and without overlaps.
+    /// The replacements in a text, in order and without overlaps.
     func edits(_ utf8: [UInt8], syntax: TextSyntax = .plain, place: TextPlace) -> [TextEdit] {
         edits(utf8, syntax: syntax, place: place, depth: 0)
     }
@@ -74,7 +74,7 @@ package struct TextRewriter {
         return names.judge.without(edits.reconciled, in: utf8, syntax: syntax, place: place)
     }
 
-    /// Where what is encoded within a text stands: in a quotation, or not.
+    /// The place of text that is encoded within a text: in a quotation, or not.
     private final class InnerPlaces {
         private let text: [UInt8]
         private let syntax: TextSyntax
@@ -96,13 +96,13 @@ package struct TextRewriter {
         }
     }
 
-    /// base64 within base64 that is opened.
+    /// Levels of nested base64 that are decoded.
     private static let maximumDepth = 2
 
     /// Letters and digits in a row that may be base64 within base64.
     static let base64Row = 16
 
-    /// Runs of base64 in a text whose content must be rewritten. They give way to edits of the text unchanged.
+    /// Runs of base64 in a text whose content must be rewritten. Edits of the text itself replace them.
     private func base64Edits(_ text: [UInt8], _ places: InnerPlaces, depth: Int) -> [TextEdit] {
         text.withUnsafeBufferPointer { text in
             scratch.base64[depth].edits(in: text, mayHold: { index.pairs.mayBegin(in: $0, row: Self.base64Row) }) {
@@ -113,10 +113,10 @@ package struct TextRewriter {
         }
     }
 
-    /// Gives back what is kept from text to text, where the next one may be long in coming.
+    /// Releases the memory kept between texts, where the next text may come much later.
     func letGo() { scratch.letGo() }
 
-    /// Memory that is used again from text to text: a message may have a hundred thousand of them.
+    /// Memory that is reused from text to text: a message may have a hundred thousand of them.
     private final class Scratch {
         private(set) lazy var base64 = (0..<TextRewriter.maximumDepth).map { _ in EmbeddedBase64() }
         private var lastWindow: DecodedWindow?
@@ -134,7 +134,7 @@ package struct TextRewriter {
         }
     }
 
-    /// Octets of a text that is worth a look beforehand: messages have thousands of fields in which nothing is.
+    /// Maximum octets of a text that is tested first: messages have thousands of fields that hold nothing.
     private static let shortText = 512
 
     /// Whether a text holds nothing that could begin a mention, and nothing that could stand for something else.
@@ -154,7 +154,7 @@ package struct TextRewriter {
             let lower = octet.asciiLowercased
             if last != 0, index.pairs.contains(last, lower) { return false }
             last = lower
-            // So long a word may be base64.
+            // A word of this length may be base64.
             run =
                 octet.isASCIILetter || octet.isASCIIDigit || octet == 0x2B || octet == 0x2F || octet == 0x2D || octet == 0x5F
                 ? run + 1 : 0
@@ -163,7 +163,7 @@ package struct TextRewriter {
         return !isEncoded
     }
 
-    /// The readings that make a difference to this text.
+    /// The readings that may differ for this text.
     private static func lenses(_ text: UnsafeBufferPointer<UInt8>, syntax: TextSyntax) -> [DecodingPass] {
         var lenses: [DecodingPass] = [[]]
         if text.contains(UInt8(ascii: "%")) { lenses.append(.percent) }
@@ -175,7 +175,7 @@ package struct TextRewriter {
 
     private func scan(_ text: UnsafeBufferPointer<UInt8>, lens: DecodingPass, syntax: TextSyntax, into edits: inout [TextEdit]) {
         guard !lens.isEmpty else { return scan(text, 0..<text.count, lens: lens, syntax: syntax, into: &edits) }
-        // Only around what this lens decodes does it read anything new.
+        // The lens reads something new only around what it decodes.
         var next = DecodedWindow.nextDecoded(lens, text, from: 0)
         while let first = next {
             var last = first
@@ -189,7 +189,7 @@ package struct TextRewriter {
         }
     }
 
-    /// Looks for mentions whose words begin in a range of a text.
+    /// Searches for mentions whose words begin in a range of a text.
     private func scan(
         _ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>, lens: DecodingPass, syntax: TextSyntax,
         into edits: inout [TextEdit]
@@ -234,8 +234,8 @@ package struct TextRewriter {
         }
     }
 
-    /// The raw value, leading white space included, with which an unstructured field leaves: the bytes it came with where nothing
-    /// changes and the value is safe, else decoded, rewritten and encoded again (RFC 2047), folded.
+    /// The outgoing raw value of an unstructured field, leading white space included: the original bytes where nothing changes
+    /// and the value is safe, else decoded, rewritten, encoded again (RFC 2047) and folded.
     package func rewriteUnstructured(_ field: HeaderField) -> [UInt8] { rewriteUnstructured(field, place: .typed) }
 
     func rewriteUnstructured(_ field: HeaderField, place: TextPlace) -> [UInt8] {
@@ -243,10 +243,10 @@ package struct TextRewriter {
         let unfolded = field.unfoldedBytes
         let isSafe = field.controls.isEmpty && unfolded.isValidUTF8
         if isSafe {
-            // What is the team's as a whole is known by what it reads as.
+            // A value that is the team's as a whole is recognized by its decoded text.
             if place == .whole, keepsMention(Array(field.decodedValue.utf8), syntax: .plain, place: place) { return Array(raw) }
             let rewritten = rewrite(Array(raw), place: place) ?? Array(raw)
-            // A name of which one half is in an encoded word shows only when all is decoded.
+            // A name with one half in an encoded word shows only when all is decoded.
             if rewrite(Array(EncodedWord.decode(HeaderField.unfold(rewritten[...])[...]).utf8), place: place) == nil {
                 return rewritten
             }

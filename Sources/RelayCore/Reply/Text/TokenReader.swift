@@ -2,7 +2,7 @@
 
 import InternetMessage
 
-/// What a local part at a relay domain is to the team. Not thread-safe: one for each message.
+/// What a local part at a relay domain means to the team. Not thread-safe: one for each message.
 final class TokenReader {
     enum Meaning {
         /// Stands for this correspondent.
@@ -11,7 +11,7 @@ final class TokenReader {
         case hidden
         /// The account's own relay address, which stays.
         case relayAddress
-        /// None of ours.
+        /// Not ours.
         case other
     }
 

@@ -96,6 +96,19 @@ struct HandWrittenVerdict {
     var missing: UInt32 = 0
 }
 
+extension HandWrittenVerdict {
+    /// What differs from the policy's own verdict; nil if nothing does.
+    func difference(from verdict: PolicyVerdict, of policy: Policy) -> String? {
+        let codes = Self.codes.indices.filter { reasons.rawValue >> UInt32($0) & 1 == 1 }.map { Self.codes[$0] }
+        let kinds = policy.challenges.indices.filter { challenges >> UInt8($0) & 1 == 1 }.map { policy.challenges[$0].kind }
+        let missing = policy.rules.indices.filter { missing >> UInt32($0) & 1 == 1 }.map { policy.rules[$0].id }
+        let isSame =
+            Set(verdict.reasons) == Set(codes) && verdict.challenges == kinds && verdict.missing == missing
+            && (verdict.decision == .requireVerification) == isAsked
+        return isSame ? nil : "\(verdict); by hand: \(isAsked) \(codes) \(kinds) \(missing)"
+    }
+}
+
 /// Collects what rules come to.
 private struct Collector {
     var strongest = -1

@@ -16,7 +16,7 @@ package enum LocalProbe {
     /// The largest database, in octets, that is examined: about ten seconds of work, or one second before a start.
     private static let (checkedOctets, checkedBeforeStart): (Int64, Int64) = (4 << 30, 256 << 20)
 
-    /// Checks everything; nothing is migrated and nothing is changed.
+    /// Checks everything. Nothing is migrated; one row is written, to see whether the store accepts changes.
     /// - Parameter isBeforeStart: whether the running service is not asked, and only a small database is examined.
     package static func gather(
         flag: String?, environment: [String: String], set: [String], now: Int64, isBeforeStart: Bool = false

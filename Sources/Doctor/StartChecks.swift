@@ -1,4 +1,4 @@
-// Checks whether `postern serve` could start, without starting, changing or creating anything.
+// Checks whether `postern serve` could start, without starting, migrating or creating anything.
 
 import Foundation
 import Glibc

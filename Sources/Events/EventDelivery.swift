@@ -118,7 +118,8 @@ package final class EventDelivery: Sendable {
         }
     }
 
-    /// Delivers to one endpoint until nothing is due, it fails, or the lease is lost; returns whether it accepted anything.
+    /// Delivers to one endpoint until nothing is due, it fails, or the lease is lost; returns whether it accepted anything
+    /// (false as well if the lease was lost or the store failed).
     package func drain(_ endpoint: EventEndpoint, under lease: Lease) async -> Bool {
         defer { busy.withLock { $0[endpoint.number] = nil } }
         var run = Run(endpoint: endpoint, lease: lease, failures: endpoint.failures)

@@ -111,7 +111,7 @@ package actor HTTPEventPoster: EventPosting {
         return last
     }
 
-    /// There was no connection, so nothing was sent.
+    /// No response began: as a rule there was no connection. The next address is tried, as an event may arrive twice.
     private struct NoConnection: Error { let reason: String }
 
     private static func attempt(

@@ -1,4 +1,4 @@
-// Counters, gauges and histograms, and their text for Prometheus. Cheap enough for the mail path: an atomic addition each.
+// Counters, gauges and histograms, and their text for Prometheus. Cheap enough for the mail path: an atomic addition or two each.
 
 import Synchronization
 

@@ -120,7 +120,7 @@ final class TCPConnection {
     }
 
     /// Encrypts from here on.
-    /// - Throws: why the server is not trusted, or does not speak TLS. Names only the kind of problem.
+    /// - Throws: why the server is not trusted, does not speak TLS or does not answer. Names only the kind of problem.
     func startTLS(_ context: NIOSSLContext, host: String, port: UInt16, until deadline: Double) throws(SubmissionFailure) {
         do {
             let layer = try TLSLayer(context: context, host: host, port: port)

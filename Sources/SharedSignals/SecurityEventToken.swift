@@ -53,7 +53,7 @@ package struct SecurityEventToken: Sendable, Hashable {
 
     /// Maximum octets of an identifier.
     private static let maximumText = 2_048
-    /// Events in one token that are looked at: several are alternative names of one thing (SSF 1.0 section 4.1.7).
+    /// Maximum events in one token: several are alternative names of one thing (SSF 1.0 section 4.1.7).
     private static let maximumEvents = 8
 
     /// Parses claims whose signature was checked. The subject is `sub_id` or, with older transmitters, `subject` of the event.

@@ -8,7 +8,7 @@ import JSON
 
 /// Public keys, and the discovery document (OpenID Connect Discovery 1.0 section 3).
 extension SignInRoutes {
-    /// Both may be cached for an hour: keys are published from a day before they sign until a week after.
+    /// Both may be cached for an hour: keys are published from a day before they sign until eight days after.
     private static let caching: HTTPFields = [.cacheControl: "public, max-age=3600"]
 
     func publishedKeys(_ request: Request, _ context: APIContext) async throws -> Response {

@@ -72,7 +72,7 @@ package struct AuthorizationRequest: Sendable {
     package var inbox: InboxName?
     /// Whether the team gets the user's name; nil keeps the present setting.
     package var sharesName: Bool?
-    /// 0 … 2; stored only at the first authorization and at a return.
+    /// 0 … 2; stored at the first authorization and at a return, and where the grant has none yet.
     package var realUserStatus: Int?
     /// The status in its place, where a policy decided.
     package var givenStatus: GivenStatus?

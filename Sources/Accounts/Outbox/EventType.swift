@@ -16,7 +16,8 @@ package enum EventType: String, SQLCodable, Sendable, Hashable, CaseIterable {
     case checkObjected = "check-objected"
     /// The user's mail program told their provider that a message of the team is unwanted (RFC 5965).
     case spamComplaint = "spam-complaint"
-    /// A domain of the team is no longer proved; `sub` is the domain. It stops working in seven days.
+    /// A domain of the team is no longer proved; `sub` is the domain. It stops working after seven days, or
+    /// after 30 if the DNS does not answer.
     case sourceUnproved = "source-unproved"
     /// The domain no longer works.
     case sourceStopped = "source-stopped"
@@ -41,7 +42,7 @@ package enum EventType: String, SQLCodable, Sendable, Hashable, CaseIterable {
     /// Nothing happened: an administrator tests the endpoint.
     case test
 
-    /// The types that exist as Apple's notifications; streams have all types.
+    /// The types that exist as Apple's notifications; streams have all types but those about sources.
     package static let notifications: Set<EventType> = [
         .emailDisabled, .emailEnabled, .consentRevoked, .accountDelete, .checkObjected, .spamComplaint, .test,
     ]

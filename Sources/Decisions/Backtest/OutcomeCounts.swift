@@ -12,7 +12,7 @@ package struct OutcomeCounts: Sendable, Equatable {
     package var failed = 0
     /// No check was begun, or one was begun and nothing was reported within an hour.
     package var abandoned = 0
-    /// Not decided yet: asked less than an hour ago.
+    /// Not decided yet: asked, or a check begun, less than an hour ago.
     package var open = 0
     /// Labels of all decisions, asked and allowed.
     package var legitimate = 0

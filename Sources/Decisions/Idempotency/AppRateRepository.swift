@@ -6,7 +6,8 @@ import Database
 package struct AppRates: Sendable, Hashable {
     /// Sign-ups of the last hour, in steps of five minutes.
     package let signUps1h: Int64
-    /// Average sign-ups per hour over the seven days before; nil for an app first seen less than a day ago.
+    /// Average sign-ups per hour over the seven days before; nil unless the first of these was a day or more before
+    /// the last hour.
     package let baseline: Double?
 
     package init(signUps1h: Int64, baseline: Double?) {

@@ -41,7 +41,7 @@ package struct DecisionWriteRepository: Sendable {
         }
     }
 
-    /// What an external issuer's events say of its own relay address for the subject, in every team that knows it.
+    /// What an external issuer's events say of its own relay address for the subject, in one team.
     package func noteExternalForwarding(issuer: String, subject: String, team: Int64, isOn: Bool) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             try connection.run(

@@ -50,7 +50,7 @@ package struct DecisionRecord: Sendable, Hashable {
     package var policyHash: String
     /// 0, 1, 2; nil where none was ever given.
     package var realUserStatus: Int?
-    /// `authorized`, `revoked`, `not_found` or `transferred`.
+    /// `authorized`, `revoked`, `not_found`, `transferred`; `unknown` where the store was away or no account was named.
     package var credentialState: String
     /// For upgrades: `success`, `two_factor_required` or `failure`.
     package var upgradeResult: String?

@@ -13,7 +13,7 @@ package final class AppDirectory: Sendable {
 
     /// Seconds after which an app is read again.
     package static let freshness: Int64 = 5
-    /// Apps held; beyond it those not asked about for longest are read again.
+    /// Apps held; beyond it all are read again.
     private static let capacity = 100_000
 
     private let repository: AppRepository

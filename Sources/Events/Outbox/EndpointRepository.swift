@@ -54,7 +54,7 @@ package struct EndpointRepository: Sendable {
         try database.makeAllDue(number)
         signal.raise()
         guard let row = try database.row("\(Self.select) WHERE e.id = \(number)") else {
-            throw .refused(.notFound, "the endpoint was removed meanwhile: see postern endpoint list")
+            throw .refused(.notFound, "the endpoint was removed meanwhile: see postern endpoint show")
         }
         return try EventEndpoint(row: row)
     }
@@ -83,7 +83,7 @@ package struct EndpointRepository: Sendable {
     }
 
     /// Removes the endpoint with all its waiting events: nothing more is delivered there. The events, which may be many, stay
-    /// until `removals` has deleted them, but nothing finds them any more.
+    /// until `RemovalRepository` has deleted them, but nothing finds them any more.
     /// - Parameter isOfMailAlone: with no app named, whether it is the endpoint of consents from before the team had apps.
     package func remove(
         team id: String, app clientID: String?, isOfMailAlone: Bool = false, _ change: Change

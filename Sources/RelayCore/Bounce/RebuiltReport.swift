@@ -66,7 +66,7 @@ struct RebuiltReport {
             header: HeaderSection(fields + [engine.mark.field(hops: hops + 1)]), body: [body[...]], bodyForSigning: [body[...]])
     }
 
-    /// Subject and Message-ID of the original, unchanged, each where the witness confirms it.
+    /// Subject (without controls, at most 900 octets) and Message-ID of the original, each where the witness confirms it.
     private var witnessed: [HeaderField] {
         let witness = report.original[OriginalWitness.fieldName.lowercased()]
         func isConfirmed(_ part: OriginalWitness.Part, _ value: String) -> Bool {

@@ -66,7 +66,7 @@ extension RelayTransaction {
         }
     }
 
-    /// A copy was refused. Unless the cause passes by itself, a sender that tries again learns which (`RefusedRecipients`).
+    /// A copy was refused. Where its recipients are the cause, a sender that tries again learns which (`RefusedRecipients`).
     /// - Returns: the answer to the whole message.
     package func refused(_ copy: FanOutCopy, _ reply: SMTPReply) -> Refusal {
         guard SMTPReply.isOfRecipient(reply.code, reply.enhanced) || reply.code / 100 == 5 else {

@@ -233,7 +233,7 @@ struct QuoteStructure {
             isTelling = isTelling || Self.tells(words)
             return note(.typed, at: line.start)
         }
-        // The text after the last field of a block is the quotation; a field may span several lines.
+        // The quotation of a block begins with the first line that is not a field.
         if isBlock || (isSeparated && fields == 0) {
             endBlock()
             return note(.below, at: line.start)

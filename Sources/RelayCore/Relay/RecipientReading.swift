@@ -39,7 +39,7 @@ package enum RecipientReading: Sendable, Hashable {
         }
     }
 
-    /// An unreadable path belongs to us where it holds a relay domain anywhere: Postfix takes `x@relay.example.`,
+    /// An unreadable path belongs to us where it is empty or holds a relay domain anywhere: Postfix takes `x@relay.example.`,
     /// `relay.example!x`, `x%relay.example` and the like for addresses there, and no mail to a relay domain may pass unseen.
     private static func mentionsRelayDomain(_ path: String, settings: RelaySettings) -> Bool {
         let path = path.asciiLowercased

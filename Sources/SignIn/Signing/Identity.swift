@@ -65,7 +65,7 @@ package struct IdentityKey: Sendable, Hashable {
     package enum State: String, SQLCodable, Sendable, Hashable {
         /// Published, but does not sign yet: verifiers learn it before it is used.
         case next
-        /// Signs identity tokens, and with ES256 also events. There is one for each algorithm.
+        /// Signs identity tokens and events. There is one for each algorithm.
         case active
         /// Replaced: no longer signs, and stays published for what it signed.
         case retiring

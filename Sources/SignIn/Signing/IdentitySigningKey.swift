@@ -1,10 +1,10 @@
-// The provider's own keys: identity tokens and events are signed with ES256.
+// The provider's own keys: identity tokens and events are signed with ES256 or RS256.
 
 import JSON
 import MailCrypto
 import Support
 
-/// A private key on P-256 with its id. Prints its id only.
+/// A private key (P-256 or RSA) with its id. Prints its id only.
 package struct IdentitySigningKey: Sendable {
     /// `kid`: the JWK thumbprint (RFC 7638), so that a key has the same id wherever it is published.
     package let keyID: String

@@ -13,7 +13,7 @@ package enum UpstreamOutcome: Sendable, Hashable {
     case session(String)
     /// The user is unknown, and may not become a user this way.
     case unknown
-    /// The user is unknown, and the provider gives no address that can be trusted as theirs.
+    /// The user is unknown or has no confirmed inbox, and the provider gives no address that can be trusted as theirs.
     case noAddress
     /// The address belongs to a user who does not sign in this way.
     case taken

@@ -100,7 +100,7 @@ package struct InputGenerator {
 }
 
 extension Policy {
-    /// Refuses a policy whose rules break a guarantee, or whose guarantees contradict each other, on generated inputs.
+    /// Refuses a policy whose rules break a guarantee on generated inputs.
     func checkGuarantees(_ reader: YAMLReader, _ nodes: [Node], inputs: Int) {
         guard !guarantees.isEmpty, let now = CELTimestamp(seconds: 1_767_225_600) else { return }
         var generator = InputGenerator(policy: self, seed: 1, now: now)

@@ -50,7 +50,8 @@ package enum BuiltInReason {
     package static let policyError = "POLICY_ERROR"
     /// A guarantee overrode the rules.
     package static let policyGuarantee = "POLICY_GUARANTEE"
-    /// The team gets this code instead of any reason that reads `inbox.*`.
+    /// The team gets this code instead of the reason of any rule that knows of other teams: one that reads `inbox.*` or a
+    /// counter by inbox, and every rule of a status policy.
     package static let accountHistory = "ACCOUNT_HISTORY"
 
     /// Without `accountHistory`.

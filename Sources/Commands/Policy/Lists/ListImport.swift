@@ -13,7 +13,8 @@ extension ListCommand {
             abstract: "Replace a list's entries with those of a file.",
             discussion: """
                 The file has one entry per line, and # begins a comment; or it is CSV whose first line is value, \
-                value,expires or value,expires,reason. expires is a date or a time, or empty.
+                value,expires or value,expires,reason. expires is a date, a time, a duration such as \
+                90d, or never or empty.
 
                 Entries are written in small steps beside those in force, and then replace them all at once: no decision \
                 sees only a part. If a line is refused, nothing is changed.

@@ -14,7 +14,8 @@ final class OpaqueScan {
     private(set) var searched: [SearchedStretch] = []
     private lazy var archives = ArchiveScan(work: work) { [scanner, work] in scanner.feeder(work) }
 
-    /// - Parameter work: the budget of the message. Once it is spent, nothing more is found, and the caller must refuse.
+    /// - Parameter work: the budget of the message. Once it is spent, nothing more is found, and the caller must
+    ///   refuse, or say that it lets parts through unread.
     init(names: ReplyNames, work: WorkBudget) {
         self.names = names
         self.work = work
@@ -81,7 +82,7 @@ final class OpaqueScan {
         bytes.withUnsafeBufferPointer { feeder.feed($0) }
         let end = feeder.pause()
         if feeder.finish() { return true }
-        // Only a whole search counts; where the budget ended before, the message is refused.
+        // Only a whole search counts; where the budget ended before, nothing is known.
         if !work.isSpent, end.count <= bytes.count / 2 { searched.append(SearchedStretch(range: bytes.indices, end: end)) }
         return false
     }

@@ -1,0 +1,1 @@
+../../Benchmarks/PolicyBench/HandWritten.swift

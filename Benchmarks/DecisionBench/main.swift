@@ -250,9 +250,11 @@ if options.only == .tail { try end() }
 
 // The same with a counter that has a key for each account, and with it away, in turn.
 guard let text = DefaultPolicy.files["policy.yaml"] else { fail("there is no default policy") }
-let counters = "\ncounters: {sign_ins: {key: account, window: 1d, events: [sign_in]}}\n"
+let counter = "counters:\n  sign_ins: {key: account, window: 1d, events: [sign_in]}\n"
+let counted = text.replacing("counters:\n", with: counter)
+guard counted != text else { fail("the default policy has no counters to add one to") }
 let counting = try LoadedPolicy(
-    StoredPolicy(name: "counting", version: "1", document: PolicyDocument(files: ["policy.yaml": text + counters]).octets))
+    StoredPolicy(name: "counting", version: "1", document: PolicyDocument(files: ["policy.yaml": counted]).octets))
 for start in stride(from: 1, through: seeded.asked, by: 10_000) {
     var rows: [VelocityRepository.Key: VelocityRow] = [:]
     for account in start..<min(start + 10_000, seeded.asked + 1) {
@@ -270,11 +272,11 @@ print("\(accounts) keys of a counter were made")
 shares = []
 for _ in 0..<3 {
     policy.exchange(counting)
-    let counted = try run("/v1/decisions")
+    let with = try run("/v1/decisions")
     policy.exchange(try LoadedPolicy(.builtIn))
-    let plain = try run("/v1/decisions")
-    shares.append(counted.result.requestsPerSecond / plain.result.requestsPerSecond)
-    print("with a counter        \(counted.line)\nwithout               \(plain.line)")
+    let without = try run("/v1/decisions")
+    shares.append(with.result.requestsPerSecond / without.result.requestsPerSecond)
+    print("with a counter        \(with.line)\nwithout               \(without.line)")
 }
 report.goal("decisions with a counter, of the rate without", shares, 0.9, atMost: false)
 if log.velocity.dropped > 0 { fail("questions were not counted") }

@@ -101,11 +101,11 @@ extension HandWrittenVerdict {
     func difference(from verdict: PolicyVerdict, of policy: Policy) -> String? {
         let codes = Self.codes.indices.filter { reasons.rawValue >> UInt32($0) & 1 == 1 }.map { Self.codes[$0] }
         let kinds = policy.challenges.indices.filter { challenges >> UInt8($0) & 1 == 1 }.map { policy.challenges[$0].kind }
-        let missing = policy.rules.indices.filter { missing >> UInt32($0) & 1 == 1 }.map { policy.rules[$0].id }
+        let without = policy.rules.indices.filter { missing >> UInt32($0) & 1 == 1 }.map { policy.rules[$0].id }
         let isSame =
-            Set(verdict.reasons) == Set(codes) && verdict.challenges == kinds && verdict.missing == missing
+            Set(verdict.reasons) == Set(codes) && verdict.challenges == kinds && verdict.missing == without
             && (verdict.decision == .requireVerification) == isAsked
-        return isSame ? nil : "\(verdict); by hand: \(isAsked) \(codes) \(kinds) \(missing)"
+        return isSame ? nil : "\(verdict); by hand: \(isAsked) \(codes) \(kinds) \(without)"
     }
 }
 

@@ -93,8 +93,11 @@ struct PostgresTests {
         defer { try? database.close() }
         let count: SQL = "SELECT COUNT(*) FROM (SELECT pg_sleep(0.6)) s"
         for _ in 0..<2 {
-            #expect(try database.readAtLength { try $0.value(count, Int.self) } == 1)
-            #expect(throws: StoreFailure.self) { try database.read { try $0.value(count, Int.self) } }
+            let counted = try database.readAtLength { connection throws(StoreFailure) in
+                try connection.value(count, Int.self)
+            }
+            #expect(counted == 1)
+            #expect(throws: StoreFailure.self) { try database.value(count, Int.self) }
         }
     }
 

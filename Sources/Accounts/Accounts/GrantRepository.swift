@@ -81,7 +81,9 @@ package struct GrantRepository: Sendable {
             try connection.run("UPDATE accounts SET inbox_id = target_inbox WHERE id = \(account) AND inbox_id IS NULL")
         }
         if let sharesName = request.sharesName {
-            try connection.run("UPDATE accounts SET shares_name = \(sharesName) WHERE id = \(account)")
+            // Each sign-in says so again: what is written conflicts with those who read beside it.
+            try connection.run(
+                "UPDATE accounts SET shares_name = \(sharesName) WHERE id = \(account) AND shares_name <> \(sharesName)")
         }
     }
 

@@ -218,7 +218,7 @@ package struct PasskeyRepository: Sendable {
         }
         let session = try SecretHash.newToken()
         // Not worth waiting for the disk: after a power failure, the user simply signs in again.
-        return try database.write(.relaxed) { connection throws(StoreFailure) in
+        let outcome = try database.write(.relaxed) { connection throws(StoreFailure) -> PasskeySignIn in
             guard try use(connection, challenge, expiry: expiry) else {
                 return .refused(userID: known.userID, reason: "the challenge was used already")
             }
@@ -236,5 +236,7 @@ package struct PasskeyRepository: Sendable {
             try page.open(connection, session, of: (known.user, inbox), by: .passkey, replacing: old, now: now)
             return .session(session)
         }
+        if case .session(let session) = outcome { _ = page.opened(session) }
+        return outcome
     }
 }

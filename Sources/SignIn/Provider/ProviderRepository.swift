@@ -108,7 +108,8 @@ package struct ProviderRepository: Sendable {
         finish: (IssuedTokens) throws(StoreFailure) -> T
     ) throws(StoreFailure) -> TokenOutcome<T> {
         let hash = secrets.hash(.authorizationCode, code)
-        return try database.write(.durable) { connection throws(StoreFailure) in
+        let refresh = try Self.token("pr_")
+        let outcome = try database.write(.durable) { connection throws(StoreFailure) -> TokenOutcome<T> in
             let row = try connection.row(
                 """
                 SELECT c.grant_id, c.generation, c.app_id, c.redirect_uri, c.scopes, c.nonce, c.challenge, c.real_user_status,
@@ -136,7 +137,6 @@ package struct ProviderRepository: Sendable {
                 return .refused(.invalid("the code is not valid"))
             }
             try connection.run("DELETE FROM authorization_codes WHERE code_hash = \(hash)")
-            let refresh = try Self.token("pr_")
             let (scopes, orgID): (String, String?) = try (row["scopes"], row["org_id"])
             let authenticatedAt: Int64 = try row["authenticated_at"]
             let (method, givesName) = (try AuthenticationMethod(row: row), try row["gives_name"] as Bool)
@@ -149,12 +149,6 @@ package struct ProviderRepository: Sendable {
                     \(scopes), \(orgID), \(authenticatedAt), \(method.text), \(method.contextClass), \(givesName), \(now))
                 RETURNING id
                 """)
-            try connection.run(
-                """
-                DELETE FROM refresh_tokens WHERE grant_id = \(grant) AND app_id = \(client.appNumber) AND id NOT IN
-                    (SELECT id FROM refresh_tokens WHERE grant_id = \(grant) AND app_id = \(client.appNumber)
-                        ORDER BY id DESC LIMIT \(ProviderLifetime.refreshTokensPerGrant))
-                """)
             let access = try accessToken(connection, app: client.appNumber, refresh: number, scopes: scopes, now: now)
             let subject = try subject(
                 connection, clientID: client.clientID, group: client.groupNumber, account: account, scopes: Self.scopes(scopes),
@@ -162,6 +156,16 @@ package struct ProviderRepository: Sendable {
                 method: method, now: now)
             return .issued(try finish(IssuedTokens(accessToken: access, refreshToken: refresh, subject: subject)))
         }
+        if case .issued = outcome {
+            let token = secrets.hash(.refreshToken, refresh)
+            database.keepNewest(
+                ProviderLifetime.refreshTokensPerGrant, of: "refresh_tokens",
+                """
+                app_id = \(client.appNumber)
+                    AND grant_id = (SELECT grant_id FROM refresh_tokens WHERE token_hash = \(token))
+                """)
+        }
+        return outcome
     }
 
     /// Another access token for a refresh token, as long as the grant lives.

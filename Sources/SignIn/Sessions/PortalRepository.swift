@@ -156,7 +156,7 @@ package struct PortalRepository: Sendable {
         now: Int64
     ) throws(StoreFailure) -> PageLink {
         let token = try SecretHash.newToken()
-        return try database.write(.durable) { connection throws(StoreFailure) in
+        let link = try database.write(.durable) { connection throws(StoreFailure) in
             let inbox = try inboxes.inbox(connection, user: user, id: id, .number(number))
             try connection.reserveNotice(
                 purpose == .signIn ? .signIn : .deletion, index: inboxes.index.search(inbox.address.revealed).canonical,
@@ -168,13 +168,14 @@ package struct PortalRepository: Sendable {
                 VALUES (\(purpose), \(secrets.hash(.pageLink, token, context: purpose.rawValue)),
                     \(secrets.hash(.browser, browser)), \(user), \(inbox.id), \(now), \(now + PageLifetime.link)) RETURNING id
                 """)
-            try connection.keepNewest(Self.linksPerUser, of: "page_links", user: user)
             var link = PageLink(userID: id, inbox: inbox.address, token: token, expiresAt: now + PageLifetime.link)
             if purpose == .signIn {
                 link.code = try addCode(connection, link: number, user: user, browser: browser, now: now)
             }
             return link
         }
+        database.keepNewest(Self.linksPerUser, of: "page_links", "user_id = \(user)")
+        return link
     }
 
     /// The current state of a link, without using it.
@@ -205,15 +206,16 @@ package struct PortalRepository: Sendable {
     /// - Parameter replacing: the token of a session that the browser has; it ends.
     package func signIn(link token: String, browser: String, replacing old: String?, now: Int64) throws(StoreFailure) -> String? {
         let session = try SecretHash.newToken()
-        return try events.write(at: now) { connection, tracker throws(StoreFailure) in
-            guard let used = try use(connection, token, .signIn, browser: browser, now: now) else { return nil }
+        let isOpen = try events.write(at: now) { connection, tracker throws(StoreFailure) in
+            guard let used = try use(connection, token, .signIn, browser: browser, now: now) else { return false }
             try confirmInvited(connection, tracker, used, now: now)
             try open(connection, session, of: used, by: .mail, replacing: old, now: now)
-            return session
+            return true
         }
+        return isOpen ? opened(session) : nil
     }
 
-    /// Opens the session of a token for a user who proved that an inbox is theirs.
+    /// Opens the session of a token for a user who proved that an inbox is theirs. `opened` follows once that is written.
     func open(
         _ connection: any DatabaseConnection, _ session: String, of used: (user: Int64, inbox: Int64), by method: SignInMethod,
         replacing old: String?, now: Int64
@@ -227,8 +229,16 @@ package struct PortalRepository: Sendable {
             VALUES (\(secrets.hash(.session, session)), \(used.user), \(used.inbox), \(now), \(now),
                 \(now + PageLifetime.session), \(method))
             """)
-        try connection.keepNewest(Self.sessionsPerUser, of: "page_sessions", user: used.user)
-        try note(connection, signInOf: used.user, by: method, now: now)
+        try connection.run(
+            "INSERT INTO page_sign_ins (user_id, at, method) VALUES (\(used.user), \(now), \(method))")
+    }
+
+    /// Deletes what the user of a new session has too many of.
+    func opened(_ session: String) -> String {
+        let isOfUser: SQL = "user_id = (SELECT user_id FROM page_sessions WHERE token_hash = \(secrets.hash(.session, session)))"
+        database.keepNewest(Self.signInsPerUser, of: "page_sign_ins", isOfUser)
+        database.keepNewest(Self.sessionsPerUser, of: "page_sessions", isOfUser)
+        return session
     }
 
     /// Uses a deletion link; returns whether it was valid, in this browser and for the user of this session.
@@ -323,14 +333,20 @@ package struct PortalRepository: Sendable {
     }
 }
 
-extension DatabaseConnection {
-    /// Deletes all but the newest rows of a user.
-    func keepNewest(_ count: Int, of table: String, user: Int64) throws(StoreFailure) {
-        try run(
-            """
-            DELETE FROM \(raw: table) WHERE user_id = \(user) AND id NOT IN
-                (SELECT id FROM \(raw: table) WHERE user_id = \(user) ORDER BY id DESC LIMIT \(count))
-            """)
+extension Database {
+    /// Deletes all but the newest rows under a condition, if it can: otherwise whoever adds the next one does so.
+    ///
+    /// Not within the change that adds a row: on PostgreSQL, a change that reads the rows of one user through an index conflicts
+    /// with each change that adds one of another user to the same page of that index, and both are repeated.
+    func keepNewest(_ count: Int, of table: String, _ condition: SQL) {
+        do throws(StoreFailure) {
+            let surplus: [Int64] = try values(
+                "SELECT id FROM \(raw: table) WHERE \(condition) ORDER BY id DESC LIMIT 1000 OFFSET \(count)")
+            guard !surplus.isEmpty else { return }
+            try write(.relaxed) { connection throws(StoreFailure) in
+                try connection.run(for: surplus) { "DELETE FROM \(raw: table) WHERE id IN \($0)" }
+            }
+        } catch {}
     }
 }
 

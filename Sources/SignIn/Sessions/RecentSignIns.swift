@@ -12,15 +12,7 @@ package struct RecentSignIn: Sendable, Hashable {
 
 extension PortalRepository {
     /// The number of sign-ins kept for one user.
-    private static let signInsPerUser = 20
-
-    /// Records that a user signed in.
-    func note(
-        _ connection: any DatabaseConnection, signInOf user: Int64, by method: SignInMethod, now: Int64
-    ) throws(StoreFailure) {
-        try connection.run("INSERT INTO page_sign_ins (user_id, at, method) VALUES (\(user), \(now), \(method))")
-        try connection.keepNewest(Self.signInsPerUser, of: "page_sign_ins", user: user)
-    }
+    static let signInsPerUser = 20
 
     /// The latest sign-ins of a user, the newest first, at most `limit`.
     package func signIns(user id: String, limit: Int = 10) throws(StoreFailure) -> [RecentSignIn] {

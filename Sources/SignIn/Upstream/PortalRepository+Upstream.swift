@@ -54,7 +54,7 @@ extension PortalRepository {
         // Read before the transaction, because it starts its own read.
         let invited: (user: Int64, id: String, inbox: Int64)? =
             if let address = identity.address, rules.mode != .closed { try invited(address) } else { nil }
-        return try events.write(at: now) { connection, tracker throws(StoreFailure) in
+        let outcome = try events.write(at: now) { connection, tracker throws(StoreFailure) -> UpstreamOutcome in
             var used: (user: Int64, inbox: Int64)
             if let user = try known(connection, identity, now: now) {
                 guard let inbox = try entrance(connection, user: user) else { return .noAddress }
@@ -98,6 +98,8 @@ extension PortalRepository {
                 """)
             return .session(session)
         }
+        if case .session(let session) = outcome { _ = opened(session) }
+        return outcome
     }
 
     /// The user that issuer and subject identify.

@@ -153,7 +153,7 @@ final class ChaosCommands: Sendable {
             [
                 ["status"], ["policy", "activate", policy], ["event", "retry", "--team", "juice"],
                 ["key-file", "rotate", "--wait", "\(wait)"], ["event", "list"], ["signing-key", "rotate"], ["team", "list"],
-                ["policy", "rollback"], ["account", "list", "juice"],
+                ["policy", "rollback"], ["account", "list", "--team", "juice"],
             ] + (backsUp ? [["backup"]] : [])
     }
 

@@ -104,6 +104,12 @@ bench: packages ## Benchmarks, in release builds, and a table of goals; fails wh
 	.build/release/SideBySideBench $(SIDE_BY_SIDE_BENCH)
 	@scripts/bench-table
 
+# Debug builds, as the tests have them. PolicyBench takes minutes without optimisation: HandWrittenTests stand for it.
+bench-try: ## Each benchmark briefly in debug builds, whatever the figures: whether it still works
+	@scripts/packages opendkim postgresql-15
+	@mkdir -p .build/bench-try
+	scripts/bench-try > .build/bench-try/log 2>&1 || { tail -40 .build/bench-try/log; exit 1; }
+
 SECONDS = 60
 chaos: packages ## Two hosts on one PostgreSQL, and one on SQLite, under mail, HTTP and commands: hung, killed, with wrong clocks …; SECONDS
 	@scripts/packages postgresql-15

@@ -152,11 +152,13 @@ package struct Processors: Sendable {
     package static var now: Processors {
         let text = (try? String(contentsOfFile: "/proc/stat", encoding: .utf8)) ?? ""
         // user, nice, system, idle, iowait, and more
-        let times = (text.split(separator: "\n").first ?? "").split(separator: " ").dropFirst().prefix(8).compactMap { Double($0) }
+        let times = (text.split(separator: "\n").first ?? "").split(separator: " ").dropFirst().prefix(8).compactMap {
+            Double($0)
+        }
         return Processors(all: times.reduce(0, +), idle: times.count > 4 ? times[3] + times[4] : 0)
     }
 
-    /// Which part of the time since then they were not idle, from 0 to 1.
+    /// The part of the time since then in which they were not idle, from 0 to 1; what the host of a virtual machine took counts.
     package func busy(since before: Processors) -> Double {
         all > before.all ? 1 - (idle - before.idle) / (all - before.all) : 0
     }

@@ -175,7 +175,7 @@ final class SizedStore {
 
     func end() {
         try? store.database.close()
-        server?.stop()
+        if temporary == nil { server?.stop() }
         server?.remove()
         if let temporary { try? FileManager.default.removeItem(atPath: temporary) }
     }

@@ -110,7 +110,8 @@ extension Database {
     }
 
     /// Reads for as long as it takes: for commands that read whole tables. Otherwise PostgreSQL cancels what takes longer than
-    /// a request may, and uses an index where a sequential scan is best.
+    /// a request may, and uses an index where a sequential scan is best. Only for statements that are used nowhere else: a
+    /// connection keeps their plans.
     package func readAtLength<T>(_ body: TransactionBody<T>) throws(StoreFailure) -> T {
         try read { connection throws(StoreFailure) in
             try connection.runScript(

@@ -185,8 +185,8 @@ import Testing
         ]
         for migration in Migration.all {
             let statements = MigrationReader.statements(of: migration, database.dialect)
-            // One is for PostgreSQL alone.
-            #expect(!statements.isEmpty || engine == .sqlite && migration.name == "cheaperTriggers", "\(migration.name)")
+            let isForOther = migration.name == "cheaperTriggers" && !database.dialect.translate("{postgresql}").isEmpty
+            #expect(statements.isEmpty == isForOther, "\(migration.name)")
             for statement in statements {
                 guard case .other = statement.shape else { continue }
                 let beginning = statement.words.prefix(2).joined(separator: " ")

@@ -59,6 +59,26 @@ import Testing
         #expect(try link(test, "Anna+news@Home.Example")?.inbox == TestStore.inbox("anna@home.example"))
     }
 
+    @Test(arguments: Engine.all) func ofLinksSessionsAndSignInsTheNewestStayOfEachUser(_ engine: Engine) throws {
+        let test = try anna(engine)
+        try test.user("bob")
+        let bobs = try #require(try link(test, "bob@home.example", browser: "b2"))
+        let bob = try #require(try test.store.page.signIn(link: bobs.secret, browser: "b2", replacing: nil, now: Self.now))
+        var sessions: [String] = []
+        for number in 0..<22 { sessions.append(try session(test, at: Self.now + Int64(number) * 100_000)) }
+        let late = Self.now + 21 * 100_000
+        func count(_ table: String) throws -> Int? { try test.database.value("SELECT COUNT(*) FROM \(raw: table)", Int.self) }
+        #expect(try count("page_sessions") == 10 + 1 && count("page_sign_ins") == 20 + 1)
+        #expect(try test.store.page.session(sessions[21], now: late)?.userID == "anna")
+        #expect(try test.store.page.session(bob, now: Self.now)?.userID == "bob")
+        #expect(try test.store.page.signIns(user: "anna", limit: 30).map(\.at).last == Self.now + 2 * 100_000)
+        let links = try (0..<6).map { try #require(try link(test, at: late + Int64($0))) }
+        #expect(try test.store.page.state(of: links[0].secret, .signIn, browser: "b1", now: late + 6) == .gone)
+        for link in links[1...] {
+            #expect(try test.store.page.state(of: link.secret, .signIn, browser: "b1", now: late + 6) == .good)
+        }
+    }
+
     @Test(arguments: Engine.all) func anOldSessionEndsWhenABrowserSignsInAnew(_ engine: Engine) throws {
         let test = try anna(engine)
         let old = try session(test)

@@ -54,6 +54,9 @@ import Testing
             return subject
         }
 
+        /// How many refresh tokens there are.
+        func refreshTokens() throws -> Int? { try test.database.value("SELECT COUNT(*) FROM refresh_tokens", Int.self) }
+
         /// Hands the app over; of its grants at most `limit` follow.
         func move(_ app: String, of team: String, limit: Int = 500) throws {
             _ = try test.store.transfers.start(team: team, app: app, to: "milk", change)
@@ -63,6 +66,19 @@ import Testing
         func account(_ team: String) throws -> Account {
             try #require(try test.store.accounts.accounts(team: team, user: "u1").first)
         }
+    }
+
+    @Test(arguments: Engine.all) func theOldestRefreshTokenOfAGrantMakesRoomAndNoOther(_ engine: Engine) throws {
+        let fixture = try Fixture(engine)
+        let others = try fixture.redeem(fixture.code("com.cola"), "com.cola")
+        let tokens = try (0...ProviderLifetime.refreshTokensPerGrant).map { _ in
+            try fixture.redeem(fixture.code("com.juice"), "com.juice").refreshToken
+        }
+        #expect(try fixture.refreshTokens() == ProviderLifetime.refreshTokensPerGrant + 1)
+        #expect(throws: StoreFailure.self) { try fixture.refresh(tokens[0], "com.juice") }
+        _ = try fixture.refresh(tokens[1], "com.juice")
+        _ = try fixture.refresh(tokens.last ?? nil, "com.juice")
+        _ = try fixture.refresh(others.refreshToken, "com.cola")
     }
 
     @Test(arguments: Engine.all) func ofTwoAppsThatMovedEachTokenCarriesItsOwnTransferSubject(_ engine: Engine) throws {

@@ -236,7 +236,7 @@ package struct PasskeyRepository: Sendable {
             try page.open(connection, session, of: (known.user, inbox), by: .passkey, replacing: old, now: now)
             return .session(session)
         }
-        if case .session(let session) = outcome { _ = page.opened(session) }
+        if case .session = outcome { page.hasSignedIn(known.user) }
         return outcome
     }
 }

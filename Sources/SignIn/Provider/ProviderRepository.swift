@@ -108,8 +108,8 @@ package struct ProviderRepository: Sendable {
         finish: (IssuedTokens) throws(StoreFailure) -> T
     ) throws(StoreFailure) -> TokenOutcome<T> {
         let hash = secrets.hash(.authorizationCode, code)
-        let refresh = try Self.token("pr_")
-        let outcome = try database.write(.durable) { connection throws(StoreFailure) -> TokenOutcome<T> in
+        let (outcome, grant) = try database.write(.durable) {
+            connection throws(StoreFailure) -> (TokenOutcome<T>, Int64?) in
             let row = try connection.row(
                 """
                 SELECT c.grant_id, c.generation, c.app_id, c.redirect_uri, c.scopes, c.nonce, c.challenge, c.real_user_status,
@@ -119,24 +119,29 @@ package struct ProviderRepository: Sendable {
             guard let row else {
                 let ended = try connection.run(
                     "DELETE FROM refresh_tokens WHERE code_hash = \(hash) AND app_id = \(client.appNumber)")
-                return .refused(
-                    .invalid(ended > 0 ? "the code was used before: the tokens it gave are revoked" : "the code is not valid"))
+                return (
+                    .refused(
+                        .invalid(
+                            ended > 0 ? "the code was used before: the tokens it gave are revoked" : "the code is not valid")),
+                    nil
+                )
             }
             let (grant, generation): (Int64, Int64) = try (row["grant_id"], row["generation"])
             guard try row["app_id"] == client.appNumber, try row["expires_at"] > now,
                 try row["state"] == Grant.State.authorized, try row["grant_generation"] == generation
-            else { return .refused(.invalid("the code is not valid")) }
+            else { return (.refused(.invalid("the code is not valid")), nil) }
             let asked: String = try row["redirect_uri"]
             guard asked.hasSameOctets(as: redirectURI) else {
-                return .refused(.invalid("redirect_uri differs from that of the authorization"))
+                return (.refused(.invalid("redirect_uri differs from that of the authorization")), nil)
             }
             if let problem = Self.verifierProblem(asked: try row["challenge"], given: challenge) {
-                return .refused(.invalid(problem))
+                return (.refused(.invalid(problem)), nil)
             }
             guard let account = try account(connection, grant: grant, client, now: now) else {
-                return .refused(.invalid("the code is not valid"))
+                return (.refused(.invalid("the code is not valid")), nil)
             }
             try connection.run("DELETE FROM authorization_codes WHERE code_hash = \(hash)")
+            let refresh = try Self.token("pr_")
             let (scopes, orgID): (String, String?) = try (row["scopes"], row["org_id"])
             let authenticatedAt: Int64 = try row["authenticated_at"]
             let (method, givesName) = (try AuthenticationMethod(row: row), try row["gives_name"] as Bool)
@@ -154,16 +159,13 @@ package struct ProviderRepository: Sendable {
                 connection, clientID: client.clientID, group: client.groupNumber, account: account, scopes: Self.scopes(scopes),
                 nonce: row["nonce"], status: row["real_user_status"], orgID: orgID, authenticatedAt: authenticatedAt,
                 method: method, now: now)
-            return .issued(try finish(IssuedTokens(accessToken: access, refreshToken: refresh, subject: subject)))
+            let tokens = IssuedTokens(accessToken: access, refreshToken: refresh, subject: subject)
+            return (.issued(try finish(tokens)), grant)
         }
-        if case .issued = outcome {
-            let token = secrets.hash(.refreshToken, refresh)
+        if let grant {
             database.keepNewest(
-                ProviderLifetime.refreshTokensPerGrant, of: "refresh_tokens",
-                """
-                app_id = \(client.appNumber)
-                    AND grant_id = (SELECT grant_id FROM refresh_tokens WHERE token_hash = \(token))
-                """)
+                [(ProviderLifetime.refreshTokensPerGrant, "refresh_tokens")],
+                "grant_id = \(grant) AND app_id = \(client.appNumber)")
         }
         return outcome
     }

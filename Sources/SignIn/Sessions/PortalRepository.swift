@@ -174,7 +174,7 @@ package struct PortalRepository: Sendable {
             }
             return link
         }
-        database.keepNewest(Self.linksPerUser, of: "page_links", "user_id = \(user)")
+        database.keepNewest([(Self.linksPerUser, "page_links")], "user_id = \(user)")
         return link
     }
 
@@ -206,16 +206,19 @@ package struct PortalRepository: Sendable {
     /// - Parameter replacing: the token of a session that the browser has; it ends.
     package func signIn(link token: String, browser: String, replacing old: String?, now: Int64) throws(StoreFailure) -> String? {
         let session = try SecretHash.newToken()
-        let isOpen = try events.write(at: now) { connection, tracker throws(StoreFailure) in
-            guard let used = try use(connection, token, .signIn, browser: browser, now: now) else { return false }
+        let user = try events.write(at: now) { connection, tracker throws(StoreFailure) -> Int64? in
+            guard let used = try use(connection, token, .signIn, browser: browser, now: now) else { return nil }
             try confirmInvited(connection, tracker, used, now: now)
             try open(connection, session, of: used, by: .mail, replacing: old, now: now)
-            return true
+            return used.user
         }
-        return isOpen ? opened(session) : nil
+        guard let user else { return nil }
+        hasSignedIn(user)
+        return session
     }
 
-    /// Opens the session of a token for a user who proved that an inbox is theirs. `opened` follows once that is written.
+    /// Opens the session of a token for a user who proved that an inbox is theirs. Once that is written,
+    /// `hasSignedIn` follows.
     func open(
         _ connection: any DatabaseConnection, _ session: String, of used: (user: Int64, inbox: Int64), by method: SignInMethod,
         replacing old: String?, now: Int64
@@ -233,12 +236,10 @@ package struct PortalRepository: Sendable {
             "INSERT INTO page_sign_ins (user_id, at, method) VALUES (\(used.user), \(now), \(method))")
     }
 
-    /// Deletes what the user of a new session has too many of.
-    func opened(_ session: String) -> String {
-        let isOfUser: SQL = "user_id = (SELECT user_id FROM page_sessions WHERE token_hash = \(secrets.hash(.session, session)))"
-        database.keepNewest(Self.signInsPerUser, of: "page_sign_ins", isOfUser)
-        database.keepNewest(Self.sessionsPerUser, of: "page_sessions", isOfUser)
-        return session
+    /// Deletes the sessions and recorded sign-ins of a user beyond their limits.
+    func hasSignedIn(_ user: Int64) {
+        database.keepNewest(
+            [(Self.signInsPerUser, "page_sign_ins"), (Self.sessionsPerUser, "page_sessions")], "user_id = \(user)")
     }
 
     /// Uses a deletion link; returns whether it was valid, in this browser and for the user of this session.
@@ -334,19 +335,28 @@ package struct PortalRepository: Sendable {
 }
 
 extension Database {
-    /// Deletes all but the newest rows under a condition, if it can: otherwise whoever adds the next one does so.
+    /// Deletes all but the newest rows of each table under a condition. It does not wait for a busy store: the next row that is
+    /// added brings it about again.
     ///
     /// Not within the change that adds a row: on PostgreSQL, a change that reads the rows of one user through an index conflicts
-    /// with each change that adds one of another user to the same page of that index, and both are repeated.
-    func keepNewest(_ count: Int, of table: String, _ condition: SQL) {
+    /// with each change that adds a row of another user to the same page of that index, and both are repeated. What is chosen
+    /// here may be gone when it is deleted.
+    func keepNewest(_ limits: [(count: Int, table: String)], _ condition: SQL) {
         do throws(StoreFailure) {
-            let surplus: [Int64] = try values(
-                "SELECT id FROM \(raw: table) WHERE \(condition) ORDER BY id DESC LIMIT 1000 OFFSET \(count)")
-            guard !surplus.isEmpty else { return }
-            try write(.relaxed) { connection throws(StoreFailure) in
-                try connection.run(for: surplus) { "DELETE FROM \(raw: table) WHERE id IN \($0)" }
+            let surplus = try limits.map { count, table throws(StoreFailure) -> (table: String, rows: [Int64]) in
+                let rows: [Int64] = try values(
+                    "SELECT id FROM \(raw: table) WHERE \(condition) ORDER BY id DESC LIMIT 1000 OFFSET \(count)")
+                return (table, rows)
             }
-        } catch {}
+            guard surplus.contains(where: { !$0.rows.isEmpty }) else { return }
+            try write(.relaxed, timeout: .milliseconds(250)) { connection throws(StoreFailure) in
+                for (table, rows) in surplus where !rows.isEmpty {
+                    try connection.run(for: rows) { "DELETE FROM \(raw: table) WHERE id IN \($0)" }
+                }
+            }
+        } catch {
+            assert(error.isTemporary, "\(error)")
+        }
     }
 }
 

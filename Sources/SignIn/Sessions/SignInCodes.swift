@@ -27,7 +27,7 @@ extension PortalRepository {
         let digits = String(code.filter { !$0.isWhitespace && $0 != "-" })
         let session = try SecretHash.newToken()
         let browser = secrets.hash(.browser, browser)
-        let isOpen = try events.write(at: now) { connection, tracker throws(StoreFailure) in
+        let user = try events.write(at: now) { connection, tracker throws(StoreFailure) -> Int64? in
             // Counted before the comparison and in one statement, so that simultaneous attempts cannot exceed the limit.
             let row = try connection.row(
                 """
@@ -39,20 +39,22 @@ extension PortalRepository {
                             AND o.created_at > \(now - SignInCodeLimits.day)) < \(SignInCodeLimits.triesPerDay)
                 RETURNING id, link_id, code_hash, inbox_mark
                 """)
-            guard let row, constantTimeEqual(try row["code_hash"], secrets.hash(.signInCode, digits)) else { return false }
+            guard let row, constantTimeEqual(try row["code_hash"], secrets.hash(.signInCode, digits)) else { return nil }
             let mark: [UInt8]? = try row["inbox_mark"]
             let used: (user: Int64, inbox: Int64)? =
                 if let mark { try signUp(connection, sealed: sealed, mark: mark, browser: browser, now: now) } else {
                     try use(connection, link: row["link_id"], browser: browser, now: now)
                 }
-            guard let used else { return false }
+            guard let used else { return nil }
             try confirmInvited(connection, tracker, used, now: now)
             let number: Int64 = try row["id"]
             try connection.run("DELETE FROM page_codes WHERE id = \(number)")
             try open(connection, session, of: used, by: .mail, replacing: old, now: now)
-            return true
+            return used.user
         }
-        return isOpen ? opened(session) : nil
+        guard let user else { return nil }
+        hasSignedIn(user)
+        return session
     }
 
     /// Uses the link that a code came with; nil if it is gone.

@@ -54,29 +54,29 @@ extension PortalRepository {
         // Read before the transaction, because it starts its own read.
         let invited: (user: Int64, id: String, inbox: Int64)? =
             if let address = identity.address, rules.mode != .closed { try invited(address) } else { nil }
-        let outcome = try events.write(at: now) { connection, tracker throws(StoreFailure) -> UpstreamOutcome in
+        let (outcome, user) = try events.write(at: now) { connection, tracker throws(StoreFailure) -> (UpstreamOutcome, Int64?) in
             var used: (user: Int64, inbox: Int64)
             if let user = try known(connection, identity, now: now) {
-                guard let inbox = try entrance(connection, user: user) else { return .noAddress }
+                guard let inbox = try entrance(connection, user: user) else { return (.noAddress, nil) }
                 used = (user, inbox)
             } else {
-                guard let address = identity.address else { return .noAddress }
+                guard let address = identity.address else { return (.noAddress, nil) }
                 switch try owner(connection, address) {
                 case .user(let user, let inbox):
                     guard links == .verifiedAddress, try !isNamed(connection, user: user, issuer: identity.issuer) else {
-                        return .taken
+                        return (.taken, nil)
                     }
                     used = (user, inbox)
-                case .notAnEntrance: return .taken
+                case .notAnEntrance: return (.taken, nil)
                 case .none:
                     if let invited {
                         let inbox: Int64? = try connection.value(
                             "SELECT id FROM inboxes WHERE user_id = \(invited.user) AND number = \(invited.inbox)")
-                        guard let inbox else { return .unknown }
+                        guard let inbox else { return (.unknown, nil) }
                         used = (invited.user, inbox)
                         try confirmInvited(connection, tracker, used, now: now)
                     } else {
-                        guard rules.takes(address), !inboxes.isRelayed(address) else { return .unknown }
+                        guard rules.takes(address), !inboxes.isRelayed(address) else { return (.unknown, nil) }
                         used = try newUser(connection, address, name: identity.name, now: now)
                     }
                 }
@@ -96,9 +96,9 @@ extension PortalRepository {
                     amr = \(identity.references.sorted().joined(separator: " "))
                 WHERE token_hash = \(secrets.hash(.session, session))
                 """)
-            return .session(session)
+            return (.session(session), used.user)
         }
-        if case .session(let session) = outcome { _ = opened(session) }
+        if let user { hasSignedIn(user) }
         return outcome
     }
 

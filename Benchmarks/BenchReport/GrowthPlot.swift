@@ -7,7 +7,7 @@ package enum GrowthPlot {
     /// Accounts, then decisions in the log, of each place on the axis, with its name.
     private static let places: [(size: String, name: String)] = [
         ("10000", "10 thousand accounts"), ("1000000", "1 million"), ("10000000", "10 million"),
-        ("10000000.100000000", "10 million, 100 million decisions"),
+        ("10000000.100000000", "10 million, log: 100 million"),
     ]
 
     /// What is drawn: a panel's title, and names of results up to the engine and behind the size.
@@ -20,9 +20,10 @@ package enum GrowthPlot {
         ("decisions a second", [("decisions", ".rate", "")]),
         ("look-up of an address, µs of processor", [("lookup", ".cpu", "")]),
         (
-            "mail at 70 %, from end of data to answer, ms",
-            [("tail.forward", ".p50", "p50"), ("tail.forward", ".p99", "p99"), ("tail.reply", ".p50", "reply, p50")]
+            "forwards at 70 %, from end of data to answer, ms",
+            [("tail.forward", ".p50", "p50"), ("tail.forward", ".p99", "p99")]
         ),
+        ("replies, the same", [("tail.reply", ".p50", "p50"), ("tail.reply", ".p99", "p99")]),
         ("a whole sign-in at 100 a second, ms", [("signin.100", ".p50", "p50"), ("signin.100", ".p99", "p99")]),
         ("the page /me, ms", [("portal.300", ".p50", "p50"), ("portal.300", ".p99", "p99")]),
     ]

@@ -114,17 +114,21 @@ func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @
         outbox: world.store.outbox, signer: IdentitySigner(world.store.identityKeys, now: clock, logger: logger),
         issuer: "https://relay.example",
         poster: poster, resolver: Loopback(), threads: threads, allowsPrivateStreams: true, now: clock, logger: logger)
+    // The delivery of another part may still have the lease.
+    while delivery.lease == nil {
+        await delivery.deliverDue()
+        try await Task.sleep(for: .milliseconds(50))
+    }
     // Alone.
     try world.post(count, endpoint: endpoint.number)
     let start = ContinuousClock.now
-    // Again after trouble of the store, as the service does.
-    for _ in 0..<20 where try world.store.outbox.backlog().events > 0 { await delivery.deliverDue() }
+    await delivery.deliverDue()
     let rate = Double(count) / seconds(ContinuousClock.now - start)
     guard try world.store.outbox.backlog().events == 0 else { throw BenchFailure(description: "not everything was delivered") }
     report.add(BenchResult("deliver", rate, "events/s"))
     report.goal("deliveries a second", rate, 2_000, atMost: false)
     // Changes alone; what they post is delivered later.
-    let users = 1_000
+    let users = min(1_000, options.rows)
     let end = ContinuousClock.now + .seconds(5)
     let alone = try await changes(world, users: users, threads: 4) { .now > end }
     await delivery.deliverDue()

@@ -183,7 +183,8 @@ private struct PolicyMaker {
             ("long chain", String(repeating: "true && ", count: 2_000) + "true", "nested more than 100 deep"),
             (
                 "nested comprehensions",
-                String(repeating: "[1,2,3,4,5,6,7,8].all(x, ", count: 12) + "true" + String(repeating: ")", count: 12), "over budget"
+                String(repeating: "[1,2,3,4,5,6,7,8].all(x, ", count: 12) + "true" + String(repeating: ")", count: 12),
+                "over budget"
             ),
             (
                 "doubling strings",

@@ -47,9 +47,9 @@ package struct AccountRepository: Sendable {
         """
 
     /// Deletes an account. Grants and relay addresses end at once; codes, tokens, stored correspondents and counters go with
-    /// them, or in steps afterwards if they are too many for one transaction. `sub` and addresses are retired permanently: mail to them is rejected as unknown. For 30 days a tombstone
-    /// records that an account of this inbox was deleted. Every app that ever had a grant is notified. The user and other
-    /// accounts stay.
+    /// them, or in steps afterwards if they are too many for one transaction. `sub` and addresses are retired permanently: mail
+    /// to them is rejected as unknown. For 30 days a tombstone records that an account of this inbox was deleted. Every app that
+    /// ever had a grant is notified. The user and other accounts stay.
     /// - Parameter isTeams: whether the team deletes it. The user did not, so the inbox gets no tombstone.
     package func delete(account number: Int64, isTeams: Bool = false, _ change: Change) throws(StoreFailure) {
         try events.write(at: change.now) { connection, tracker throws(StoreFailure) in

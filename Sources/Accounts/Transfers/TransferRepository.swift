@@ -150,8 +150,8 @@ package struct TransferRepository: Sendable {
         return begun
     }
 
-    /// Deletes old accounts whose 60 days are over and that have no grant left, at most `limit`. Returns the number, or `limit` where more are
-    /// left than one transaction may delete. No one is notified: the team that knew them gave them away.
+    /// Deletes old accounts whose 60 days are over and that have no grant left, at most `limit`. Returns the number, or `limit`
+    /// where more are left than one transaction may delete. No one is notified: the team that knew them gave them away.
     package func endExpired(now: Int64, limit: Int = 500) throws(StoreFailure) -> Int {
         let isOver: SQL = """
             t.ends_at <= \(now) AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.account_id = t.old_account)

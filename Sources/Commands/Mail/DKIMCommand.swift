@@ -108,8 +108,7 @@ struct DKIMCommand: ParsableCommand {
                 """)
 
         @Argument(help: "The key's selector.") var selector: String
-        @Option(help: ArgumentHelp("The relay domain, if several have this selector.", valueName: "domain")) var domain:
-            String?
+        @Option(help: ArgumentHelp("The relay domain, if several have this selector.", valueName: "domain")) var domain: String?
         @Flag(help: "Do not check the DNS: mail fails DKIM until the record is published.") var force = false
         @OptionGroup var dns: DNSOptions
         @OptionGroup var options: InstallationOptions
@@ -149,8 +148,7 @@ struct DKIMCommand: ParsableCommand {
                 """)
 
         @Argument(help: "The key's selector.") var selector: String
-        @Option(help: ArgumentHelp("The relay domain, if several have this selector.", valueName: "domain")) var domain:
-            String?
+        @Option(help: ArgumentHelp("The relay domain, if several have this selector.", valueName: "domain")) var domain: String?
         @Flag(help: "Retire it even if it signs and no other key replaces it, or if mail that it signed may still be in transit.")
         var force = false
         @OptionGroup var options: InstallationOptions

@@ -37,9 +37,10 @@ let size = accounts > 0 ? ".\(engine.rawValue).\(accounts)" : ""
 
 print("\(users) users with passkeys are being made…")
 let place = try await SignInPlace(engine, users: users, accounts: accounts)
-let client = HTTPClient(
-    eventLoopGroup: MultiThreadedEventLoopGroup.singleton,
-    configuration: HTTPClient.Configuration(redirectConfiguration: .disallow, timeout: .init(read: .seconds(30))))
+var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow, timeout: .init(read: .seconds(30)))
+// Browsers do not wait for each other: with the default of eight connections, these would.
+configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 256
+let client = HTTPClient(eventLoopGroup: MultiThreadedEventLoopGroup.singleton, configuration: configuration)
 let crowd = Crowd(place, client)
 
 print("warm-up: everyone signs in once, and consents")

@@ -4,11 +4,29 @@ import Glibc
 
 /// Like `NSCondition`, whose timeouts are times of day.
 package final class MonotonicCondition: @unchecked Sendable {
-    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-    private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+    /// The lock, which several conditions may share.
+    private final class Mutex {
+        let pointer = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
 
-    package init() {
-        pthread_mutex_init(mutex, nil)
+        init() { pthread_mutex_init(pointer, nil) }
+
+        deinit {
+            pthread_mutex_destroy(pointer)
+            pointer.deallocate()
+        }
+    }
+
+    private let shared: Mutex
+    private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+    private var mutex: UnsafeMutablePointer<pthread_mutex_t> { shared.pointer }
+
+    package convenience init() { self.init(Mutex()) }
+
+    /// Another condition of the same lock: whoever waits here is not woken by the other one.
+    package convenience init(sharing other: MonotonicCondition) { self.init(other.shared) }
+
+    private init(_ mutex: Mutex) {
+        shared = mutex
         var attributes = pthread_condattr_t()
         pthread_condattr_init(&attributes)
         pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
@@ -18,9 +36,7 @@ package final class MonotonicCondition: @unchecked Sendable {
 
     deinit {
         pthread_cond_destroy(condition)
-        pthread_mutex_destroy(mutex)
         condition.deallocate()
-        mutex.deallocate()
     }
 
     package func lock() { pthread_mutex_lock(mutex) }

@@ -30,9 +30,3 @@ extension SQLQuerying {
         return bound + 1
     }
 }
-
-extension SQL {
-    /// `LIMIT` of rows that an index has in order. If PostgreSQL knows the number and expects no more rows, it reads and sorts
-    /// everything; it does not know a subquery's result in advance.
-    package static func limit(_ rows: Int) -> SQL { "LIMIT (SELECT \(raw: "\(rows)"))" }
-}

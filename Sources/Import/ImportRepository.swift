@@ -143,7 +143,8 @@ package struct ImportRepository: Sendable {
         _ connection: any DatabaseConnection, _ row: ImportRow.Account, team: Team, user: Int64, _ change: Change,
         _ counts: inout ImportCounts
     ) throws(StoreFailure) -> Int64 {
-        let found = try connection.row("SELECT id, sub FROM accounts WHERE team_id = \(team.number) AND user_id = \(user)")
+        let found = try connection.row(
+            "SELECT id, sub FROM accounts WHERE user_id = \(user) AND \(SQL.filter("team_id")) = \(team.number)")
         if let found {
             if let sub = row.sub, try found["sub"] != sub {
                 throw .refused(.exists, "the user has an account with team \(team.id) under another sub")

@@ -12,7 +12,16 @@ import Foundation
 final class PostgresPool: @unchecked Sendable {
     /// Who requests a connection: callers with priority (decisions), others (mail, services), and requests over HTTP, which
     /// come in any number.
-    private enum Claim: Int { case first, other, request }
+    private enum Claim: Int, CaseIterable { case first, other, request }
+
+    /// A thread that waits for a connection.
+    private final class Waiter {
+        let turn: MonotonicCondition
+        /// The connection that was lent to it.
+        var link: PostgresLink?
+
+        init(_ lock: MonotonicCondition) { turn = MonotonicCondition(sharing: lock) }
+    }
 
     /// Connections that requests leave for mail.
     private static let leftToMail = 2
@@ -23,6 +32,9 @@ final class PostgresPool: @unchecked Sendable {
     private let timeout: Duration
     private let connect: @Sendable () throws(PostgresFailure) -> PostgresLink
     private let condition = MonotonicCondition()
+    /// Those who wait, by `Claim`, in the order in which they came. Each is woken alone: if all were woken for each connection
+    /// that is returned, they would wait for the lock instead, while connections are idle.
+    private var queues = Claim.allCases.map { _ in [Waiter]() }
     private var idle: [PostgresLink] = []
     /// Open connections, and those that are being opened.
     private var open = 0
@@ -30,7 +42,8 @@ final class PostgresPool: @unchecked Sendable {
     /// Connections in use, by `Claim`.
     private var inUse = [0, 0, 0]
     private var reserved = 0
-    private var waiting = 0
+    /// Callers without a connection yet, waiting or not.
+    private var wanting = 0
     private var isGrowing = false
     private var isClosed = false
 
@@ -64,26 +77,30 @@ final class PostgresPool: @unchecked Sendable {
     private func take(_ claim: Claim) throws(PostgresFailure) -> PostgresLink {
         let deadline = ContinuousClock.now + timeout
         condition.lock()
-        waiting += 1
+        wanting += 1
         defer {
-            waiting -= 1
+            wanting -= 1
             condition.unlock()
         }
-        var failure: PostgresFailure?
+        let waiter = Waiter(condition)
+        queues[claim.rawValue].append(waiter)
+        defer { queues[claim.rawValue].removeAll { $0 === waiter } }
+        serve()
+        var (failure, isInTime) = (nil as PostgresFailure?, true)
         while true {
-            guard !isClosed else { throw PostgresFailure(.temporary(.unreachable, "the store is closed")) }
-            if mayHaveIdle(claim), let link = idle.popLast() {
-                count(claim, 1)
-                if outside({ link.isAlive }) { return link }
-                count(claim, -1)
-                open -= 1
-                outside { link.close() }
+            if let link = waiter.link {
+                waiter.link = nil
+                if isUsable(link, claim) { return link }
+                queues[claim.rawValue].insert(waiter, at: 0)
+                serve()
                 continue
             }
+            guard !isClosed else { throw PostgresFailure(.temporary(.unreachable, "the store is closed")) }
             // If there is no connection, each caller tries itself: the server may just have come back.
             if failure == nil, mayHaveNew(claim), !isGrowing || open == 0 {
                 opening += 1
                 count(claim, 1)
+                queues[claim.rawValue].removeAll { $0 === waiter }
                 let made = Result { () throws(PostgresFailure) in try outside(connect) }
                 opening -= 1
                 switch made {
@@ -92,18 +109,55 @@ final class PostgresPool: @unchecked Sendable {
                     return link
                 case .failure(let error):
                     count(claim, -1)
-                    condition.broadcast()
+                    queues[claim.rawValue].insert(waiter, at: 0)
+                    wakeAll()
                     guard open > 0 || error.isServerFull else { throw error }
                     failure = error
                     grow()
+                    continue
                 }
             }
             if let failure, open == 0, !failure.isServerFull { throw failure }
-            guard condition.wait(until: deadline) else {
+            guard isInTime else {
                 throw failure
                     ?? PostgresFailure(.temporary(.busy, "all \(limit) connections to the database are in use"))
             }
+            isInTime = waiter.turn.wait(until: deadline)
         }
+    }
+
+    /// Takes an idle connection, if callers with this claim may have one.
+    private func idle(for claim: Claim) -> PostgresLink? {
+        guard mayHaveIdle(claim), let link = idle.popLast() else { return nil }
+        count(claim, 1)
+        return link
+    }
+
+    /// Whether the server still holds this connection, which was just taken. If not, closes it.
+    private func isUsable(_ link: PostgresLink, _ claim: Claim) -> Bool {
+        if outside({ link.isAlive }) { return true }
+        count(claim, -1)
+        open -= 1
+        outside { link.close() }
+        return false
+    }
+
+    /// Lends idle connections to those who wait longest. Call with the lock held, whenever there may be more for them.
+    private func serve() {
+        for claim in Claim.allCases {
+            while let waiter = queues[claim.rawValue].first, let link = idle(for: claim) {
+                queues[claim.rawValue].removeFirst()
+                waiter.link = link
+                waiter.turn.signal()
+            }
+        }
+    }
+
+    /// Wakes all who wait, because something other than an idle connection is new. Call with the lock held.
+    private func wakeAll() {
+        serve()
+        for waiter in queues.joined() { waiter.turn.signal() }
+        condition.broadcast()
     }
 
     private func outside<T, Failure>(_ body: () throws(Failure) -> T) throws(Failure) -> T {
@@ -140,7 +194,7 @@ final class PostgresPool: @unchecked Sendable {
         count(claim, -1)
         if isReusable { idle.append(link) } else { open -= 1 }
         grow()
-        condition.broadcast()
+        if isReusable, !isClosed { serve() } else { wakeAll() }
         condition.unlock()
     }
 
@@ -155,7 +209,7 @@ final class PostgresPool: @unchecked Sendable {
     }
 
     private var isWanting: Bool {
-        !isClosed && open + opening < limit && (waiting > 0 || (reserved > 0 && open + opening < reserved + 1))
+        !isClosed && open + opening < limit && (wanting > 0 || (reserved > 0 && open + opening < reserved + 1))
     }
 
     private func work() {
@@ -170,14 +224,14 @@ final class PostgresPool: @unchecked Sendable {
                 idle.append(made)
                 pause = Self.pauses.first
             }
-            condition.broadcast()
+            wakeAll()
             guard made == nil else { continue }
             // Not at the same time as other hosts that wait for the same server.
             outside { Thread.sleep(forTimeInterval: pause * Double.random(in: 0.8...1.2)) }
             pause = min(2 * pause, Self.pauses.last)
         }
         isGrowing = false
-        condition.broadcast()
+        wakeAll()
         condition.unlock()
     }
 
@@ -188,7 +242,7 @@ final class PostgresPool: @unchecked Sendable {
         condition.lock()
         let links = takeIdle()
         grow()
-        condition.broadcast()
+        wakeAll()
         condition.unlock()
         links.forEach { $0.close() }
     }
@@ -203,7 +257,7 @@ final class PostgresPool: @unchecked Sendable {
     func close() {
         condition.lock()
         isClosed = true
-        condition.broadcast()
+        wakeAll()
         while true {
             takeIdle().forEach { $0.close() }
             guard open + opening > 0 else { break }

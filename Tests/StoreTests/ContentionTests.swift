@@ -192,6 +192,35 @@ struct ContentionTests {
         #expect(runs == 1)
     }
 
+    /// As long as the server knew little of a table, it read all consents to the app to find one, and each sign-in was repeated
+    /// because of all others.
+    @Test func aSignInReadsNoOneElsesConsentWhateverTheServerBelieves() throws {
+        let test = try TestStore(try #require(Engine.postgres))
+        let change = TestStore.change
+        _ = try test.store.apps.add(team: "juice", clientID: "com.juice", group: nil, change)
+        try test.database.write(.relaxed) { try $0.runScript("ANALYZE accounts; ANALYZE grants") }
+        let users = (0..<60).map { "u\($0)" }
+        for user in users {
+            _ = try test.store.users.add(
+                id: user, name: nil, inbox: TestStore.inbox("\(user)@home.example"), isVerified: true, change)
+        }
+        for user in users {
+            _ = try test.store.grants.authorize(AuthorizationRequest(clientID: "com.juice", userID: user), change)
+        }
+        let locks = try test.store.grants.addresses.events.write(at: change.now) { connection, tracker throws(StoreFailure) in
+            _ = try test.store.grants.authorize(
+                connection, tracker, AuthorizationRequest(clientID: "com.juice", userID: "u7"), change)
+            return try connection.values(
+                """
+                SELECT c.relname || ' ' || l.locktype || ' ' || COUNT(*) FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
+                WHERE l.mode = 'SIReadLock' AND l.pid = pg_backend_pid() AND c.relname IN ('accounts', 'grants', 'grants_group')
+                GROUP BY c.relname, l.locktype ORDER BY 1
+                """, String.self)
+        }
+        // No lock remains on the consent that this change itself wrote.
+        #expect(locks == ["accounts tuple 1"])
+    }
+
     /// Every delivery wrote the row of the endpoint, which every change of an account reads: the two were repeated against each
     /// other.
     @Test func changesAndDeliveriesOfDifferentAccountsSeldomMeet() throws {

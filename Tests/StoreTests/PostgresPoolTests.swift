@@ -91,6 +91,42 @@ struct PostgresPoolTests {
         }
     }
 
+    /// Each connection that was returned woke all who waited: while they waited for the pool's lock, connections were idle, and
+    /// who came last could be served first.
+    @Test func whoWaitsLongestIsServedFirst() throws {
+        try withServer(limit: 10, connections: 1) { _, open in
+            let database = try open()
+            defer { try? database.close() }
+            let order = Mutex([Int]())
+            let ended = DispatchGroup()
+            try database.read { _ in
+                for number in 0..<20 {
+                    let thread = Mutex("")
+                    ended.enter()
+                    Thread.detachNewThread {
+                        let link = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/thread-self")
+                        thread.withLock { $0 = link ?? "" }
+                        do {
+                            try database.read { connection in
+                                _ = try connection.rows("SELECT 1")
+                                order.withLock { $0.append(number) }
+                            }
+                        } catch { Issue.record("\(error)") }
+                        ended.leave()
+                    }
+                    // The only connection is in use: a thread that sleeps waits for it.
+                    try wait("number \(number) waits", atMost: 60) {
+                        let status = try? String(
+                            contentsOfFile: "/proc/\(thread.withLock { $0 })/stat", encoding: .utf8)
+                        return status?.contains(") S ") == true
+                    }
+                }
+            }
+            ended.wait()
+            #expect(order.withLock { $0 } == Array(0..<20))
+        }
+    }
+
     @Test func aConnectionIsMadeAsSoonAsTheServerHasOne() throws {
         try withServer(limit: 1, connections: 4) { server, open in
             let database = try open()

@@ -92,7 +92,7 @@ package struct ExternalEventRepository: Sendable {
                 SELECT x.account_id, COALESCE(x.email_event_at, -1) AS email_event_at,
                     COALESCE(x.consent_event_at, -1) AS consent_event_at,
                     (SELECT g.last_authorized_at FROM grants g
-                        WHERE g.account_id = x.account_id AND g.group_id = \(group.number)) AS authorized_at
+                        WHERE g.account_id = x.account_id AND \(SQL.filter("g.group_id")) = \(group.number)) AS authorized_at
                 FROM external_identities x
                 WHERE x.team_id = \(team.number) AND x.issuer = \(event.issuer) AND x.subject = \(event.subject)
                 """)

@@ -42,7 +42,7 @@ package struct GrantRepository: Sendable {
         }
         if let given = request.givenStatus,
             let grant: Int64 = try connection.value(
-                "SELECT id FROM grants WHERE account_id = \(account) AND group_id = \(group.number)")
+                "SELECT id FROM grants WHERE account_id = \(account) AND \(SQL.filter("group_id")) = \(group.number)")
         {
             try connection.give(given, grant: grant, now: change.now)
         }
@@ -132,7 +132,8 @@ package struct GrantRepository: Sendable {
     package func credentialState(team: String, sub: String, clientID: String? = nil) throws(StoreFailure) -> CredentialState {
         try database.read { connection throws(StoreFailure) in
             let team = try connection.team(team)
-            let account: Int64? = try connection.value("SELECT id FROM accounts WHERE sub = \(sub) AND team_id = \(team.number)")
+            let account: Int64? = try connection.value(
+                "SELECT id FROM accounts WHERE sub = \(sub) AND \(SQL.filter("team_id")) = \(team.number)")
             guard let account else { return .notFound }
             var group: Int64?
             if let clientID {
@@ -143,7 +144,7 @@ package struct GrantRepository: Sendable {
                     """)
                 group = group ?? 0
             }
-            let ofGroup: SQL = group.map { "AND g.group_id = \($0)" } ?? ""
+            let ofGroup: SQL = group.map { "AND \(SQL.filter("g.group_id")) = \($0)" } ?? ""
             let states: [Grant.State] = try connection.values(
                 """
                 SELECT g.state FROM grants g JOIN app_groups p ON p.id = g.group_id AND p.removed_from IS NULL
@@ -192,7 +193,8 @@ extension DatabaseConnection {
     package func authorize(
         account: Int64, group: AppGroup, teamID: String, realUserStatus: Int?, _ change: Change
     ) throws(StoreFailure) -> AuthorizedGrant.Kind {
-        let found = try row("SELECT id, state FROM grants WHERE account_id = \(account) AND group_id = \(group.number)")
+        let found = try row(
+            "SELECT id, state FROM grants WHERE account_id = \(account) AND \(SQL.filter("group_id")) = \(group.number)")
         guard let found else {
             try run(
                 """
@@ -224,7 +226,7 @@ extension DatabaseConnection {
         let changed = try run(
             """
             UPDATE grants SET state = 'revoked', revoked_at = \(time), generation = generation + 1
-            WHERE account_id = \(account) AND group_id = \(group.number) AND state = 'authorized'
+            WHERE account_id = \(account) AND \(SQL.filter("group_id")) = \(group.number) AND state = 'authorized'
             """)
         guard changed > 0 else { return false }
         try endTokens(account: account, group: group)
@@ -253,7 +255,7 @@ extension DatabaseConnection {
             try run(
                 """
                 DELETE FROM \(raw: table) WHERE grant_id IN (SELECT id FROM grants
-                    WHERE account_id = \(account) AND group_id = \(group.number))
+                    WHERE account_id = \(account) AND \(SQL.filter("group_id")) = \(group.number))
                 """)
         }
     }

@@ -67,7 +67,7 @@ package struct AddressRepository: Sendable {
         _ connection: any DatabaseConnection, team: Team, user: Int64, _ change: Change
     ) throws(StoreFailure) -> Int64 {
         let found = try connection.value(
-            "SELECT id FROM accounts WHERE team_id = \(team.number) AND user_id = \(user)", Int64.self)
+            "SELECT id FROM accounts WHERE user_id = \(user) AND \(SQL.filter("team_id")) = \(team.number)", Int64.self)
         if let found { return found }
         return try insertAccount(connection, team: team, user: user, change)
     }

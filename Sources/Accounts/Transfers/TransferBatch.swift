@@ -63,13 +63,14 @@ struct TransferBatch {
             """
             SELECT a.id, a.user_id, u.handle, a.inbox_id, a.shares_name, a.email_kind,
                 COALESCE((SELECT 1 FROM grants g
-                    WHERE g.account_id = a.id AND g.group_id = \(group) AND g.state = 'authorized' LIMIT 1), 0) AS is_live,
+                    WHERE g.account_id = a.id AND \(SQL.filter("g.group_id")) = \(group) AND g.state = 'authorized' LIMIT 1), 0)
+                    AS is_live,
                 COALESCE((SELECT 1 FROM relay_addresses o
                     WHERE o.account_id = a.id AND o.is_current = 1 AND o.forwarding_on = 0 LIMIT 1), 0) AS is_forwarding_off,
                 COALESCE((SELECT 1 FROM transfer_subs s
                     WHERE s.account_id = a.id AND s.target_team = \(team.number) LIMIT 1), 0) AS has_subject,
                 COALESCE((SELECT 1 FROM accounts k
-                    WHERE k.team_id = \(team.number) AND k.user_id = a.user_id LIMIT 1), 0) AS is_known
+                    WHERE k.user_id = a.user_id AND \(SQL.filter("k.team_id")) = \(team.number) LIMIT 1), 0) AS is_known
             FROM accounts a JOIN teams o ON o.id = a.team_id AND o.removed_at IS NULL
             LEFT JOIN users u ON u.id = a.user_id WHERE a.id IN \(list) AND a.team_id <> \(team.number)
             """

@@ -185,7 +185,7 @@ package struct TransferRepository: Sendable {
             let row = try connection.row(
                 """
                 SELECT a.id, x.to_team FROM accounts a
-                JOIN grants g ON g.account_id = a.id AND g.group_id = \(client.groupNumber)
+                JOIN grants g ON g.account_id = a.id AND \(SQL.filter("g.group_id")) = \(client.groupNumber)
                 JOIN app_transfers x ON x.group_id = g.group_id AND x.from_team = a.team_id AND x.state = 'started'
                 JOIN teams t ON t.id = x.to_team
                 WHERE a.sub = \(sub) AND a.team_id = \(client.teamNumber) AND t.handle = \(target)
@@ -209,8 +209,8 @@ package struct TransferRepository: Sendable {
             // The move may not have reached this grant yet.
             let waiting: Int64? = try connection.value(
                 """
-                SELECT g.id FROM grants g JOIN app_groups p ON p.id = g.group_id
-                WHERE g.account_id = \(old) AND g.group_id = \(client.groupNumber)
+                SELECT g.id FROM grants g JOIN app_groups p ON p.id = \(client.groupNumber)
+                WHERE g.account_id = \(old) AND \(SQL.filter("g.group_id")) = \(client.groupNumber)
                     AND p.team_id = \(client.teamNumber)
                 """)
             if let waiting { try move(connection, grant: waiting, change) }
@@ -236,10 +236,10 @@ package struct TransferRepository: Sendable {
     ) throws(StoreFailure) {
         let waiting: [Int64] = try connection.values(
             """
-            SELECT g.id FROM grants g JOIN accounts a ON a.id = g.account_id
+            SELECT g.id FROM accounts a JOIN grants g ON g.account_id = a.id AND \(SQL.filter("g.group_id")) = \(group)
             JOIN teams o ON o.id = a.team_id AND o.removed_at IS NULL
-            JOIN app_groups p ON p.id = g.group_id
-            WHERE a.user_id = \(user) AND g.group_id = \(group) AND a.team_id <> p.team_id
+            JOIN app_groups p ON p.id = \(group)
+            WHERE a.user_id = \(user) AND a.team_id <> p.team_id
             """)
         for grant in waiting { try move(connection, grant: grant, addresses: addresses, change) }
     }
@@ -266,7 +266,7 @@ package struct TransferRepository: Sendable {
         let new: Int64
         if let user: Int64 = try row["user_id"], let handle: String = try row["handle"] {
             let known = try connection.row(
-                "SELECT id FROM accounts WHERE team_id = \(team.number) AND user_id = \(user)")
+                "SELECT id FROM accounts WHERE user_id = \(user) AND \(SQL.filter("team_id")) = \(team.number)")
             new = try addresses.account(connection, team: team, user: user, change)
             if known == nil { try copy(connection, from: old, to: new, team: team.id, user: handle, addresses, change) }
         } else {
@@ -274,7 +274,7 @@ package struct TransferRepository: Sendable {
         }
         // Consent given to the new team meanwhile is the same consent: the older row keeps what is known.
         try connection.run(
-            "DELETE FROM grants WHERE account_id = \(new) AND group_id = \(group)")
+            "DELETE FROM grants WHERE account_id = \(new) AND \(SQL.filter("group_id")) = \(group)")
         try connection.run(
             "UPDATE grants SET account_id = \(new), transferred_at = \(change.now) WHERE id = \(grant)")
         // What was decided for the old team does not apply to the new one.

@@ -104,7 +104,7 @@ package struct HistoryRepository: Sendable {
 
     // The longest statement, run for every decision: its texts are built once, with numbered placeholders.
 
-    static let ownAccount = "(SELECT o.id FROM accounts o WHERE o.sub = ?3 AND o.team_id = ?1)"
+    static let ownAccount = "(SELECT o.id FROM accounts o WHERE o.sub = ?3 AND \(SQL.filter("o.team_id").text) = ?1)"
     static let namedExternal = """
         (SELECT x.account_id FROM external_identities x WHERE x.team_id = ?1 AND x.subject = ?3 ORDER BY x.issuer LIMIT 1)
         """
@@ -150,7 +150,7 @@ package struct HistoryRepository: Sendable {
             CASE WHEN g.id IS NULL AND EXISTS (SELECT 1 FROM account_transfers m JOIN app_transfers w ON w.id = m.transfer_id
                 WHERE m.old_account = a.id AND w.group_id = ?2) THEN 1 ELSE 0 END AS is_transferred
         FROM accounts a
-        LEFT JOIN grants g ON g.account_id = a.id AND g.group_id = ?2
+        LEFT JOIN grants g ON g.account_id = a.id AND \(SQL.filter("g.group_id").text) = ?2
         LEFT JOIN external_identities e ON e.account_id = a.id
         LEFT JOIN relay_addresses r ON r.account_id = a.id AND r.is_current = 1
         LEFT JOIN users u ON u.id = a.user_id

@@ -25,7 +25,7 @@ struct StatusSignals {
         let settled: Int64? = try connection.value(
             """
             SELECT 1 FROM grants g JOIN accounts a ON a.id = g.account_id
-            WHERE a.user_id = \(user) AND a.team_id = \(team) AND g.group_id = \(group) AND g.state = 'authorized'
+            WHERE a.user_id = \(user) AND \(isOfApp) AND g.state = 'authorized'
                 AND g.real_user_status IS NOT NULL
             """)
         return settled == nil
@@ -46,7 +46,7 @@ struct StatusSignals {
                 (SELECT CAST(COALESCE(SUM(c.count), 0) AS BIGINT) FROM daily_counters c WHERE c.account_id = a.id
                     AND c.day > \(Day.number(now) - 30) AND c.kind = \(CounterKind.rejoined)) AS rejoins
             FROM grants g JOIN accounts a ON a.id = g.account_id
-            WHERE a.user_id = \(user) AND a.team_id = \(team) AND g.group_id = \(group)
+            WHERE a.user_id = \(user) AND \(isOfApp)
             """)
         let (prior, rejoins): (Int64?, Int64?) = try (own?["prior"], own?["rejoins"])
         set("account.prior_status", prior)
@@ -55,6 +55,8 @@ struct StatusSignals {
         if let inbox { try of(inbox: inbox, connection, set, hours) }
         return values
     }
+
+    private var isOfApp: SQL { "\(SQL.filter("a.team_id")) = \(team) AND \(SQL.filter("g.group_id")) = \(group)" }
 
     /// A total; nil where fewer than `teamsNeeded` teams take part in it.
     private func count(_ connection: any DatabaseConnection, _ sql: SQL) throws(StoreFailure) -> Int64? {

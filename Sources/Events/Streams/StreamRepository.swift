@@ -210,7 +210,7 @@ package struct StreamRepository: Sendable {
         switch subject.subject {
         case .issuerSubject(let named, let sub):
             guard named.utf8.elementsEqual(issuer.utf8) else { return nil }
-            return try connection.value("SELECT id FROM accounts WHERE team_id = \(team) AND sub = \(sub)")
+            return try connection.value("SELECT id FROM accounts WHERE sub = \(sub) AND \(SQL.filter("team_id")) = \(team)")
         case .email(let address):
             guard let at = address.lastIndex(of: "@") else { return nil }
             return try connection.value(

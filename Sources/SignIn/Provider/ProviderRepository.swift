@@ -118,7 +118,7 @@ package struct ProviderRepository: Sendable {
                 """)
             guard let row else {
                 let ended = try connection.run(
-                    "DELETE FROM refresh_tokens WHERE code_hash = \(hash) AND app_id = \(client.appNumber)")
+                    "DELETE FROM refresh_tokens WHERE code_hash = \(hash) AND \(SQL.filter("app_id")) = \(client.appNumber)")
                 return (
                     .refused(
                         .invalid(
@@ -165,7 +165,7 @@ package struct ProviderRepository: Sendable {
         if let grant {
             database.keepNewest(
                 [(ProviderLifetime.refreshTokensPerGrant, "refresh_tokens")],
-                "grant_id = \(grant) AND app_id = \(client.appNumber)")
+                "grant_id = \(grant) AND \(SQL.filter("app_id")) = \(client.appNumber)")
         }
         return outcome
     }

@@ -44,8 +44,8 @@ extension ProviderRepository {
                     CASE WHEN \(GrantRepository.isLive("a.id")) THEN 1 ELSE 0 END AS is_teams_live
                 FROM accounts a LEFT JOIN relay_addresses r ON r.account_id = a.id AND r.is_current = 1
                 LEFT JOIN inboxes i ON i.id = a.inbox_id
-                LEFT JOIN grants g ON g.account_id = a.id AND g.group_id = \(group.number)
-                WHERE a.user_id = \(user) AND a.team_id = \(team.number)
+                LEFT JOIN grants g ON g.account_id = a.id AND \(SQL.filter("g.group_id")) = \(group.number)
+                WHERE a.user_id = \(user) AND \(SQL.filter("a.team_id")) = \(team.number)
                 """)
             return try row.map { row throws(StoreFailure) in
                 let (local, givesName): (String?, Bool?) = try (row["local_part"], row["gives_name"])

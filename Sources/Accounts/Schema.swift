@@ -75,5 +75,6 @@ extension Migration {
         Migration(75, "eventsInOrder", PackageResources._075_eventsInOrder_sql),
         Migration(76, "forReview", PackageResources._076_forReview_sql),
         Migration(77, "transferSubs", PackageResources._077_transferSubs_sql),
+        Migration(78, "accountsOfUser", PackageResources._078_accountsOfUser_sql),
     ]
 }

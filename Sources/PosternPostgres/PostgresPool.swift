@@ -12,15 +12,16 @@ import Foundation
 final class PostgresPool: @unchecked Sendable {
     /// Who requests a connection: callers with priority (decisions), others (mail, services), and requests over HTTP, which
     /// come in any number.
-    private enum Claim: Int, CaseIterable { case first, other, request }
+    private enum Claim: Int { case first, other, request }
 
     /// A thread that waits for a connection.
     private final class Waiter {
+        let claim: Claim
         let turn: MonotonicCondition
         /// The connection that was lent to it.
         var link: PostgresLink?
 
-        init(_ lock: MonotonicCondition) { turn = MonotonicCondition(sharing: lock) }
+        init(_ claim: Claim, _ lock: MonotonicCondition) { (self.claim, turn) = (claim, MonotonicCondition(sharing: lock)) }
     }
 
     /// Connections that requests leave for mail.
@@ -32,9 +33,9 @@ final class PostgresPool: @unchecked Sendable {
     private let timeout: Duration
     private let connect: @Sendable () throws(PostgresFailure) -> PostgresLink
     private let condition = MonotonicCondition()
-    /// Those who wait, by `Claim`, in the order in which they came. Each is woken alone: if all were woken for each connection
+    /// Those who wait, in the order in which they came. Each is woken alone: if all were woken for each connection
     /// that is returned, they would wait for the lock instead, while connections are idle.
-    private var queues = Claim.allCases.map { _ in [Waiter]() }
+    private var waiters: [Waiter] = []
     private var idle: [PostgresLink] = []
     /// Open connections, and those that are being opened.
     private var open = 0
@@ -82,17 +83,19 @@ final class PostgresPool: @unchecked Sendable {
             wanting -= 1
             condition.unlock()
         }
-        let waiter = Waiter(condition)
-        queues[claim.rawValue].append(waiter)
-        defer { queues[claim.rawValue].removeAll { $0 === waiter } }
+        let waiter = Waiter(claim, condition)
+        waiters.append(waiter)
+        defer { waiters.removeAll { $0 === waiter } }
         serve()
         var (failure, isInTime) = (nil as PostgresFailure?, true)
         while true {
             if let link = waiter.link {
                 waiter.link = nil
                 if isUsable(link, claim) { return link }
-                queues[claim.rawValue].insert(waiter, at: 0)
-                serve()
+                waiters.insert(waiter, at: 0)
+                // There is one connection less: perhaps someone may open another, or waits for the last to be closed.
+                if failure != nil { grow() }
+                wakeAll()
                 continue
             }
             guard !isClosed else { throw PostgresFailure(.temporary(.unreachable, "the store is closed")) }
@@ -100,7 +103,7 @@ final class PostgresPool: @unchecked Sendable {
             if failure == nil, mayHaveNew(claim), !isGrowing || open == 0 {
                 opening += 1
                 count(claim, 1)
-                queues[claim.rawValue].removeAll { $0 === waiter }
+                waiters.removeAll { $0 === waiter }
                 let made = Result { () throws(PostgresFailure) in try outside(connect) }
                 opening -= 1
                 switch made {
@@ -109,7 +112,7 @@ final class PostgresPool: @unchecked Sendable {
                     return link
                 case .failure(let error):
                     count(claim, -1)
-                    queues[claim.rawValue].insert(waiter, at: 0)
+                    waiters.insert(waiter, at: 0)
                     wakeAll()
                     guard open > 0 || error.isServerFull else { throw error }
                     failure = error
@@ -142,13 +145,21 @@ final class PostgresPool: @unchecked Sendable {
         return false
     }
 
-    /// Lends idle connections to those who wait longest. Call with the lock held, whenever there may be more for them.
+    /// Lends idle connections to callers with priority, then to those who wait longest and may have one. Call with the lock
+    /// held, whenever there may be more for them.
     private func serve() {
-        for claim in Claim.allCases {
-            while let waiter = queues[claim.rawValue].first, let link = idle(for: claim) {
-                queues[claim.rawValue].removeFirst()
-                waiter.link = link
-                waiter.turn.signal()
+        guard !isClosed else { return }
+        for isFirst in [true, false] {
+            var next = 0
+            while !idle.isEmpty, next < waiters.count {
+                let waiter = waiters[next]
+                if (waiter.claim == .first) == isFirst, let link = idle(for: waiter.claim) {
+                    waiters.remove(at: next)
+                    waiter.link = link
+                    waiter.turn.signal()
+                } else {
+                    next += 1
+                }
             }
         }
     }
@@ -156,7 +167,7 @@ final class PostgresPool: @unchecked Sendable {
     /// Wakes all who wait, because something other than an idle connection is new. Call with the lock held.
     private func wakeAll() {
         serve()
-        for waiter in queues.joined() { waiter.turn.signal() }
+        for waiter in waiters { waiter.turn.signal() }
         condition.broadcast()
     }
 

@@ -3,10 +3,12 @@
 
 import Database
 import Accounts
+import Decisions
 import Events
 import Foundation
 import PosternPostgres
 import PostgresHarness
+import SignIn
 import Synchronization
 import TestSupport
 import Testing
@@ -219,6 +221,55 @@ struct ContentionTests {
         }
         // No lock remains on the consent that this change itself wrote.
         #expect(locks == ["accounts tuple 1"])
+    }
+
+    /// The same for what follows a sign-in, and for other requests about one row. A change that is under way keeps the locks of
+    /// those beside it, so that they can be looked at.
+    @Test func noRequestReadsATeamsRowsToFindOneWhateverTheServerBelieves() throws {
+        let test = try TestStore(try #require(Engine.postgres))
+        let (store, change, now) = (test.store, TestStore.change, TestStore.now)
+        _ = try store.apps.add(team: "juice", clientID: "com.juice", group: nil, change)
+        try store.clients.addRedirect(team: "juice", clientID: "com.juice", uri: "https://juice.example/in", change)
+        try test.database.write(.relaxed) {
+            try $0.runScript(
+                "ANALYZE accounts; ANALYZE grants; ANALYZE refresh_tokens; ANALYZE idempotency_keys; ANALYZE decisions")
+        }
+        let team = try store.teams.team("juice").number
+        let client = try #require(try store.clients.client("com.juice"))
+        for number in 0..<40 {
+            try test.user("u\(number)")
+            _ = try store.grants.authorize(AuthorizationRequest(clientID: "com.juice", userID: "u\(number)"), change)
+        }
+        let locks = try test.database.write(.relaxed) { connection throws(StoreFailure) in
+            _ = try connection.rows("SELECT 1")
+            let code = try store.provider.authorize(
+                ProviderAuthorization(
+                    grant: AuthorizationRequest(clientID: "com.juice", userID: "u7"), redirectURI: "https://juice.example/in",
+                    scopes: ["openid", "email"], nonce: nil, challenge: nil, orgID: nil, authenticatedAt: now), change
+            ) { $0.code }
+            let outcome = try store.provider.redeem(
+                code: code, client: client, redirectURI: "https://juice.example/in", challenge: nil, now: now
+            ) { $0 }
+            guard case .issued(let tokens) = outcome, let refresh = tokens.refreshToken else {
+                throw .permanent(.unexpectedData, "no tokens were issued")
+            }
+            _ = try store.provider.refresh(token: refresh, client: client, dailyLimit: 5, now: now) { $0.accessToken }
+            let key = [UInt8](repeating: 7, count: 32)
+            _ = try store.idempotency.claim(team: team, endpoint: "e", key: key, body: key, now: now)
+            try store.idempotency.finish(team: team, endpoint: "e", key: key, begunAt: now, status: 200, body: "{}")
+            _ = try store.checks.label(decision: "none", team: team, .legitimate, now: now)
+            return try connection.values(
+                """
+                SELECT DISTINCT c.relname FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
+                WHERE l.mode = 'SIReadLock' AND c.relnamespace = CAST(current_schema() AS regnamespace)
+                """, String.self)
+        }
+        #expect(locks.contains("accounts_pkey") && locks.contains("authorization_codes_pkey"), "locks are seen: \(locks)")
+        let wide: Set = [
+            "accounts_team", "grants_group", "refresh_tokens_app", "decisions_team", "idempotency_keys_time",
+            "accounts_team_id_user_id_key",
+        ]
+        #expect(wide.intersection(locks).isEmpty)
     }
 
     /// Every delivery wrote the row of the endpoint, which every change of an account reads: the two were repeated against each

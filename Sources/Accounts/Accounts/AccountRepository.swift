@@ -159,7 +159,7 @@ package struct AccountRepository: Sendable {
             guard account.userID == nil else { throw .refused(.exists, "account \(number) is already linked with another user") }
             let taken = try connection.row(
                 """
-                SELECT b.id FROM accounts a JOIN accounts b ON b.team_id = a.team_id
+                SELECT b.id FROM accounts a JOIN accounts b ON \(SQL.filter("b.team_id")) = a.team_id
                 WHERE a.id = \(number) AND b.user_id = \(user)
                 """)
             guard taken == nil else { throw .refused(.exists, "user \(id) already has an account with team \(account.teamID)") }

@@ -35,10 +35,9 @@ package struct GrantRepository: Sendable {
         var found = try connection.account(account)
         var address: RelayAddress?
         if found.emailKind == .privateRelay {
-            address = try addresses.current(
-                connection, account: account, team: team.id, user: request.userID, change
-            ).address
-            found = try connection.account(account)
+            let current = try addresses.current(connection, account: account, team: team.id, user: request.userID, change)
+            address = current.address
+            if current.isNew { found = try connection.account(account) }
         }
         if let given = request.givenStatus,
             let grant: Int64 = try connection.value(

@@ -12,18 +12,20 @@ package struct ClientRepository: Sendable {
 
     /// A client with its team's keys; nil if no client has this id.
     package func client(_ clientID: String) throws(StoreFailure) -> ProviderClient? {
-        try database.read { connection throws(StoreFailure) in
-            let row = try connection.row(
-                """
-                SELECT a.id, a.group_id, a.is_public, a.id_token_algorithm, t.id AS team_id, t.handle FROM apps a JOIN app_groups g ON g.id = a.group_id AND g.removed_from IS NULL
-                JOIN teams t ON t.id = g.team_id WHERE a.client_id = \(clientID)
-                """)
-            guard let row else { return nil }
-            return try ProviderClient(
-                clientID: clientID, appNumber: row["id"], groupNumber: row["group_id"], teamNumber: row["team_id"],
-                teamID: row["handle"], keys: keys(connection, team: row["team_id"]), isPublic: row["is_public"],
-                identityTokenAlgorithm: row["id_token_algorithm"])
-        }
+        // One statement, because each request of a sign-in asks this.
+        let rows = try database.rows(
+            """
+            SELECT a.id, a.group_id, a.is_public, a.id_token_algorithm, t.id AS team_id, t.handle, k.kid, k.public_key, k.created_at
+            FROM apps a JOIN app_groups g ON g.id = a.group_id AND g.removed_from IS NULL
+            JOIN teams t ON t.id = g.team_id LEFT JOIN client_keys k ON k.team_id = t.id
+            WHERE a.client_id = \(clientID) ORDER BY k.id
+            """)
+        guard let row = rows.first else { return nil }
+        let hasKeys = try row["kid"] as String? != nil
+        return try ProviderClient(
+            clientID: clientID, appNumber: row["id"], groupNumber: row["group_id"], teamNumber: row["team_id"],
+            teamID: row["handle"], keys: hasKeys ? rows.map(Self.key) : [], isPublic: row["is_public"],
+            identityTokenAlgorithm: row["id_token_algorithm"])
     }
 
     // MARK: Redirect URIs
@@ -111,10 +113,12 @@ package struct ClientRepository: Sendable {
     }
 
     private func keys(_ connection: any DatabaseConnection, team: Int64) throws(StoreFailure) -> [ClientKey] {
-        try connection.rows(
-            "SELECT kid, public_key, created_at FROM client_keys WHERE team_id = \(team) ORDER BY id"
-        ).map { row throws(StoreFailure) in try ClientKey(keyID: row["kid"], pem: row["public_key"], createdAt: row["created_at"])
-        }
+        try connection.rows("SELECT kid, public_key, created_at FROM client_keys WHERE team_id = \(team) ORDER BY id").map(
+            Self.key)
+    }
+
+    private static func key(_ row: SQLRow) throws(StoreFailure) -> ClientKey {
+        try ClientKey(keyID: row["kid"], pem: row["public_key"], createdAt: row["created_at"])
     }
 
     private func app(_ connection: any DatabaseConnection, team id: String, clientID: String) throws(StoreFailure) -> Int64 {

@@ -186,9 +186,9 @@ package struct TransferRepository: Sendable {
                 """
                 SELECT a.id, x.to_team FROM accounts a
                 JOIN grants g ON g.account_id = a.id AND \(SQL.filter("g.group_id")) = \(client.groupNumber)
-                JOIN app_transfers x ON x.group_id = g.group_id AND x.from_team = a.team_id AND x.state = 'started'
+                JOIN app_transfers x ON x.group_id = \(client.groupNumber) AND x.from_team = a.team_id AND x.state = 'started'
                 JOIN teams t ON t.id = x.to_team
-                WHERE a.sub = \(sub) AND a.team_id = \(client.teamNumber) AND t.handle = \(target)
+                WHERE a.sub = \(sub) AND \(SQL.filter("a.team_id")) = \(client.teamNumber) AND t.handle = \(target)
                 """)
             guard let row else { return nil }
             return try connection.transferSubject(account: row["id"], target: row["to_team"], now: change.now)
@@ -217,7 +217,7 @@ package struct TransferRepository: Sendable {
             let new: Int64? = try connection.value(
                 """
                 SELECT t.new_account FROM account_transfers t JOIN app_transfers x ON x.id = t.transfer_id
-                JOIN accounts a ON a.id = t.new_account AND a.team_id = \(client.teamNumber)
+                JOIN accounts a ON a.id = t.new_account AND \(SQL.filter("a.team_id")) = \(client.teamNumber)
                 WHERE t.old_account = \(old) AND x.group_id = \(client.groupNumber) AND t.ends_at > \(change.now)
                 ORDER BY t.transfer_id DESC LIMIT 1
                 """)
@@ -234,6 +234,8 @@ package struct TransferRepository: Sendable {
     static func moveWaiting(
         _ connection: any DatabaseConnection, user: Int64, group: Int64, addresses: AddressRepository, _ change: Change
     ) throws(StoreFailure) {
+        let moving = try connection.row("SELECT id FROM app_transfers WHERE group_id = \(group) AND state = 'moving'")
+        guard moving != nil else { return }
         let waiting: [Int64] = try connection.values(
             """
             SELECT g.id FROM accounts a JOIN grants g ON g.account_id = a.id AND \(SQL.filter("g.group_id")) = \(group)

@@ -89,7 +89,7 @@ package struct CheckRepository: Sendable {
             try connection.run(
                 """
                 UPDATE decisions SET label = \(label), labelled_at = \(now)
-                WHERE decision_id = \(id) AND team_id = \(team) AND (label IS NULL OR label <> \(label))
+                WHERE decision_id = \(id) AND \(SQL.filter("team_id")) = \(team) AND (label IS NULL OR label <> \(label))
                 """)
             return try connection.decision(id, team: team).map(Result.success) ?? .failure(.notFound)
         }

@@ -220,7 +220,7 @@ extension DatabaseConnection {
             SELECT d.id, d.name, d.environment, d.public_key, d.public_sealed, d.counter, d.assertions, d.attested_at
             FROM devices d JOIN attested_apps a ON a.app_id = d.app_id AND a.name = d.name AND a.environment = d.environment
                 AND d.attested_at >= a.created_at
-            WHERE d.mark = \(mark) AND d.app_id = \(app)
+            WHERE d.mark = \(mark) AND \(SQL.filter("d.app_id")) = \(app)
             """)
         guard let row else { return nil }
         let stored: Int64 = try row["counter"]

@@ -62,7 +62,7 @@ package struct IdempotencyRepository: Sendable {
             try connection.run(
                 """
                 UPDATE idempotency_keys SET status = \(status), answer = \(body)
-                WHERE team_id = \(team) AND endpoint = \(endpoint) AND key_mark = \(key) AND begun_at = \(begunAt)
+                WHERE team_id = \(team) AND endpoint = \(endpoint) AND key_mark = \(key) AND \(SQL.filter("begun_at")) = \(begunAt)
                     AND status IS NULL
                 """)
         }
@@ -74,7 +74,7 @@ package struct IdempotencyRepository: Sendable {
             try connection.run(
                 """
                 DELETE FROM idempotency_keys
-                WHERE team_id = \(team) AND endpoint = \(endpoint) AND key_mark = \(key) AND begun_at = \(begunAt)
+                WHERE team_id = \(team) AND endpoint = \(endpoint) AND key_mark = \(key) AND \(SQL.filter("begun_at")) = \(begunAt)
                     AND status IS NULL
                 """)
         }

@@ -123,7 +123,7 @@ package struct DecisionRepository: Sendable {
             d.challenges, d.reasons, d.wire_reasons, d.asked, d.skips, d.waived, d.missing, d.errors, d.shadow, d.snoozed, d.for_review, d.overridden_by,
             d.signals, d.policy_name, d.policy_version, d.policy_hash, d.real_user_status, d.credential_state, d.upgrade_result,
             d.degraded, d.evaluated_at, d.expires_at, t.handle AS team, d.label, d.labelled_at
-        FROM decisions d CROSS JOIN teams t WHERE t.id = d.team_id AND t.removed_at IS NULL
+        FROM decisions d CROSS JOIN teams t WHERE t.id = \(SQL.filter("d.team_id")) AND t.removed_at IS NULL
         """
 }
 

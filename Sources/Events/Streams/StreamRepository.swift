@@ -215,7 +215,7 @@ package struct StreamRepository: Sendable {
             guard let at = address.lastIndex(of: "@") else { return nil }
             return try connection.value(
                 """
-                SELECT a.id FROM relay_addresses r JOIN accounts a ON a.id = r.account_id AND a.team_id = \(team)
+                SELECT a.id FROM relay_addresses r JOIN accounts a ON a.id = r.account_id AND \(SQL.filter("a.team_id")) = \(team)
                 WHERE r.local_part = \(address[..<at].lowercased())
                     AND r.domain = \(address[address.index(after: at)...].lowercased())
                 """)

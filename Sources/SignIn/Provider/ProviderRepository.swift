@@ -341,7 +341,7 @@ package struct ProviderRepository: Sendable {
             """
             SELECT a.id FROM grants g JOIN accounts a ON a.id = g.account_id
             JOIN app_groups p ON p.id = g.group_id AND p.team_id = \(client.teamNumber) AND p.removed_from IS NULL
-            WHERE g.id = \(grant) AND a.team_id = \(client.teamNumber)
+            WHERE g.id = \(grant) AND \(SQL.filter("a.team_id")) = \(client.teamNumber)
             """)
     }
 

@@ -145,21 +145,19 @@ final class PostgresPool: @unchecked Sendable {
         return false
     }
 
-    /// Lends idle connections to callers with priority, then to those who wait longest and may have one. Call with the lock
-    /// held, whenever there may be more for them.
+    /// Lends idle connections to those who wait longest and may have one. Callers with priority do not overtake: on a full
+    /// server they would leave none for others. Call with the lock held, whenever there may be more for those who wait.
     private func serve() {
         guard !isClosed else { return }
-        for isFirst in [true, false] {
-            var next = 0
-            while !idle.isEmpty, next < waiters.count {
-                let waiter = waiters[next]
-                if (waiter.claim == .first) == isFirst, let link = idle(for: waiter.claim) {
-                    waiters.remove(at: next)
-                    waiter.link = link
-                    waiter.turn.signal()
-                } else {
-                    next += 1
-                }
+        var next = 0
+        while !idle.isEmpty, next < waiters.count {
+            let waiter = waiters[next]
+            if let link = idle(for: waiter.claim) {
+                waiters.remove(at: next)
+                waiter.link = link
+                waiter.turn.signal()
+            } else {
+                next += 1
             }
         }
     }

@@ -127,6 +127,31 @@ struct PostgresPoolTests {
         }
     }
 
+    /// Where each returned connection went to decisions first, requests on a full server got none.
+    @Test func decisionsWithoutEndLeaveConnectionsToOthersOnAFullServer() throws {
+        try withServer(limit: 3, connections: 10) { _, open in
+            let database = try open()
+            defer { try? database.close() }
+            let first = database.first
+            let isOver = Mutex(false)
+            let decisions = DispatchGroup()
+            for _ in 0..<8 {
+                decisions.enter()
+                Thread.detachNewThread {
+                    while !isOver.withLock({ $0 }) { _ = try? first.rows("SELECT 1") }
+                    decisions.leave()
+                }
+            }
+            let errors = together(4) { _ in
+                for _ in 0..<10 { try WriteQueue.$isOnSharedThread.withValue(true) { try Self.add(database) } }
+            }
+            isOver.withLock { $0 = true }
+            decisions.wait()
+            for case let error? in errors { Issue.record("\(error)") }
+            #expect(try database.value("SELECT COUNT(*) FROM t", Int64.self) == 40)
+        }
+    }
+
     @Test func aConnectionIsMadeAsSoonAsTheServerHasOne() throws {
         try withServer(limit: 1, connections: 4) { server, open in
             let database = try open()

@@ -187,10 +187,11 @@ final class PostgresPool: @unchecked Sendable {
         }
     }
 
-    /// Others must leave the reserved connections idle; fewer if there are few connections, as they could have none otherwise.
+    /// Others must leave the reserved connections idle that are not in use; fewer if there are few connections, as they could
+    /// have none otherwise.
     private func mayHaveIdle(_ claim: Claim) -> Bool {
         guard claim != .first else { return true }
-        return isBelowLimit(claim) && idle.count > min(max(0, reserved - inUse[Claim.first.rawValue]), max(0, open - 1))
+        return isBelowLimit(claim) && idle.count > max(0, min(reserved, open - 1) - inUse[Claim.first.rawValue])
     }
 
     private func mayHaveNew(_ claim: Claim) -> Bool { open + opening < limit && isBelowLimit(claim) }

@@ -128,8 +128,8 @@ struct PostgresPoolTests {
     }
 
     /// Where each returned connection went to decisions first, requests on a full server got none.
-    @Test func decisionsWithoutEndLeaveConnectionsToOthersOnAFullServer() throws {
-        try withServer(limit: 3, connections: 10) { _, open in
+    @Test(arguments: [2, 3]) func decisionsWithoutEndLeaveConnectionsToOthersOnAFullServer(limit: Int) throws {
+        try withServer(limit: limit, connections: 10) { _, open in
             let database = try open()
             defer { try? database.close() }
             let first = database.first

@@ -234,7 +234,9 @@ package struct TransferRepository: Sendable {
     static func moveWaiting(
         _ connection: any DatabaseConnection, user: Int64, group: Int64, addresses: AddressRepository, _ change: Change
     ) throws(StoreFailure) {
-        let moving = try connection.row("SELECT id FROM app_transfers WHERE group_id = \(group) AND state = 'moving'")
+        // Both states, because SQLite uses the index of the second only if it is there.
+        let moving = try connection.row(
+            "SELECT id FROM app_transfers WHERE group_id = \(group) AND state = 'moving' AND state <> 'finished'")
         guard moving != nil else { return }
         let waiting: [Int64] = try connection.values(
             """

@@ -86,7 +86,10 @@ package struct DecisionRepository: Sendable {
         let order: SQL = isAscending ? "d.evaluated_at, d.id" : "d.evaluated_at DESC, d.id DESC"
         return try database.read { connection throws(StoreFailure) in
             let rows = try connection.rows(
-                "\(Self.select) AND \(Self.condition(filter, connection)) \(onward) ORDER BY \(order) LIMIT \(Self.batch)")
+                """
+                \(Self.select) AND t.id = d.team_id AND \(Self.condition(filter, connection)) \(onward)
+                ORDER BY \(order) LIMIT \(Self.batch)
+                """)
             let decisions = try rows.map(LoggedDecision.init(row:))
             return (
                 try decisions.filter { filter.admits($0.record) }.map { decision throws(StoreFailure) in
@@ -117,13 +120,14 @@ package struct DecisionRepository: Sendable {
         }
     }
 
-    /// CROSS JOIN makes SQLite begin with the log instead of the few teams, and so keep the order of an index.
+    /// To be completed by the condition that joins the team. CROSS JOIN makes SQLite begin with the log instead of the few
+    /// teams, and so keep the order of an index.
     fileprivate static let select: SQL = """
         SELECT d.id, d.decision_id, d.team_id, d.client_id, d.grant_id, d.app_account, d.claimed_event, d.event, d.decision,
             d.challenges, d.reasons, d.wire_reasons, d.asked, d.skips, d.waived, d.missing, d.errors, d.shadow, d.snoozed, d.for_review, d.overridden_by,
             d.signals, d.policy_name, d.policy_version, d.policy_hash, d.real_user_status, d.credential_state, d.upgrade_result,
             d.degraded, d.evaluated_at, d.expires_at, t.handle AS team, d.label, d.labelled_at
-        FROM decisions d CROSS JOIN teams t WHERE t.id = \(SQL.filter("d.team_id")) AND t.removed_at IS NULL
+        FROM decisions d CROSS JOIN teams t WHERE t.removed_at IS NULL
         """
 }
 
@@ -215,7 +219,8 @@ extension DatabaseConnection {
 
     /// A decision by its id, with its outcomes.
     func decision(_ id: String, team: Int64?) throws(StoreFailure) -> LoggedDecision? {
-        guard let row = try row("\(DecisionRepository.select) AND d.decision_id = \(id)") else { return nil }
+        guard let row = try row("\(DecisionRepository.select) AND t.id = \(SQL.filter("d.team_id")) AND d.decision_id = \(id)")
+        else { return nil }
         let decision = try LoggedDecision(row: row)
         guard team == nil || decision.record.teamNumber == team else { return nil }
         return try withChecks(decision)

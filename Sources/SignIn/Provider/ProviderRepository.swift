@@ -85,7 +85,7 @@ package struct ProviderRepository: Sendable {
                     SELECT 1 FROM account_transfers t JOIN app_transfers p ON p.id = t.transfer_id
                     WHERE t.old_account = a.id AND p.group_id = \(group.number) AND t.ends_at > \(now)) OR EXISTS (
                     SELECT 1 FROM grants g JOIN app_transfers p ON p.group_id = g.group_id AND p.state = 'moving'
-                    WHERE g.account_id = a.id AND g.group_id = \(group.number) AND p.from_team = a.team_id))
+                    WHERE g.account_id = a.id AND \(SQL.filter("g.group_id")) = \(group.number) AND p.from_team = a.team_id))
                 """)
         }
     }

@@ -163,4 +163,20 @@ import Testing
         #expect(minutes("ar", 3) == "3 دقائق" && minutes("ar", 11) == "11 دقيقة" && minutes("ar", 2) == "دقيقتين")
         #expect(minutes("ja", 20) == "20 分間" && minutes("en", 20) == "20 minutes")
     }
+
+    /// They were found by a regular expression that was read anew for each text, at each start.
+    @Test func placesOfATextAreThoseOfTheirExpression() {
+        let pattern = /\{\{?[^}]*\}?\}|<[^>]*>/
+        var texts = [""]
+        var count = 0
+        for _ in 0..<5 {
+            texts = texts.flatMap { text in ["{", "}", "<", ">", "é"].map { text + $0 } }
+            for text in texts {
+                let wanted = text.matches(of: pattern).map { String($0.output) }.sorted()
+                #expect(Catalogue.places(text) == wanted, "\(text)")
+                count += wanted.count
+            }
+        }
+        #expect(count > 1_000)
+    }
 }

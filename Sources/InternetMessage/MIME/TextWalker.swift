@@ -169,8 +169,6 @@ struct TextCollector: MIMEVisitor {
             var rest = octets[...]
             while !rest.isEmpty {
                 let step = rest.prefix(max(0, TextWalker.stretch - raw.count))
-                // As it grows by itself it would take up to twice that, for each of hundreds of sessions.
-                raw.reserveCapacity(TextWalker.stretch)
                 raw += step
                 rest = rest.dropFirst(step.count)
                 if raw.count >= TextWalker.stretch { handOut(isLast: false, into: &ready) }

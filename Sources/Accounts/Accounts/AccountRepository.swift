@@ -21,7 +21,7 @@ package struct AccountRepository: Sendable {
 
     /// The account with this number, or `notFound`.
     package func account(_ number: Int64) throws(StoreFailure) -> Account {
-        try database.read { connection throws(StoreFailure) in try connection.account(number) }
+        try database.account(number)
     }
 
     /// Accounts by team and user identifier, the oldest first; nil means all.
@@ -207,7 +207,7 @@ extension Database {
     }
 }
 
-extension DatabaseConnection {
+extension SQLQuerying {
     /// The account, or `notFound`.
     package func account(_ number: Int64) throws(StoreFailure) -> Account {
         guard let row = try row("\(AccountRepository.select) WHERE a.id = \(number)") else {
@@ -215,7 +215,9 @@ extension DatabaseConnection {
         }
         return try Account(row: row)
     }
+}
 
+extension DatabaseConnection {
     /// Conditions for the accounts `a` of a team and of a user, by their identifiers; nil means all.
     func accountConditions(team: String?, user: String?) throws(StoreFailure) -> [SQL] {
         var conditions: [SQL] = []

@@ -110,11 +110,7 @@ package struct AddressRepository: Sendable {
     package func current(
         _ connection: any DatabaseConnection, account: Int64, team: String, user: String, _ change: Change
     ) throws(StoreFailure) -> (address: RelayAddress, isNew: Bool) {
-        let current = try connection.row(
-            "SELECT local_part, domain FROM relay_addresses WHERE account_id = \(account) AND is_current = 1")
-        if let current {
-            return (try address(connection, AddrSpec(row: current)), false)
-        }
+        if let current = try current(connection, account: account) { return (current, false) }
         guard let domain = relayDomains.first else { throw .refused(.unmet, "no relay domain is configured: set relay_domains") }
         let new = try newAddress(connection, account: account, domain: domain, change)
         try connection.audit(change, "address.issue", "account:\(account)", "team:\(team) user:\(user) \(new.wireForm)")
@@ -184,8 +180,11 @@ package struct AddressRepository: Sendable {
 
     /// The account's current address; nil where it has none.
     package func current(account number: Int64) throws(StoreFailure) -> RelayAddress? {
-        try database.row("\(Self.select) WHERE r.account_id = \(number) AND r.is_current = 1")
-            .map(RelayAddress.init(row:))
+        try current(database, account: number)
+    }
+
+    private func current(_ connection: any SQLQuerying, account number: Int64) throws(StoreFailure) -> RelayAddress? {
+        try connection.row("\(Self.select) WHERE r.account_id = \(number) AND r.is_current = 1").map(RelayAddress.init(row:))
     }
 
     /// Switches forwarding. Returns whether that changed anything. Refused for a retired address.

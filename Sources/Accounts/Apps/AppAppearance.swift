@@ -48,27 +48,24 @@ extension AppRepository {
         }
     }
 
-    /// How an app is shown to people; nil if there is no such app.
-    package func appearance(clientID: String) throws(StoreFailure) -> (name: String?, hasIcon: Bool)? {
-        try database.read { connection throws(StoreFailure) in
-            try connection.row(
-                """
-                SELECT a.name, CASE WHEN a.icon IS NULL THEN 0 ELSE 1 END AS has_icon
-                FROM apps a JOIN app_groups g ON g.id = a.group_id AND g.removed_from IS NULL WHERE a.client_id = \(clientID)
-                """
-            ).map { row throws(StoreFailure) in try (row["name"], row["has_icon"]) }
-        }
+    /// How an app and its team are shown to people; nil if there is no such app.
+    package func appearance(clientID: String) throws(StoreFailure) -> (name: String?, hasIcon: Bool, teamName: String)? {
+        try database.row(
+            """
+            SELECT a.name, CASE WHEN a.icon IS NULL THEN 0 ELSE 1 END AS has_icon, t.name AS team_name
+            FROM apps a JOIN app_groups g ON g.id = a.group_id AND g.removed_from IS NULL
+            JOIN teams t ON t.id = g.team_id AND t.removed_at IS NULL WHERE a.client_id = \(clientID)
+            """
+        ).map { row throws(StoreFailure) in try (row["name"], row["has_icon"], row["team_name"]) }
     }
 
     /// The PNG of an app's icon; nil if it has none, or if there is no such app.
     package func icon(clientID: String) throws(StoreFailure) -> [UInt8]? {
-        try database.read { connection throws(StoreFailure) in
-            try connection.row(
-                """
-                SELECT a.icon FROM apps a JOIN app_groups g ON g.id = a.group_id AND g.removed_from IS NULL
-                WHERE a.client_id = \(clientID) AND a.icon IS NOT NULL
-                """
-            ).map { row throws(StoreFailure) in try row["icon"] }
-        }
+        try database.row(
+            """
+            SELECT a.icon FROM apps a JOIN app_groups g ON g.id = a.group_id AND g.removed_from IS NULL
+            WHERE a.client_id = \(clientID) AND a.icon IS NOT NULL
+            """
+        ).map { row throws(StoreFailure) in try row["icon"] }
     }
 }

@@ -108,11 +108,10 @@ package struct InboxRepository: Sendable {
 
     /// The user's inboxes, the oldest first.
     package func inboxes(user id: String) throws(StoreFailure) -> [Inbox] {
-        try database.read { connection throws(StoreFailure) in
-            let user = try connection.userNumber(id)
-            return try connection.rows("\(Self.select) WHERE user_id = \(user) ORDER BY id")
-                .map { row throws(StoreFailure) in try inbox(row: row, user: user) }
-        }
+        let rows = try database.rows("\(Self.select) WHERE user_id = (SELECT id FROM users WHERE handle = \(id)) ORDER BY id")
+        // A user without an inbox, or none.
+        if rows.isEmpty { _ = try database.userNumber(id) }
+        return try rows.map { row throws(StoreFailure) in try inbox(row: row, user: row["user_id"]) }
     }
 
     /// Marks an inbox as verified: real, and owned by the user. It becomes the default if the present default is unverified.
@@ -280,8 +279,8 @@ package struct InboxRepository: Sendable {
     }
 
     private static let select: SQL = """
-        SELECT id, address_key, address_sealed, verified_at, is_default, reply_only, created_at, suspended_at, suspended_failures,
-            number
+        SELECT id, user_id, address_key, address_sealed, verified_at, is_default, reply_only, created_at, suspended_at,
+            suspended_failures, number
         FROM inboxes
         """
 

@@ -44,7 +44,7 @@ package struct TeamRepository: Sendable {
 
     /// The team, or `notFound`.
     package func team(_ id: String) throws(StoreFailure) -> Team {
-        try database.read { connection throws(StoreFailure) in try connection.team(id) }
+        try database.team(id)
     }
 
     /// All teams by identifier.
@@ -143,7 +143,7 @@ extension Team {
     }
 }
 
-extension DatabaseConnection {
+extension SQLQuerying {
     /// The team, or `notFound`.
     package func team(_ id: String) throws(StoreFailure) -> Team {
         let row = try row("SELECT \(Team.columns) FROM teams t WHERE t.handle = \(id) AND t.removed_at IS NULL")

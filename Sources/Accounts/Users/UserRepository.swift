@@ -53,7 +53,7 @@ package struct UserRepository: Sendable {
 
     /// The user, or `notFound`.
     package func user(_ id: String) throws(StoreFailure) -> User {
-        try database.read { connection throws(StoreFailure) in try user(connection, id) }
+        try user(database, id)
     }
 
     /// The users after `after` by identifier, at most `limit`.
@@ -100,7 +100,7 @@ package struct UserRepository: Sendable {
         try connection.audit(change, "user.remove", "user:\(id)")
     }
 
-    package func user(_ connection: any DatabaseConnection, _ id: String) throws(StoreFailure) -> User {
+    package func user(_ connection: any SQLQuerying, _ id: String) throws(StoreFailure) -> User {
         let row = try connection.row(
             "SELECT id, handle, name_key, name_sealed, created_at FROM users WHERE handle = \(id)")
         guard let row else { throw Self.unknown(id) }
@@ -118,7 +118,7 @@ package struct UserRepository: Sendable {
     }
 }
 
-extension DatabaseConnection {
+extension SQLQuerying {
     /// The store's number of a user, or `notFound`.
     package func userNumber(_ id: String) throws(StoreFailure) -> Int64 {
         guard let number: Int64 = try value("SELECT id FROM users WHERE handle = \(id)") else { throw UserRepository.unknown(id) }

@@ -54,14 +54,8 @@ extension PortalPage {
     /// The app of the request. Throws `PortalRefusal` if it was removed meanwhile.
     func app(_ sheet: OpenSheet) async throws -> (clientID: String, name: String?, hasIcon: Bool, teamName: String) {
         let clientID = sheet.request.clientID
-        let (team, shown) = try await pool.run {
-            (
-                try store.clients.client(clientID).map { try store.teams.team($0.teamID).name },
-                try store.apps.appearance(clientID: clientID)
-            )
-        }
-        guard let team, let shown else { throw PortalRefusal.over }
-        return (clientID, shown.name, shown.hasIcon, team)
+        guard let shown = try await pool.run({ try store.apps.appearance(clientID: clientID) }) else { throw PortalRefusal.over }
+        return (clientID, shown.name, shown.hasIcon, shown.teamName)
     }
 
     // MARK: The next step

@@ -6,18 +6,15 @@ import Database
 extension OpenIDClientRepository {
     /// A client for `/auth/authorize`; nil if there is none with this id.
     package func authorizationClient(_ clientID: String) throws(StoreFailure) -> AuthorizationClient? {
-        try database.read { connection throws(StoreFailure) in
-            let row = try connection.row(
-                """
-                SELECT a.id, a.is_public FROM apps a JOIN app_groups g ON g.id = a.group_id AND g.removed_from IS NULL
-                WHERE a.client_id = \(clientID)
-                """)
-            guard let row else { return nil }
-            let app: Int64 = try row["id"]
-            return AuthorizationClient(
-                clientID: clientID, redirectURIs: try connection.values("SELECT uri FROM app_redirects WHERE app_id = \(app)"),
-                isPublic: try row["is_public"])
-        }
+        let rows = try database.rows(
+            """
+            SELECT a.is_public, r.uri FROM apps a JOIN app_groups g ON g.id = a.group_id AND g.removed_from IS NULL
+            LEFT JOIN app_redirects r ON r.app_id = a.id WHERE a.client_id = \(clientID)
+            """)
+        guard let first = rows.first else { return nil }
+        let redirects: [String?] = try rows.map { row throws(StoreFailure) in try row["uri"] }
+        return try AuthorizationClient(
+            clientID: clientID, redirectURIs: redirects.compactMap(\.self), isPublic: first["is_public"])
     }
 
     /// Registers a post-logout redirect URI; returns whether it is new.

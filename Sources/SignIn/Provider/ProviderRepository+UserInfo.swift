@@ -39,8 +39,7 @@ extension ProviderRepository {
                 connection, clientID: client.clientID, group: client.groupNumber, account: account, scopes: scopes, nonce: nil,
                 status: nil, orgID: row["org_id"], authenticatedAt: row["authenticated_at"],
                 method: AuthenticationMethod(row: row), now: now)
-            let found = try connection.account(account)
-            guard scopes.contains("name"), found.sharesName, try row["gives_name"], let user = found.userID else {
+            guard scopes.contains("name"), account.sharesName, try row["gives_name"], let user = account.userID else {
                 return UserInfo(subject: subject, name: nil)
             }
             return UserInfo(subject: subject, name: try users.user(connection, user).name)

@@ -14,7 +14,7 @@ package struct ProviderRepository: Sendable {
     let inboxes: InboxRepository
     let secrets: SecretHash
     private var events: AccountEvents { grants.addresses.events }
-    private var database: any Database { events.database }
+    var database: any Database { events.database }
 
     // MARK: Authorization
 
@@ -30,12 +30,7 @@ package struct ProviderRepository: Sendable {
     ) throws(StoreFailure) -> T {
         let code = try Self.token("pc_")
         return try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
-            let app = try app(connection, request.grant.clientID)
-            let registered = try connection.row(
-                "SELECT 1 FROM app_redirects WHERE app_id = \(app) AND uri = \(request.redirectURI)")
-            guard registered != nil else {
-                throw .refused(.invalid, "this redirect_uri is not registered for app \(request.grant.clientID)")
-            }
+            let app = try app(connection, request)
             if request.scopes.contains("email") { try refuseUnreachable(connection, request.grant.userID) }
             var grant = request.grant
             if grant.realUserStatus == nil {
@@ -61,7 +56,7 @@ package struct ProviderRepository: Sendable {
                     \(request.givesStoredName), \(change.now + ProviderLifetime.code))
                 """)
             let subject = try subject(
-                connection, clientID: request.grant.clientID, group: given.grant.group.number, account: given.account.number,
+                connection, clientID: request.grant.clientID, group: given.grant.group.number, account: given.account,
                 scopes: request.scopes, nonce: request.nonce, status: status, orgID: request.orgID,
                 authenticatedAt: request.authenticatedAt, method: request.method, now: change.now)
             let isNamed = given.deliversProfile && request.scopes.contains("name")
@@ -93,10 +88,12 @@ package struct ProviderRepository: Sendable {
     private func refuseUnreachable(_ connection: any DatabaseConnection, _ user: String) throws(StoreFailure) {
         let verified = try connection.row(
             """
-            SELECT id FROM inboxes WHERE user_id = \(connection.userNumber(user)) AND verified_at IS NOT NULL
+            SELECT id FROM inboxes WHERE user_id = (SELECT id FROM users WHERE handle = \(user)) AND verified_at IS NOT NULL
                 AND reply_only = 0 LIMIT 1
             """)
-        guard verified != nil else { throw .refused(.unmet, "user \(user) has no verified inbox") }
+        guard verified == nil else { return }
+        _ = try connection.userNumber(user)
+        throw .refused(.unmet, "user \(user) has no verified inbox")
     }
 
     // MARK: Tokens
@@ -310,11 +307,21 @@ package struct ProviderRepository: Sendable {
 
     // MARK: Parts
 
-    private func app(_ connection: any DatabaseConnection, _ clientID: String) throws(StoreFailure) -> Int64 {
-        guard let number: Int64 = try connection.value("SELECT id FROM apps WHERE client_id = \(clientID)") else {
-            throw .refused(.notFound, "there is no app \(clientID): see postern app list")
+    /// The app of a request. Refused if there is none, or if the redirect URI is not registered for it.
+    private func app(
+        _ connection: any DatabaseConnection, _ request: ProviderAuthorization
+    ) throws(StoreFailure) -> Int64 {
+        let clientID = request.grant.clientID
+        let row = try connection.row(
+            """
+            SELECT a.id, r.app_id AS registered FROM apps a
+            LEFT JOIN app_redirects r ON r.app_id = a.id AND r.uri = \(request.redirectURI) WHERE a.client_id = \(clientID)
+            """)
+        guard let row else { throw .refused(.notFound, "there is no app \(clientID): see postern app list") }
+        guard try row["registered"] as Int64? != nil else {
+            throw .refused(.invalid, "this redirect_uri is not registered for app \(clientID)")
         }
-        return number
+        return try row["id"]
     }
 
     private func accessToken(
@@ -334,30 +341,30 @@ package struct ProviderRepository: Sendable {
     /// removed.
     func account(
         _ connection: any DatabaseConnection, grant: Int64, _ client: ProviderClient, now: Int64
-    ) throws(StoreFailure) -> Int64? {
+    ) throws(StoreFailure) -> Account? {
         let change = Change(actor: "client:\(client.clientID)", now: now)
         try TransferRepository.move(connection, grant: grant, addresses: grants.addresses, change)
-        return try connection.value(
+        let account: Int64? = try connection.value(
             """
             SELECT a.id FROM grants g JOIN accounts a ON a.id = g.account_id
             JOIN app_groups p ON p.id = g.group_id AND p.team_id = \(client.teamNumber) AND p.removed_from IS NULL
             WHERE g.id = \(grant) AND \(SQL.filter("a.team_id")) = \(client.teamNumber)
             """)
+        return try account.map { number throws(StoreFailure) in try connection.account(number) }
     }
 
     /// - Parameter group: the apps that the token is for: each group moves by its own transfer, or not at all.
     func subject(
-        _ connection: any DatabaseConnection, clientID: String, group: Int64, account number: Int64, scopes: Set<String>,
+        _ connection: any DatabaseConnection, clientID: String, group: Int64, account: Account, scopes: Set<String>,
         nonce: String?, status: Int?, orgID: String?, authenticatedAt: Int64, method: AuthenticationMethod, now: Int64
     ) throws(StoreFailure) -> TokenSubject {
-        let account = try connection.account(number)
         let transferSub: String? = try connection.value(
             """
             SELECT s.transfer_sub FROM account_transfers t
             JOIN app_transfers x ON x.id = t.transfer_id AND x.group_id = \(group)
             JOIN accounts a ON a.id = t.new_account
             JOIN transfer_subs s ON s.account_id = t.old_account AND s.target_team = a.team_id
-            WHERE t.new_account = \(number) AND t.ends_at > \(now) ORDER BY t.transfer_id DESC LIMIT 1
+            WHERE t.new_account = \(account.number) AND t.ends_at > \(now) ORDER BY t.transfer_id DESC LIMIT 1
             """)
         return TokenSubject(
             clientID: clientID, sub: account.sub, scopes: scopes,

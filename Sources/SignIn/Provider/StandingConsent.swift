@@ -30,32 +30,36 @@ extension StandingConsent: CustomStringConvertible, CustomReflectable {
 extension ProviderRepository {
     /// What the team of an app has from a user; nil if nothing. Refused (`notFound`) if there is no such app or user.
     package func consent(user id: String, clientID: String) throws(StoreFailure) -> StandingConsent? {
-        try grants.addresses.events.database.read { connection throws(StoreFailure) in
-            let (team, group) = try connection.appGroup(clientID: clientID)
-            let user = try connection.userNumber(id)
-            let row = try connection.row(
-                """
-                SELECT a.email_kind, a.shares_name, i.number AS inbox_number, r.local_part, r.domain,
-                    CASE WHEN g.state = 'authorized' THEN 1 ELSE 0 END AS is_live,
-                    (SELECT t.gives_name FROM refresh_tokens t WHERE t.grant_id = g.id ORDER BY t.id DESC LIMIT 1) AS gives_name,
-                    CASE WHEN EXISTS (SELECT 1 FROM refresh_tokens t WHERE t.grant_id = g.id AND \(Self.hasEmail("t")))
-                        OR EXISTS (SELECT 1 FROM authorization_codes t WHERE t.grant_id = g.id AND \(Self.hasEmail("t")))
-                        THEN 1 ELSE 0 END AS shares_email,
-                    CASE WHEN \(GrantRepository.isLive("a.id")) THEN 1 ELSE 0 END AS is_teams_live
-                FROM accounts a LEFT JOIN relay_addresses r ON r.account_id = a.id AND r.is_current = 1
-                LEFT JOIN inboxes i ON i.id = a.inbox_id
-                LEFT JOIN grants g ON g.account_id = a.id AND \(SQL.filter("g.group_id")) = \(group.number)
-                WHERE a.user_id = \(user) AND \(SQL.filter("a.team_id")) = \(team.number)
-                """)
-            return try row.map { row throws(StoreFailure) in
-                let (local, givesName): (String?, Bool?) = try (row["local_part"], row["gives_name"])
-                return try StandingConsent(
-                    isLive: row["is_live"], isTeamsLive: row["is_teams_live"], emailKind: row["email_kind"],
-                    sharesName: row["shares_name"], sharesEmail: row["shares_email"], hasStoredName: givesName ?? false,
-                    address: local == nil ? nil : AddrSpec(row: row),
-                    inboxNumber: row["inbox_number"])
+        // One statement, because each step of a sign-in asks this.
+        let row = try database.row(
+            """
+            SELECT a.id, a.email_kind, a.shares_name, i.number AS inbox_number, r.local_part, r.domain,
+                CASE WHEN g.state = 'authorized' THEN 1 ELSE 0 END AS is_live,
+                (SELECT t.gives_name FROM refresh_tokens t WHERE t.grant_id = g.id ORDER BY t.id DESC LIMIT 1) AS gives_name,
+                CASE WHEN EXISTS (SELECT 1 FROM refresh_tokens t WHERE t.grant_id = g.id AND \(Self.hasEmail("t")))
+                    OR EXISTS (SELECT 1 FROM authorization_codes t WHERE t.grant_id = g.id AND \(Self.hasEmail("t")))
+                    THEN 1 ELSE 0 END AS shares_email,
+                CASE WHEN \(GrantRepository.isLive("a.id")) THEN 1 ELSE 0 END AS is_teams_live
+            FROM apps y JOIN app_groups p ON p.id = y.group_id JOIN teams m ON m.id = p.team_id AND m.removed_at IS NULL
+            JOIN users u ON u.handle = \(id)
+            LEFT JOIN accounts a ON a.user_id = u.id AND \(SQL.filter("a.team_id")) = m.id
+            LEFT JOIN relay_addresses r ON r.account_id = a.id AND r.is_current = 1
+            LEFT JOIN inboxes i ON i.id = a.inbox_id
+            LEFT JOIN grants g ON g.account_id = a.id AND \(SQL.filter("g.group_id")) = p.id
+            WHERE y.client_id = \(clientID)
+            """)
+        guard let row else {
+            try database.read { connection throws(StoreFailure) in
+                _ = try (connection.appGroup(clientID: clientID), connection.userNumber(id))
             }
+            return nil
         }
+        guard try row["id"] as Int64? != nil else { return nil }
+        let (local, givesName): (String?, Bool?) = try (row["local_part"], row["gives_name"])
+        return try StandingConsent(
+            isLive: row["is_live"], isTeamsLive: row["is_teams_live"], emailKind: row["email_kind"],
+            sharesName: row["shares_name"], sharesEmail: row["shares_email"], hasStoredName: givesName ?? false,
+            address: local == nil ? nil : AddrSpec(row: row), inboxNumber: row["inbox_number"])
     }
 
     /// A condition: the scopes of a code or of a refresh token include the address. They are in alphabetical order.

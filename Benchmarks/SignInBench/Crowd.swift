@@ -100,6 +100,7 @@ struct Visit {
         self.place = place
         self.client = client
         self.number = number
+        cookies["__Host-postern-known"] = place.known[number % place.known.count]
     }
 
     /// What each request took.

@@ -26,6 +26,8 @@ final class SignInPlace: Sendable {
     /// By the number of the user.
     let authenticators: [TestAuthenticator]
     let handles: [[UInt8]]
+    /// What their browsers kept of an earlier sign-in: no one is told of a new browser.
+    let known: [String]
     private let place: BenchDatabase
     private let server: Task<Void, any Error>
 
@@ -45,7 +47,7 @@ final class SignInPlace: Sendable {
         _ = try store.apps.add(team: Seeding.team, clientID: Self.client, group: nil, change)
         try store.clients.addRedirect(team: Seeding.team, clientID: Self.client, uri: Self.redirect, change)
         secret = try store.openIDClients.issueSecret(team: Seeding.team, clientID: Self.client, change).secret
-        var (authenticators, handles): ([TestAuthenticator], [[UInt8]]) = ([], [])
+        var (authenticators, handles, known): ([TestAuthenticator], [[UInt8]], [String]) = ([], [], [])
         for number in 0..<users {
             _ = try store.users.add(
                 id: "p\(number)", name: "User \(number)", inbox: InboxAddress(try AddrSpec.typed("p\(number)@home.example")),
@@ -59,13 +61,14 @@ final class SignInPlace: Sendable {
                 attestationObject: try authenticator.attestationObject(), challenge: challenge, browser: "b", name: "Key", change)
             authenticators.append(authenticator)
             handles.append(store.passkeys.userHandle("p\(number)"))
+            known.append(try store.page.knownBrowser(user: "p\(number)"))
         }
-        (self.authenticators, self.handles) = (authenticators, handles)
+        (self.authenticators, self.handles, self.known) = (authenticators, handles, known)
 
         var logger = Logger(label: "bench")
         logger.logLevel = .error
         let pool = BlockingPool()
-        // Nothing is mailed: whoever comes has a passkey, and the browser is told of to no one.
+        // Nothing is mailed: whoever comes has a passkey, and a browser that is known.
         let mailer = InboxMailer(
             settings: MailerSettings(
                 from: AddrSpec(localPart: "postmaster", domain: "relay.example"), service: "Bench", relayDomain: "relay.example",

@@ -27,7 +27,7 @@ extension PortalPage {
             values["typed"] = request.form["email"] ?? ""
         }
         if let sheet = request.sheet {
-            values["team"] = try await app(sheet).teamName
+            values["team"] = try await pool.run { try appearance(sheet).teamName }
             if problem == nil { values["typed"] = sheet.pending.request.loginHint ?? "" }
         }
         return try request.html(
@@ -165,17 +165,15 @@ extension PortalPage {
     /// - Returns: the value that the browser keeps.
     private func tell(of token: String, _ request: PortalRequest) async throws -> String {
         let kept = cookies.value(PortalCookies.known, in: request.request.headers)
-        let (known, user, inbox) = try await pool.run {
+        let language = request.language
+        let (known, inbox) = try await pool.run {
             guard let session = try store.page.session(token, now: now()) else { throw PortalRefusal.foreign }
             let known = try store.page.knownBrowser(user: session.userID)
-            guard kept != known else { return (known, session.userID, nil as InboxAddress?) }
+            try store.users.setLanguage(of: session.userID, language.tag)
+            guard kept != known else { return (known, nil as InboxAddress?) }
             let inbox = try store.inboxes.inboxes(user: session.userID).first { $0.isDefault && $0.isVerified }
-            return (
-                known, session.userID, session.method == .mail && inbox?.number == session.inboxNumber ? nil : inbox?.address
-            )
+            return (known, session.method == .mail && inbox?.number == session.inboxNumber ? nil : inbox?.address)
         }
-        let language = request.language
-        try await pool.run { try store.users.setLanguage(of: user, language.tag) }
         if let inbox {
             _ = sendLater("no message about a new browser was sent") {
                 try mailer.tell(.newBrowser, to: inbox, in: language, now: now())

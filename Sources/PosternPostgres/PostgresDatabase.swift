@@ -204,14 +204,16 @@ package final class PostgresDatabase: Database {
 
     /// - Parameter end: when it should have its locks at the latest; nil for the timeout of a statement.
     private func beginning(_ turn: Turn, _ durability: Durability, end: ContinuousClock.Instant?) -> [String] {
-        let left = end.map { Int(($0 - .now) / .milliseconds(1)) } ?? settings.statementMilliseconds
-        return turn.beginning(durability, lockMilliseconds: min(max(1, left), settings.statementMilliseconds))
+        let usual = settings.statementMilliseconds
+        let left = end.map { min(max(1, Int(($0 - .now) / .milliseconds(1))), usual) }
+        return turn.beginning(durability, lockMilliseconds: left ?? usual, usual: usual)
     }
 
     /// A rehearsal runs once, because it may read input as it runs. It does not block a turn alone, and may be idle while it
     /// reads.
     package func rehearse<T>(_ body: (any Database) throws(StoreFailure) -> T) throws(StoreFailure) -> T {
-        let beginning = Turn.untold.beginning(.relaxed, lockMilliseconds: settings.statementMilliseconds)
+        let usual = settings.statementMilliseconds
+        let beginning = Turn.untold.beginning(.relaxed, lockMilliseconds: usual, usual: usual)
         return try rehearsed(body) { [self] change throws(StoreFailure) in
             try storeFailures { () throws(PostgresFailure) in
                 try transaction(beginning + ["SET LOCAL idle_in_transaction_session_timeout = 0"], writes: true, change)

@@ -31,10 +31,13 @@ enum Turn {
     }
 
     /// The statements that begin the transaction.
-    /// - Parameter lockMilliseconds: how long it may wait for a lock.
-    func beginning(_ durability: Durability, lockMilliseconds: Int) -> [String] {
-        let lockMilliseconds = Self.rounded(lockMilliseconds)
-        var statements = ["BEGIN ISOLATION LEVEL SERIALIZABLE, READ WRITE", "SET LOCAL lock_timeout = \(lockMilliseconds)"]
+    /// - Parameters:
+    ///   - lockMilliseconds: how long it may wait for a lock.
+    ///   - usual: the same as the connection has it.
+    func beginning(_ durability: Durability, lockMilliseconds: Int, usual: Int) -> [String] {
+        let limit = "SET LOCAL lock_timeout = \(Self.rounded(lockMilliseconds))"
+        var statements = ["BEGIN ISOLATION LEVEL SERIALIZABLE, READ WRITE"]
+        if lockMilliseconds < usual, self != .alone { statements.append(limit) }
         // Relaxed: a crash of the server may lose the last few tenths of a second, a crash of this process nothing.
         if durability == .relaxed { statements.append("SET LOCAL synchronous_commit = off") }
         switch self {
@@ -43,7 +46,7 @@ enum Turn {
             statements += [
                 "SET LOCAL idle_in_transaction_session_timeout = \(Self.stillMilliseconds)",
                 "SET LOCAL lock_timeout = \(Self.aloneMilliseconds)", "LOCK TABLE \(Self.table) IN EXCLUSIVE MODE",
-                "SET LOCAL lock_timeout = \(lockMilliseconds)",
+                limit,
             ]
         case .untold: break
         }

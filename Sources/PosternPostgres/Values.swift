@@ -91,7 +91,7 @@ enum ColumnText {
         guard text.count >= 2, text[0] == UInt8(ascii: "\\"), text[1] == UInt8(ascii: "x") else {
             throw unexpected
         }
-        guard let octets = Hex.decode(text[2...]) else { throw unexpected }
+        guard let octets = Hex.decode(UnsafeRawBufferPointer(rebasing: text[2...])) else { throw unexpected }
         return octets
     }
 

@@ -28,7 +28,7 @@ package enum Hex {
     }
 
     /// The octets for digits in either case; nil for another character or an odd number of digits.
-    @inlinable package static func decode(_ digits: some Sequence<UInt8>) -> [UInt8]? {
+    @inlinable @inline(__always) package static func decode(_ digits: some Sequence<UInt8>) -> [UInt8]? {
         var output = [UInt8]()
         output.reserveCapacity(digits.underestimatedCount / 2)
         var high: UInt8?

@@ -41,7 +41,7 @@ package struct AccountRepository: Sendable {
         return (try page.rows.map(Account.init(row:)), page.next)
     }
 
-    static let select: SQL = """
+    package static let select: SQL = """
         SELECT \(Account.columns) FROM accounts a JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
             LEFT JOIN users u ON u.id = a.user_id
         """
@@ -178,7 +178,7 @@ extension Account {
         """
 
     /// From `columns`.
-    init(row: SQLRow) throws(StoreFailure) {
+    package init(row: SQLRow) throws(StoreFailure) {
         try self.init(
             number: row["account_id"], teamID: row["team"], userID: row["user_handle"], sub: row["sub"],
             sharesName: row["shares_name"], emailKind: row["email_kind"], inboxNumber: row["inbox_number"],

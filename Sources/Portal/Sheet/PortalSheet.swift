@@ -51,11 +51,10 @@ extension PortalPage {
         }
     }
 
-    /// The app of the request. Throws `PortalRefusal` if it was removed meanwhile.
-    func app(_ sheet: OpenSheet) async throws -> (clientID: String, name: String?, hasIcon: Bool, teamName: String) {
-        let clientID = sheet.request.clientID
-        guard let shown = try await pool.run({ try store.apps.appearance(clientID: clientID) }) else { throw PortalRefusal.over }
-        return (clientID, shown.name, shown.hasIcon, shown.teamName)
+    /// How the app of the request is shown. Blocks. Throws `PortalRefusal` if it was removed meanwhile.
+    func appearance(_ sheet: OpenSheet) throws -> (name: String?, hasIcon: Bool, teamName: String) {
+        guard let shown = try store.apps.appearance(clientID: sheet.request.clientID) else { throw PortalRefusal.over }
+        return shown
     }
 
     // MARK: The next step
@@ -89,10 +88,10 @@ extension PortalPage {
         _ request: PortalRequest, _ sheet: OpenSheet, _ session: PageSession, _ consent: StandingConsent?, isKnown: Bool,
         problem: String? = nil
     ) async throws -> Response {
-        let app = try await app(sheet)
-        let (user, inboxes) = try await pool.run {
+        let clientID = sheet.request.clientID
+        let (app, user, inboxes) = try await pool.run {
             (
-                try store.users.user(session.userID),
+                try appearance(sheet), try store.users.user(session.userID),
                 try store.inboxes.inboxes(user: session.userID).filter { $0.isVerified && !$0.isReplyOnly }
             )
         }
@@ -101,7 +100,7 @@ extension PortalPage {
         let isSettled = consent?.isTeamsLive ?? false
         let chosen = Self.standingInbox(consent, inboxes)
         var values: [String: Any] = [
-            "team": app.teamName, "client_id": app.clientID, "initial": PortalText.initial(app.teamName), "is_known": isKnown,
+            "team": app.teamName, "client_id": clientID, "initial": PortalText.initial(app.teamName), "is_known": isKnown,
             "asks_name": !isKnown && scopes.contains("name"), "asks_email": !isKnown && scopes.contains("email") && !isSettled,
             "has_choice": inboxes.count > 1,
             "inboxes": inboxes.map {
@@ -110,7 +109,7 @@ extension PortalPage {
             },
         ]
         values["app"] = app.name
-        values["icon"] = app.hasIcon ? app.clientID : nil
+        values["icon"] = app.hasIcon ? clientID : nil
         if let inbox = inboxes.first(where: { $0.number == session.inboxNumber }) {
             values["account"] = PortalText.address(inbox.address)
         }

@@ -344,13 +344,13 @@ package struct ProviderRepository: Sendable {
     ) throws(StoreFailure) -> Account? {
         let change = Change(actor: "client:\(client.clientID)", now: now)
         try TransferRepository.move(connection, grant: grant, addresses: grants.addresses, change)
-        let account: Int64? = try connection.value(
+        return try connection.row(
             """
-            SELECT a.id FROM grants g JOIN accounts a ON a.id = g.account_id
-            JOIN app_groups p ON p.id = g.group_id AND p.team_id = \(client.teamNumber) AND p.removed_from IS NULL
+            \(AccountRepository.select) JOIN grants g ON g.account_id = a.id
+            JOIN app_groups p ON p.id = g.group_id AND \(SQL.filter("p.team_id")) = \(client.teamNumber) AND p.removed_from IS NULL
             WHERE g.id = \(grant) AND \(SQL.filter("a.team_id")) = \(client.teamNumber)
-            """)
-        return try account.map { number throws(StoreFailure) in try connection.account(number) }
+            """
+        ).map(Account.init(row:))
     }
 
     /// - Parameter group: the apps that the token is for: each group moves by its own transfer, or not at all.

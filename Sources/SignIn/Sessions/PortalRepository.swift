@@ -343,14 +343,18 @@ extension Database {
     /// here may be gone when it is deleted.
     func keepNewest(_ limits: [(count: Int, table: String)], _ condition: SQL) {
         do throws(StoreFailure) {
-            let surplus = try limits.map { count, table throws(StoreFailure) -> (table: String, rows: [Int64]) in
-                let rows: [Int64] = try values(
-                    "SELECT id FROM \(raw: table) WHERE \(condition) ORDER BY id DESC LIMIT 1000 OFFSET \(count)")
-                return (table, rows)
+            let queries = limits.map { count, table -> SQL in
+                """
+                SELECT '\(raw: table)' AS place, id FROM (SELECT id FROM \(raw: table) WHERE \(condition)
+                    ORDER BY id DESC LIMIT 1000 OFFSET \(count)) \(raw: table)
+                """
             }
-            guard surplus.contains(where: { !$0.rows.isEmpty }) else { return }
+            let found = try rows(queries.dropFirst().reduce(queries[0]) { "\($0) UNION ALL \($1)" })
+            var surplus: [String: [Int64]] = [:]
+            for row in found { surplus[try row["place"], default: []].append(try row["id"]) }
+            guard !surplus.isEmpty else { return }
             try write(.relaxed, timeout: .milliseconds(250)) { connection throws(StoreFailure) in
-                for (table, rows) in surplus where !rows.isEmpty {
+                for (table, rows) in surplus {
                     try connection.run(for: rows) { "DELETE FROM \(raw: table) WHERE id IN \($0)" }
                 }
             }

@@ -66,6 +66,7 @@ test: packages test-tools models words check-format ## Every test, those on a re
 	POSTERN_TEST_LOGS=$(CURDIR)/.build/test-logs scripts/run-tests
 	scripts/search-logs .build/test-logs
 	@$(MAKE) --no-print-directory fuzz SECONDS=0
+	@$(MAKE) --no-print-directory bench-try
 
 MESSAGES = 5000
 ROUNDS = 4

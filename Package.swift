@@ -309,12 +309,13 @@ let package = Package(
             swiftSettings: strict),
         .executableTarget(
             name: "RelayBench",
-            dependencies: ["RelayCore", "InternetMessage", "MailAuth", "MailTesting", "HostileMail", argumentParser],
-            path: "Benchmarks/RelayBench",
+            dependencies: [
+                "BenchReport", "RelayCore", "InternetMessage", "MailAuth", "MailTesting", "HostileMail", argumentParser,
+            ], path: "Benchmarks/RelayBench",
             swiftSettings: strict),
         .executableTarget(
-            name: "PolicyBench", dependencies: ["CEL", "RiskPolicy", argumentParser], path: "Benchmarks/PolicyBench",
-            swiftSettings: strict),
+            name: "PolicyBench", dependencies: ["BenchReport", "CEL", "RiskPolicy", argumentParser],
+            path: "Benchmarks/PolicyBench", swiftSettings: strict),
 
         .executableTarget(
             name: "DecisionBench",

@@ -63,7 +63,7 @@ package final class PostgresDatabase: Database {
         let setup = """
             SET statement_timeout = \(settings.statementMilliseconds); SET lock_timeout = \(settings.statementMilliseconds);
             SET idle_in_transaction_session_timeout = \(settings.stillMilliseconds); SET client_min_messages = error;
-            SET default_transaction_read_only = on; SET jit = off;
+            SET default_transaction_read_only = on; SET default_transaction_isolation = 'read committed'; SET jit = off;
             SET enable_seqscan = off
             """
         self.settings = settings

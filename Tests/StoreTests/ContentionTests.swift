@@ -232,7 +232,10 @@ struct ContentionTests {
         try store.clients.addRedirect(team: "juice", clientID: "com.juice", uri: "https://juice.example/in", change)
         try test.database.write(.relaxed) {
             try $0.runScript(
-                "ANALYZE accounts; ANALYZE grants; ANALYZE refresh_tokens; ANALYZE idempotency_keys; ANALYZE decisions")
+                """
+                ANALYZE accounts; ANALYZE grants; ANALYZE inboxes; ANALYZE relay_addresses; ANALYZE refresh_tokens;
+                ANALYZE idempotency_keys; ANALYZE decisions
+                """)
         }
         let team = try store.teams.team("juice").number
         let client = try #require(try store.clients.client("com.juice"))
@@ -256,6 +259,9 @@ struct ContentionTests {
             guard
                 case .issued = try store.provider.refresh(token: refresh, client: client, dailyLimit: 5, now: now, finish: { $0 })
             else { throw .permanent(.unexpectedData, "no token was issued") }
+            guard try store.provider.userInfo(accessToken: tokens.accessToken, now: now) != nil else {
+                throw .permanent(.unexpectedData, "the token names no user")
+            }
             let key = [UInt8](repeating: 7, count: 32)
             _ = try store.idempotency.claim(team: team, endpoint: "e", key: key, body: key, now: now)
             try store.idempotency.finish(team: team, endpoint: "e", key: key, begunAt: now, status: 200, body: "{}")
@@ -273,7 +279,7 @@ struct ContentionTests {
         #expect(narrow.isSubset(of: locks), "locks are seen: \(locks)")
         let wide: Set = [
             "accounts_team", "grants_group", "refresh_tokens_app", "decisions_team", "idempotency_keys_time",
-            "accounts_team_id_user_id_key",
+            "accounts_team_id_user_id_key", "inboxes_verified", "app_groups_team",
         ]
         #expect(wide.intersection(locks).isEmpty)
     }

@@ -20,6 +20,40 @@ struct PostgresTests {
         }
     }
 
+    /// Whether a limit of one change stays on the connection cannot be seen by waiting: a statement is ended as early.
+    @Test func aLimitOfWaitingForLocksIsThatOfOneChange() throws {
+        var settings = PostgresDatabase.Settings()
+        settings.connections = 1
+        let server = try #require(PostgresServer.shared)
+        let database = try PostgresDatabase(url: server.url(schema: "limits_of_waiting"), settings: settings)
+        defer { try? database.close() }
+        _ = try Migrator().migrate(database, now: 1)
+        let body: TransactionBody<String?> = { connection throws(StoreFailure) in
+            try connection.value("SELECT current_setting('lock_timeout')")
+        }
+        func expectUsual(_ limit: String?) throws {
+            #expect(limit == "10s")
+            #expect(try database.write(.durable, body) == "10s")
+        }
+        try expectUsual(database.write(.durable, body))
+        let short = try #require(try database.write(.relaxed, timeout: .milliseconds(250), body))
+        #expect(short.hasSuffix("ms") && (1...250).contains(Int(short.dropLast(2)) ?? 0), "\(short)")
+        try expectUsual("10s")
+        try expectUsual(database.writeAlone(.durable, body))
+        let rehearsed = try database.rehearse { rehearsal throws(StoreFailure) in try rehearsal.write(.durable, body) }
+        try expectUsual(rehearsed)
+    }
+
+    /// Single statements ran as the server, the role or the database says, and could fail as changes do, which are repeated.
+    @Test func aSingleStatementNeverConflictsWhateverTheServerSays() throws {
+        let server = try #require(PostgresServer.shared)
+        let url = try server.url(schema: "levels")
+        let database = try PostgresDatabase(
+            url: url + (url.contains("?") ? "&" : "?") + "options=-c%20default_transaction_isolation%3Dserializable")
+        defer { try? database.close() }
+        #expect(try database.value("SELECT current_setting('transaction_isolation')", String.self) == "read committed")
+    }
+
     @Test("A failover: the standby is never written to before it is the primary, and found by itself when it is")
     func failover() throws {
         let primary = try PostgresServer(binaries: try #require(PostgresServer.installed))

@@ -18,7 +18,7 @@ extension ProviderRepository {
     package func userInfo(accessToken token: String, now: Int64) throws(StoreFailure) -> UserInfo? {
         let hash = secrets.hash(.accessToken, token)
         // A write: during a transfer, this moves the grant with its app, as a refresh does.
-        return try grants.addresses.events.database.write(.relaxed) { connection throws(StoreFailure) in
+        return try database.write(.relaxed) { connection throws(StoreFailure) in
             let row = try connection.row(
                 """
                 SELECT a.id AS app_id, a.client_id, a.group_id, a.is_public, a.id_token_algorithm, t.id AS team_id, t.handle,

@@ -1,0 +1,160 @@
+// What the steps of a sign-in ask the store, each by one statement, on both engines.
+
+import Accounts
+import Database
+import InternetMessage
+import SignIn
+import Testing
+
+@Suite struct SignInStepTests {
+    private static let change = TestStore.change
+
+    /// Team `juice` with two groups of apps and team `tea` with one; `anna` and `bob` have an inbox each.
+    private func world(_ engine: Engine) throws -> TestStore {
+        let test = try TestStore(engine)
+        let store = test.store
+        _ = try store.teams.add(id: "tea", name: "Tea", Self.change)
+        for (team, app) in [("juice", "com.juice"), ("juice", "com.other"), ("tea", "com.tea")] {
+            _ = try store.apps.add(
+                team: team, clientID: app, group: nil, redirectURIs: ["https://\(app).example/in"], Self.change)
+        }
+        for user in ["anna", "bob"] { try test.user(user) }
+        return test
+    }
+
+    private func signIn(
+        _ test: TestStore, _ app: String, scopes: Set<String> = ["email", "openid"], kind: EmailKind? = nil, inbox: Int64? = nil,
+        givesStoredName: Bool = false, to redirect: String? = nil, as user: String = "anna"
+    ) throws {
+        var authorization = ProviderAuthorization(
+            grant: AuthorizationRequest(
+                clientID: app, userID: user, emailKind: kind, inbox: inbox.map(InboxName.number), realUserStatus: 0),
+            redirectURI: redirect ?? "https://\(app).example/in", scopes: scopes, nonce: nil, challenge: nil, orgID: nil,
+            authenticatedAt: TestStore.now)
+        authorization.givesStoredName = givesStoredName
+        let code = try test.store.provider.authorize(authorization, Self.change) { issued throws(StoreFailure) in issued.code }
+        let client = try #require(try test.store.clients.client(app))
+        let outcome = try test.store.provider.redeem(
+            code: code, client: client, redirectURI: authorization.redirectURI, challenge: nil, now: TestStore.now
+        ) { $0 }
+        guard case .issued = outcome else { throw StoreFailure.refused(.invalid, "\(outcome)") }
+    }
+
+    // MARK: The standing consent
+
+    @Test(arguments: Engine.all) func aConsentIsThatOfTheAppsTeamAndGroup(_ engine: Engine) throws {
+        let test = try world(engine)
+        func consent(_ app: String, of user: String = "anna") throws -> StandingConsent? {
+            try test.store.provider.consent(user: user, clientID: app)
+        }
+        #expect(try consent("com.juice") == nil)
+        try signIn(test, "com.juice")
+        try signIn(test, "com.tea")
+        let first = try #require(try consent("com.juice"))
+        #expect(first.isLive && first.isTeamsLive && first.sharesEmail && !first.hasStoredName && first.inboxNumber == nil)
+        #expect(first.emailKind == .privateRelay && first.address?.domain == "relay.example")
+        #expect(try consent("com.tea")?.address != first.address)
+        // Another app of the team: the address is the same, the consent is missing.
+        let other = try #require(try consent("com.other"))
+        #expect(!other.isLive && other.isTeamsLive && !other.sharesEmail && other.address == first.address)
+        #expect(try consent("com.juice", of: "bob") == nil)
+    }
+
+    @Test(arguments: Engine.all) func aConsentSaysWhatWasGivenLast(_ engine: Engine) throws {
+        let test = try world(engine)
+        let store = test.store
+        try signIn(test, "com.juice", scopes: ["name", "openid"], givesStoredName: true)
+        #expect(try store.provider.consent(user: "anna", clientID: "com.juice")?.hasStoredName == true)
+        try signIn(test, "com.juice", scopes: ["name", "openid"], givesStoredName: false)
+        #expect(try store.provider.consent(user: "anna", clientID: "com.juice")?.hasStoredName == false)
+        // A new address, the former ones retired: one row still.
+        let account = try #require(try store.accounts.accounts(team: "juice", user: "anna").first)
+        let old = try #require(try store.provider.consent(user: "anna", clientID: "com.juice")?.address)
+        try store.addresses.retire(old, Self.change)
+        #expect(try store.provider.consent(user: "anna", clientID: "com.juice")?.address == nil)
+        let new = try test.address("anna").address
+        #expect(try store.provider.consent(user: "anna", clientID: "com.juice")?.address == new && new != old)
+        _ = try store.grants.revokeAll(account: account.number, Self.change)
+        let ended = try #require(try store.provider.consent(user: "anna", clientID: "com.juice"))
+        #expect(!ended.isLive && !ended.isTeamsLive && ended.address != nil)
+    }
+
+    @Test(arguments: Engine.all) func aConsentToTheInboxItselfNamesIt(_ engine: Engine) throws {
+        let test = try world(engine)
+        _ = try test.store.inboxes.add(
+            user: "anna", TestStore.inbox("anna@work.example"), isVerified: true, isReplyOnly: false, Self.change)
+        try signIn(test, "com.juice", kind: .real, inbox: 2)
+        let consent = try #require(try test.store.provider.consent(user: "anna", clientID: "com.juice"))
+        #expect(consent.emailKind == .real && consent.inboxNumber == 2 && consent.address == nil)
+    }
+
+    @Test(arguments: Engine.all) func aConsentOfNoOneOrToNothingIsRefused(_ engine: Engine) throws {
+        let test = try world(engine)
+        for (user, app, said) in [
+            ("anna", "com.none", "there is no app com.none"), ("nobody", "com.juice", "there is no user nobody"),
+            ("nobody", "com.none", "there is no app com.none"),
+        ] {
+            let failure = #expect(throws: StoreFailure.self) { try test.store.provider.consent(user: user, clientID: app) }
+            #expect(failure?.code == .refused(.notFound))
+            #expect(failure?.description.contains(said) == true)
+        }
+        try test.store.teams.remove("juice", Self.change)
+        expectRefusal(.notFound) { _ = try test.store.provider.consent(user: "anna", clientID: "com.juice") }
+    }
+
+    // MARK: Apps
+
+    @Test(arguments: Engine.all) func anAppIsShownWithItsTeamAsLongAsThereAreBoth(_ engine: Engine) throws {
+        let test = try world(engine)
+        let apps = test.store.apps
+        let bare = try #require(try apps.appearance(clientID: "com.juice"))
+        #expect(bare.name == nil && !bare.hasIcon && bare.teamName == "The Juice Company")
+        try apps.setAppearance(team: "juice", clientID: "com.juice", name: "Juice", Self.change)
+        #expect(try apps.appearance(clientID: "com.juice")?.name == "Juice")
+        #expect(try apps.appearance(clientID: "com.none") == nil)
+        try apps.remove(team: "juice", clientID: "com.other", Self.change)
+        #expect(try apps.appearance(clientID: "com.other") == nil)
+        #expect(try test.store.openIDClients.authorizationClient("com.other") == nil)
+        try test.store.teams.remove("juice", Self.change)
+        #expect(try apps.appearance(clientID: "com.juice") == nil)
+    }
+
+    @Test(arguments: Engine.all) func aClientHasItsRedirectURIsOrNone(_ engine: Engine) throws {
+        let test = try world(engine)
+        let clients = test.store.openIDClients
+        try test.store.clients.addRedirect(
+            team: "juice", clientID: "com.juice", uri: "https://com.juice.example/two", Self.change)
+        #expect(
+            try clients.authorizationClient("com.juice")?.redirectURIs.sorted()
+                == ["https://com.juice.example/in", "https://com.juice.example/two"])
+        try test.store.clients.removeRedirect(team: "tea", clientID: "com.tea", uri: "https://com.tea.example/in", Self.change)
+        #expect(try clients.authorizationClient("com.tea")?.redirectURIs == [])
+        #expect(try clients.authorizationClient("com.none") == nil)
+    }
+
+    @Test(arguments: Engine.all) func whatCannotBeAuthorizedIsRefusedForItsOwnReason(_ engine: Engine) throws {
+        let test = try world(engine)
+        expectRefusal(.invalid) { try signIn(test, "com.juice", to: "https://com.juice.example/other") }
+        expectRefusal(.invalid) { try signIn(test, "com.juice", to: "https://com.tea.example/in") }
+        expectRefusal(.notFound) { try signIn(test, "com.none") }
+        expectRefusal(.notFound) { try signIn(test, "com.juice", as: "nobody") }
+        try test.user("carl", isVerified: false)
+        expectRefusal(.unmet) { try signIn(test, "com.juice", as: "carl") }
+        try signIn(test, "com.juice", as: "bob")
+    }
+
+    // MARK: Inboxes
+
+    @Test(arguments: Engine.all) func inboxesAreTheUsersOwnTheOldestFirst(_ engine: Engine) throws {
+        let test = try world(engine)
+        let inboxes = test.store.inboxes
+        for name in ["anna@b.example", "anna@a.example"] {
+            _ = try inboxes.add(user: "anna", TestStore.inbox(name), isVerified: true, isReplyOnly: false, Self.change)
+        }
+        #expect(
+            try inboxes.inboxes(user: "anna").map { $0.address.revealed.domain } == ["home.example", "b.example", "a.example"])
+        try inboxes.remove(user: "bob", .number(1), Self.change)
+        #expect(try inboxes.inboxes(user: "bob").isEmpty)
+        expectRefusal(.notFound) { _ = try inboxes.inboxes(user: "nobody") }
+    }
+}

@@ -100,6 +100,7 @@ bench: packages ## Benchmarks, in release builds, and a table of goals; fails wh
 	.build/release/DecisionBench $(DECISION_BENCH)
 	.build/release/DecisionBench --engine postgres --only tail $(DECISION_BENCH)
 	.build/release/SignInBench $(SIGN_IN_BENCH)
+	.build/release/SignInBench --engine postgres $(SIGN_IN_BENCH)
 	.build/release/MailBench $(MAIL_BENCH)
 	.build/release/StoreBench $(STORE_BENCH)
 	.build/release/SideBySideBench $(SIDE_BY_SIDE_BENCH)

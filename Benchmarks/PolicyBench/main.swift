@@ -195,11 +195,12 @@ for (name, other) in [("decide", compact), ("with trace", traced), ("answer as a
 }
 var report = BenchReport()
 for (name, rates) in [("answers", full), ("traces", traced), ("lookups", lookups)] {
-    report.add(BenchResult("policy.\(name)", rates.max() ?? 0, "a second"))
+    report.add(BenchResult("policy.\(name)", rates.sorted()[rounds / 2], "a second"))
 }
 report.goal("policy: full answers a second on one core", full, Goal.decisions, atMost: false)
 report.goal("policy: traces a second on one core", traced, Goal.traced, atMost: false)
 report.goal("policy: full answers by those of the same policy by hand", byHand(full), Goal.ofHandWritten, atMost: false)
 report.goal("policy: look-ups a second in a million ranges on one core", lookups, Goal.lookups, atMost: false)
-try report.write()
+// Goals are those of the default policy.
+if options.policy == nil { try report.write() }
 exit(options.check && !report.missed.isEmpty ? 1 : 0)

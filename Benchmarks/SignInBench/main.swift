@@ -32,8 +32,8 @@ struct Options: ParsableCommand {
 let options = Options.parseOrExit()
 let (users, seconds, engine, accounts) = (options.users, options.seconds, options.engine, options.accounts)
 let full = 200
-let label = accounts > 0 ? ", \(engine.rawValue), \(accounts) accounts" : ""
-let size = accounts > 0 ? ".\(engine.rawValue).\(accounts)" : ""
+let label = accounts > 0 ? ", \(engine.rawValue), \(accounts) accounts" : ", \(engine.rawValue)"
+let size = accounts > 0 ? ".\(engine.rawValue).\(accounts)" : ".\(engine.rawValue)"
 
 print("\(users) users with passkeys are being made…")
 let place = try await SignInPlace(engine, users: users, accounts: accounts)
@@ -44,7 +44,7 @@ let client = HTTPClient(eventLoopGroup: MultiThreadedEventLoopGroup.singleton, c
 let crowd = Crowd(place, client)
 
 print("warm-up: everyone signs in once, and consents")
-let first = await crowd.signIn(perSecond: full / 2, seconds: users * 2 / full + 1)
+let first = await crowd.signIn(perSecond: full / 2, seconds: (users * 2 + full - 1) / full)
 if let failure = first.failure { fail("a sign-in failed: \(failure)") }
 
 var report = BenchReport()

@@ -47,10 +47,12 @@ struct PostgresTests {
     /// Single statements ran as the server, the role or the database says, and could fail as changes do, which are repeated.
     @Test func aSingleStatementNeverConflictsWhateverTheServerSays() throws {
         let server = try #require(PostgresServer.shared)
-        let url = try server.url(schema: "levels")
         let database = try PostgresDatabase(
-            url: url + (url.contains("?") ? "&" : "?") + "options=-c%20default_transaction_isolation%3Dserializable")
+            url: "postgresql://postern@\(server.host)/postgres?options=-cdefault_transaction_isolation%3Dserializable")
         defer { try? database.close() }
+        let said = try database.value(
+            "SELECT reset_val FROM pg_settings WHERE name = 'default_transaction_isolation'", String.self)
+        #expect(said == "serializable")
         #expect(try database.value("SELECT current_setting('transaction_isolation')", String.self) == "read committed")
     }
 

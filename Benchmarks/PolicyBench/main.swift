@@ -190,12 +190,12 @@ guard overridden == 0 else { fail("a guarantee is broken") }
 func byHand(_ rates: [Double]) -> [Double] { zip(rates, hand).map { $0 / $1 } }
 
 for (name, other) in [("decide", compact), ("with trace", traced), ("answer as arrays of strings", words)] {
-    let share = byHand(other).sorted()[rounds / 2]
-    print("\(name) / by hand".padding(toLength: 44, withPad: " ", startingAt: 0) + String(format: "%.3f", share))
+    print(
+        "\(name) / by hand".padding(toLength: 44, withPad: " ", startingAt: 0) + String(format: "%.3f", byHand(other).median))
 }
 var report = BenchReport()
 for (name, rates) in [("answers", full), ("traces", traced), ("lookups", lookups)] {
-    report.add(BenchResult("policy.\(name)", rates.sorted()[rounds / 2], "a second"))
+    report.add(BenchResult("policy.\(name)", rates.median, "a second"))
 }
 report.goal("policy: full answers a second on one core", full, Goal.decisions, atMost: false)
 report.goal("policy: traces a second on one core", traced, Goal.traced, atMost: false)

@@ -39,6 +39,21 @@ import Testing
         }
     }
 
+    @Test func theLanguageOfASignInIsKeptWhetherTheBrowserIsNewOrKnown() async throws {
+        try await PortalFixture.with { fixture in
+            let browser = Browser(fixture)
+            for language in ["de", "fr"] {
+                try await browser.get("/me/sign-in")
+                try await browser.submit("/me/sign-in", ["email": "anna@home.example"])
+                let link = try fixture.link("anna@home.example")
+                try await browser.get(link)
+                try await browser.submit(link, headers: ["Origin": PortalFixture.url, "Accept-Language": language])
+                #expect(browser.page.location == "/me")
+                #expect(try fixture.store.users.language(of: "anna") == language)
+            }
+        }
+    }
+
     /// The message says to sign out everywhere; a browser of before was known all the same, and its next sign-in told no one.
     @Test func noBrowserIsKnownAfterSigningOutEverywhere() async throws {
         try await PortalFixture.with { fixture in

@@ -54,7 +54,7 @@ LEMONLDAP = liblemonldap-ng-portal-perl starman libstring-random-perl libio-stri
 	libmime-tools-perl libunicode-string-perl libemail-sender-perl libimage-magick-perl libgd-securityimage-perl
 test-tools: packages .build/test-tools/.installed
 	@scripts/packages dpkg-dev iproute2 chromium chromium-driver prometheus postgresql-15 curl jq nginx-light caddy libapache2-mod-auth-openidc \
-		opendkim rspamd postsrsd dovecot-lmtpd $(LEMONLDAP)
+		opendkim rspamd postsrsd dovecot-lmtpd fonts-dejavu-core $(LEMONLDAP)
 .build/test-tools/.installed: Makefile
 	python3 -m venv .build/test-tools
 	.build/test-tools/bin/pip install -q $(TEST_TOOLS)
@@ -65,8 +65,10 @@ test: packages test-tools models words check-format ## Every test, those on a re
 	rm -rf .build/test-logs
 	POSTERN_TEST_LOGS=$(CURDIR)/.build/test-logs scripts/run-tests
 	scripts/search-logs .build/test-logs
-	@$(MAKE) --no-print-directory fuzz SECONDS=0
-	@$(MAKE) --no-print-directory bench-try
+
+check: packages words check-format ## Unit tests, stores on SQLite, format and words: for every change
+	@POSTERN_CHECK=1 scripts/build $(SWIFT_FLAGS) --build-tests
+	POSTERN_CHECK=1 POSTERN_TEST_ENGINES=sqlite scripts/run-tests
 
 MESSAGES = 5000
 ROUNDS = 4
@@ -80,7 +82,7 @@ soak-failures: packages ## Two relay hosts on one PostgreSQL, killed and restart
 HOURS = 3
 soak: packages ## Two hosts for hours: mail, decisions, events, deletions and new keys; whether memory, files and latency stay; HOURS
 	@scripts/packages postgresql-15
-	for product in postern http-load MailBench; do swift build $(SWIFT_FLAGS) -c release --product $$product || exit 1; done
+	export POSTERN_BENCH=1; for product in postern http-load MailBench; do swift build $(SWIFT_FLAGS) -c release --product $$product || exit 1; done
 	.build/release/MailBench --hours $(HOURS) --plot .build/soak.svg --samples .build/soak.json --check
 
 # Each benchmark takes its sizes as arguments: make bench MAIL_BENCH="--messages 100 --rounds 3" STORE_BENCH="--sizes 10000,100000"
@@ -92,7 +94,7 @@ SIDE_BY_SIDE_BENCH =
 BENCHES = http-load AuthBench PolicyBench RelayBench DecisionBench SignInBench MailBench StoreBench SideBySideBench
 bench: packages ## Benchmarks, in release builds, and a table of goals; fails where one is missed by more than the noise; also in .build/bench.json
 	@scripts/packages opendkim postgresql-15
-	for product in postern bench-filter $(BENCHES); do swift build $(SWIFT_FLAGS) -c release --product $$product || exit 1; done
+	export POSTERN_BENCH=1; for product in postern bench-filter $(BENCHES); do swift build $(SWIFT_FLAGS) -c release --product $$product || exit 1; done
 	@rm -f .build/bench-goals.json
 	.build/release/AuthBench
 	.build/release/PolicyBench
@@ -110,7 +112,12 @@ bench: packages ## Benchmarks, in release builds, and a table of goals; fails wh
 bench-try: ## Each benchmark briefly in debug builds, whatever the figures: whether it still works
 	@scripts/packages opendkim postgresql-15
 	@mkdir -p .build/bench-try
+	@for product in postern bench-filter $(BENCHES); do POSTERN_BENCH=1 scripts/build $(SWIFT_FLAGS) --product $$product || exit 1; done
 	scripts/bench-try > .build/bench-try/log 2>&1 || { tail -40 .build/bench-try/log; exit 1; }
+
+NAMES =
+mutants: packages test-tools ## Whether the tests notice small faults: Tests/Mutants/mutants.txt, all in one build of a copy; NAMES
+	scripts/mutants $(NAMES)
 
 SECONDS = 60
 chaos: packages ## Two hosts on one PostgreSQL, and one on SQLite, under mail, HTTP and commands: hung, killed, with wrong clocks …; SECONDS
@@ -151,8 +158,8 @@ sanitize: packages test-tools ## The tests under AddressSanitizer, then under Th
 	scripts/sanitize thread $(SUITES)
 
 soak-memory: packages ## Whether memory stays flat over 200,000 messages
-	for product in postern bench-filter MailBench; do swift build $(SWIFT_FLAGS) -c release --product $$product || exit 1; done
+	export POSTERN_BENCH=1; for product in postern bench-filter MailBench; do swift build $(SWIFT_FLAGS) -c release --product $$product || exit 1; done
 	.build/release/MailBench --soak 200000 --check
 
-.PHONY: help packages sbom build release deb test-deb image test-image demo screenshots test-tools test soak soak-failures chaos bench fuzz models words format check-format sanitize soak-memory
+.PHONY: help packages sbom build release deb test-deb image test-image demo demo-sign-in screenshots test-tools test check mutants bench-try soak soak-failures chaos bench fuzz models words format check-format sanitize soak-memory
 .DEFAULT_GOAL = help

@@ -40,6 +40,74 @@ let unixSignals = Target.Dependency.product(name: "UnixSignals", package: "swift
 let histogram = Target.Dependency.product(name: "Histogram", package: "hdrhistogram-swift")
 let yams = Target.Dependency.product(name: "Yams", package: "Yams")
 
+/// The plugin that makes the text files of a target part of it.
+let embedText = Target.PluginUsage.plugin(name: "EmbedText")
+
+/// Only `make bench` and `make bench-try` build the benchmarks: with POSTERN_BENCH=1.
+let benchmarks: [Target] = [
+    .executableTarget(
+        name: "AuthBench", dependencies: ["MailAuth", "InternetMessage", "MailCrypto", argumentParser],
+        path: "Benchmarks/AuthBench", swiftSettings: strict),
+    .executableTarget(
+        name: "RelayBench",
+        dependencies: [
+            "BenchReport", "RelayCore", "InternetMessage", "MailAuth", "MailTesting", "HostileMail", argumentParser,
+        ], path: "Benchmarks/RelayBench",
+        swiftSettings: strict),
+    .executableTarget(
+        name: "PolicyBench", dependencies: ["BenchReport", "CEL", "RiskPolicy", argumentParser],
+        path: "Benchmarks/PolicyBench", swiftSettings: strict),
+
+    .executableTarget(
+        name: "DecisionBench",
+        dependencies: [
+            "API", "Accounts", "BenchReport", "BenchStores", "Concurrency", "Database", "Decisions", "HTTP", "PolicyRules",
+            "RiskPolicy", "SignIn", argumentParser, hummingbird, nioCore, logging,
+        ], path: "Benchmarks/DecisionBench", swiftSettings: strict),
+    .executableTarget(
+        name: "http-load", dependencies: ["BenchReport", argumentParser], path: "Benchmarks/HTTPLoad", swiftSettings: strict),
+
+    .executableTarget(
+        name: "SignInBench",
+        dependencies: [
+            "API", "Accounts", "BenchReport", "BenchStores", "Database", "HTTP", "InternetMessage", "Mail", "PasskeyTesting",
+            "Portal", "RelayCore", "SMTP", "SignIn", "Support", "WebAuthn", argumentParser, asyncHTTPClient, logging, nioCore,
+            nioHTTP1, nioPosix,
+        ], path: "Benchmarks/SignInBench", swiftSettings: strict),
+
+    .target(
+        name: "BenchReport", dependencies: [argumentParser, histogram], path: "Benchmarks/BenchReport",
+        swiftSettings: strict),
+    .target(
+        name: "BenchStores",
+        dependencies: [
+            "Accounts", "Database", "InternetMessage", "MailCrypto", "PosternPostgres", "PosternSQLite", "PostgresHarness",
+            argumentParser,
+        ], path: "Benchmarks/BenchStores", swiftSettings: strict),
+    .executableTarget(
+        name: "bench-filter", dependencies: ["CMilter", "COpenSSL"], path: "Benchmarks/BenchFilter",
+        linkerSettings: [.linkedLibrary("milter"), .linkedLibrary("crypto"), .linkedLibrary("pthread")]),
+    .executableTarget(
+        name: "MailBench",
+        dependencies: [
+            "Accounts", "BenchReport", "BenchStores", "DNSClient", "InternetMessage", "MailAuth", "MailCrypto",
+            "PosternConfiguration", "Database", "PostfixHarness", "PostgresHarness", "Relay", "RelayCore", "RelayHarness",
+            argumentParser,
+        ], path: "Benchmarks/MailBench", swiftSettings: strict),
+    .executableTarget(
+        name: "StoreBench",
+        dependencies: [
+            "Accounts", "BenchReport", "BenchStores", "Database", "InternetMessage", "MailCrypto", "PosternConfiguration",
+            "PosternPostgres", "PosternSQLite", "PostfixHarness", "PostgresHarness", "Relay", argumentParser,
+        ], path: "Benchmarks/StoreBench", swiftSettings: strict),
+    .executableTarget(
+        name: "SideBySideBench",
+        dependencies: [
+            "Accounts", "BenchReport", "Database", "Events", "Import", "InternetMessage", "MailAuth", "MailCrypto",
+            "PosternPostgres", "PostgresHarness", "SignIn", "Support", argumentParser, nioCore, nioHTTP1, nioPosix, logging,
+        ], path: "Benchmarks/SideBySideBench", swiftSettings: strict),
+]
+
 let package = Package(
     name: "postern",
     products: [
@@ -59,6 +127,10 @@ let package = Package(
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
     ],
     targets: [
+        // MARK: What builds
+        .plugin(name: "EmbedText", capability: .buildTool(), dependencies: ["embed-text"]),
+        .executableTarget(name: "embed-text", path: "Plugins/embed-text", swiftSettings: strict),
+
         // MARK: C libraries (Debian -dev packages)
         .systemLibrary(name: "COpenSSL", path: "Sources/COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CMilter", path: "milter/CMilter", pkgConfig: "milter", providers: [.apt(["libmilter-dev"])]),
@@ -73,7 +145,9 @@ let package = Package(
         .target(name: "SharedSignals", dependencies: ["JSON"], swiftSettings: pure),
         .target(name: "CBOR", swiftSettings: pure),
         .target(name: "Concurrency", swiftSettings: strict),
-        .target(name: "Languages", dependencies: ["JSON"], resources: [.embedInCode("Texts")], swiftSettings: strict),
+        .target(
+            name: "Languages", dependencies: ["JSON"], swiftSettings: strict,
+            plugins: [embedText]),
 
         // MARK: Pure modules: no I/O, no clock
         .target(name: "InternetMessage", dependencies: ["Support"], swiftSettings: pure),
@@ -89,19 +163,15 @@ let package = Package(
             name: "RiskPolicy", dependencies: ["CEL", "Support", yams],
             path: "policy/RiskPolicy", swiftSettings: pure),
         .target(
-            name: "Declaration", dependencies: ["CEL", "RiskPolicy", yams], resources: [.embedInCode("declaration.schema.json")],
-            swiftSettings: pure),
+            name: "Declaration", dependencies: ["CEL", "RiskPolicy", yams], swiftSettings: pure,
+            plugins: [embedText]),
         .target(
-            name: "PolicyRules", path: "policy/rules", exclude: ["status"],
-            resources: [
-                .embedInCode("default/policy.yaml"), .embedInCode("default/tests.yaml"),
-                .embedInCode("domains/disposable.txt"),
-                .embedInCode("domains/relay.txt"), .embedInCode("domains/providers.txt"),
-            ], swiftSettings: strict),
+            name: "PolicyRules", path: "policy/rules", exclude: ["status"], swiftSettings: strict,
+            plugins: [embedText]),
 
         .target(
-            name: "StatusRules", path: "policy/rules/status",
-            resources: [.embedInCode("policy.yaml"), .embedInCode("tests.yaml")], swiftSettings: strict),
+            name: "StatusRules", path: "policy/rules/status", swiftSettings: strict,
+            plugins: [embedText]),
 
         // MARK: The world outside
         .target(name: "PosternMetrics", swiftSettings: strict),
@@ -125,14 +195,15 @@ let package = Package(
         .target(name: "PosternSQLite", dependencies: ["CSQLite", "Concurrency", "Database"], swiftSettings: strict),
         .target(name: "PosternPostgres", dependencies: ["CPQ", "Concurrency", "Database", "Support"], swiftSettings: strict),
         .target(
-            name: "Accounts", dependencies: ["Database", "InternetMessage", "MailCrypto", "Support"],
-            resources: [.embedInCode("Schema")], swiftSettings: strict),
+            name: "Accounts", dependencies: ["Database", "InternetMessage", "MailCrypto", "Support"], swiftSettings: strict,
+            plugins: [embedText]),
         .target(
             name: "SignIn",
             dependencies: [
                 "Accounts", "Database", "JSON", "MailCrypto", "InternetMessage", "PosternTLS", "SharedSignals", "Support",
                 "WebAuthn", asyncHTTPClient, nioCore, nioPosix, nioSSL, logging,
-            ], resources: [.embedInCode("Authorization/Pages")], swiftSettings: strict),
+            ], swiftSettings: strict,
+            plugins: [embedText]),
         .target(
             name: "Decisions",
             dependencies: [
@@ -152,16 +223,15 @@ let package = Package(
                 "MailCrypto",
                 "PosternMetrics", "RiskPolicy", "SharedSignals", "SignIn", "Support", hummingbird, httpTypes, logging,
                 serviceLifecycle,
-            ],
-            resources: [
-                .embedInCode("openapi.yaml"), .embedInCode("SignIn/Button/sign-in.js"), .embedInCode("SignIn/Button/mark.svg"),
-            ], swiftSettings: strict),
+            ], swiftSettings: strict,
+            plugins: [embedText]),
         .target(
             name: "Portal",
             dependencies: [
                 "Accounts", "Database", "HTTP", "InternetMessage", "JSON", "Languages", "Mail", "MailCrypto", "PersonalData",
                 "RelayCore", "SignIn", "Support", "WebAuthn", hummingbird, httpTypes, mustache, logging,
-            ], resources: [.embedInCode("Templates")], swiftSettings: strict),
+            ], swiftSettings: strict,
+            plugins: [embedText]),
         .target(
             name: "SMTP",
             dependencies: ["Concurrency", "InternetMessage", "PosternTLS", "Support", nioCore, nioEmbedded, nioTLS, nioSSL],
@@ -171,7 +241,8 @@ let package = Package(
             dependencies: [
                 "Accounts", "Concurrency", "InternetMessage", "Languages", "MailCrypto", "RelayCore", "SMTP", "SignIn", "Support",
                 mustache,
-            ], resources: [.embedInCode("Notices/Templates")], swiftSettings: strict),
+            ], swiftSettings: strict,
+            plugins: [embedText]),
 
         // MARK: An installation, and what runs on it
         .target(
@@ -240,7 +311,8 @@ let package = Package(
             dependencies: [
                 "HTTP", "JSON", "MailCrypto", "RiskPolicy", "SignIn", "Support", asyncHTTPClient, httpTypes, hummingbird, logging,
                 mustache, nioCore, nioHTTP1, serviceLifecycle, yams,
-            ], resources: [.embedInCode("Pages")], swiftSettings: strict),
+            ], swiftSettings: strict,
+            plugins: [embedText]),
 
         // MARK: The command line, a room for the commands of each subject
         .target(
@@ -300,73 +372,10 @@ let package = Package(
                 "Monitoring", "PolicyCommands", "PosternConfiguration", "Service", "SignInCommands", argumentParser, logging,
             ], swiftSettings: strict, linkerSettings: standalone),
 
-        // MARK: Benchmarks
-        .executableTarget(
-            name: "AuthBench", dependencies: ["MailAuth", "InternetMessage", "MailCrypto", argumentParser],
-            path: "Benchmarks/AuthBench", swiftSettings: strict),
-        .target(
-            name: "HostileMail", dependencies: ["InternetMessage", "Support"], path: "Benchmarks/HostileMail",
-            swiftSettings: strict),
-        .executableTarget(
-            name: "RelayBench",
-            dependencies: [
-                "BenchReport", "RelayCore", "InternetMessage", "MailAuth", "MailTesting", "HostileMail", argumentParser,
-            ], path: "Benchmarks/RelayBench",
-            swiftSettings: strict),
-        .executableTarget(
-            name: "PolicyBench", dependencies: ["BenchReport", "CEL", "RiskPolicy", argumentParser],
-            path: "Benchmarks/PolicyBench", swiftSettings: strict),
-
-        .executableTarget(
-            name: "DecisionBench",
-            dependencies: [
-                "API", "Accounts", "BenchReport", "BenchStores", "Concurrency", "Database", "Decisions", "HTTP", "PolicyRules",
-                "RiskPolicy", "SignIn", argumentParser, hummingbird, nioCore, logging,
-            ], path: "Benchmarks/DecisionBench", swiftSettings: strict),
-        .executableTarget(
-            name: "http-load", dependencies: ["BenchReport", argumentParser], path: "Benchmarks/HTTPLoad", swiftSettings: strict),
-
-        .executableTarget(
-            name: "SignInBench",
-            dependencies: [
-                "API", "Accounts", "BenchReport", "BenchStores", "Database", "HTTP", "InternetMessage", "Mail", "PasskeyTesting",
-                "Portal", "RelayCore", "SMTP", "SignIn", "Support", "WebAuthn", argumentParser, asyncHTTPClient, logging, nioCore,
-                nioHTTP1, nioPosix,
-            ], path: "Benchmarks/SignInBench", swiftSettings: strict),
-
-        .target(
-            name: "BenchReport", dependencies: [argumentParser, histogram], path: "Benchmarks/BenchReport",
-            swiftSettings: strict),
-        .target(
-            name: "BenchStores",
-            dependencies: [
-                "Accounts", "Database", "InternetMessage", "MailCrypto", "PosternPostgres", "PosternSQLite", "PostgresHarness",
-                argumentParser,
-            ], path: "Benchmarks/BenchStores", swiftSettings: strict),
-        .executableTarget(
-            name: "bench-filter", dependencies: ["CMilter", "COpenSSL"], path: "Benchmarks/BenchFilter",
-            linkerSettings: [.linkedLibrary("milter"), .linkedLibrary("crypto"), .linkedLibrary("pthread")]),
-        .executableTarget(
-            name: "MailBench",
-            dependencies: [
-                "Accounts", "BenchReport", "BenchStores", "DNSClient", "InternetMessage", "MailAuth", "MailCrypto",
-                "PosternConfiguration", "Database", "PostfixHarness", "PostgresHarness", "Relay", "RelayCore", "RelayHarness",
-                argumentParser,
-            ], path: "Benchmarks/MailBench", swiftSettings: strict),
-        .executableTarget(
-            name: "StoreBench",
-            dependencies: [
-                "Accounts", "BenchReport", "BenchStores", "Database", "InternetMessage", "MailCrypto", "PosternConfiguration",
-                "PosternPostgres", "PosternSQLite", "PostfixHarness", "PostgresHarness", "Relay", argumentParser,
-            ], path: "Benchmarks/StoreBench", swiftSettings: strict),
-        .executableTarget(
-            name: "SideBySideBench",
-            dependencies: [
-                "Accounts", "BenchReport", "Database", "Events", "Import", "InternetMessage", "MailAuth", "MailCrypto",
-                "PosternPostgres", "PostgresHarness", "SignIn", "Support", argumentParser, nioCore, nioHTTP1, nioPosix, logging,
-            ], path: "Benchmarks/SideBySideBench", swiftSettings: strict),
-
         // MARK: Tests
+        .target(
+            name: "HostileMail", dependencies: ["InternetMessage", "Support"], path: "Tests/HostileMail",
+            swiftSettings: strict),
         .testTarget(name: "SupportTests", dependencies: ["Support", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "InternetMessageTests", dependencies: ["InternetMessage", "Support", "TestSupport"], exclude: ["Vectors"],
@@ -416,9 +425,13 @@ let package = Package(
                 "MailCrypto", "MailTesting", "TestSupport", logging,
             ], swiftSettings: strict),
         .target(name: "PostgresHarness", path: "Tests/PostgresHarness", swiftSettings: strict),
+        .target(
+            name: "StoreTesting", dependencies: ["Accounts", "Database", "PosternPostgres", "PosternSQLite", "PostgresHarness"],
+            path: "Tests/StoreTesting", swiftSettings: strict),
         .testTarget(
             name: "StoreTests",
             dependencies: [
+                "StoreTesting",
                 "Accounts", "Administration", "CEL", "Database", "Decisions", "Declaration", "Events", "Import",
                 "InternetMessage", "JSON", "MailCrypto", "Monitoring", "PasskeyTesting", "PersonalData", "PosternPostgres",
                 "PosternSQLite", "PostgresHarness", "Relay", "SharedSignals", "SignIn", "Support", "TestSupport", "WebAuthn",
@@ -428,6 +441,7 @@ let package = Package(
         .testTarget(
             name: "PortalTests",
             dependencies: [
+                "StoreTesting",
                 "API", "Accounts", "Database", "HTTP", "InternetMessage", "JSON", "Languages", "Mail", "MailCrypto",
                 "PasskeyTesting", "PersonalData", "Portal", "PosternSQLite", "PostfixHarness", "RelayCore", "SMTP", "SignIn",
                 "Support",
@@ -436,24 +450,28 @@ let package = Package(
         .testTarget(
             name: "MailTests",
             dependencies: [
+                "StoreTesting",
                 "InternetMessage", "Languages", "Mail", "MailAuth", "MailCrypto", "PosternSQLite", "Accounts", "Database",
                 "PostfixHarness", "RelayCore", "SMTP",
             ], swiftSettings: strict),
         .testTarget(
             name: "SignInTests",
             dependencies: [
+                "StoreTesting",
                 "SignIn", "JSON", "MailCrypto", "InternetMessage", "Accounts", "Database", "PosternSQLite", "Support",
                 "TestSupport", asyncHTTPClient, nioCore, nioPosix, nioHTTP1, nioSSL, logging,
             ], exclude: ["Vectors", "Tools"], swiftSettings: strict),
         .testTarget(
             name: "DecisionTests",
             dependencies: [
+                "StoreTesting",
                 "AppAttest", "CEL", "Decisions", "RiskPolicy", "Accounts", "Database", "PolicyRules", "PosternSQLite", "SignIn",
                 "MailCrypto", "InternetMessage", "JSON", "PasskeyTesting", "PostfixHarness", "Support", "TestSupport", logging,
             ], exclude: ["default-policy-versions.txt"], swiftSettings: strict),
         .testTarget(
             name: "APITests",
             dependencies: [
+                "StoreTesting",
                 "API", "Accounts", "DNSClient", "DNSTesting", "Database", "Decisions", "Doctor", "Events", "HTTP",
                 "InternetMessage", "JSON", "MailAuth", "MailCrypto", "PasskeyTesting", "PersonalData", "PolicyRules",
                 "PosternConfiguration", "PosternMetrics", "PosternSQLite", "PostfixHarness", "RiskPolicy", "Service",
@@ -464,6 +482,7 @@ let package = Package(
         .testTarget(
             name: "EventTests",
             dependencies: [
+                "StoreTesting",
                 "Accounts", "DNSClient", "DNSTesting", "Database", "Decisions", "Events", "InternetMessage", "JSON", "MailAuth",
                 "MilterTesting", "Monitoring", "PosternConfiguration", "PosternSQLite", "PostfixHarness", "PostgresHarness",
                 "RelayHarness", "SharedSignals", "SignIn", "TestSupport", "postern", logging, nioCore, nioPosix, nioHTTP1, nioSSL,
@@ -475,6 +494,12 @@ let package = Package(
                 "AppleSandbox", "JSON", "MailCrypto", "PostfixHarness", "SignIn", "Support", "TestSupport", "postern",
             ],
             exclude: ["Tools"], swiftSettings: strict),
+        .testTarget(
+            name: "FuzzTests",
+            dependencies: [
+                "AppAttest", "CBOR", "CEL", "DNSClient", "InternetMessage", "JSON", "MailAuth", "MailTesting", "Milter",
+                "MilterTesting", "RelayCore", "RelayMilter", "RiskPolicy", "SignIn", "Support", "WebAuthn", logging,
+            ], swiftSettings: strict),
         .testTarget(name: "CELTests", dependencies: ["CEL", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "RiskPolicyTests", dependencies: ["CEL", "RiskPolicy", "TestSupport", yams],
@@ -485,8 +510,7 @@ let package = Package(
                 "Concurrency", "Doctor", "HTTP", "Import", "InternetMessage", "MailAuth", "MailCommands", "Monitoring",
                 "PosternConfiguration", "PosternMetrics", "Accounts", "Database", "PasskeyTesting", "PostfixHarness",
                 "PostgresHarness", "Relay", "RelayCore", "SMTP",
-                "Service", "postern",
-                logging,
+                "Service", "postern", argumentParser, logging,
             ],
             exclude: ["Docs/Before", "Docs/machine.sh", "Snapshots", "Tools"], swiftSettings: strict),
         .target(
@@ -516,6 +540,6 @@ let package = Package(
                 "postfix-test-filter",
             ],
             exclude: ["README.md", "Cases", "IntegrationCases", "Pages", "RelayCases"], swiftSettings: strict),
-    ],
+    ] + (Context.environment["POSTERN_BENCH"] == "1" ? benchmarks : []),
     swiftLanguageModes: [.v6]
 )

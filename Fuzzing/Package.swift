@@ -9,9 +9,10 @@ let instrumented: [SwiftSetting] = [
     .unsafeFlags(["-O", "-assert-config", "Debug", "-enable-testing", "-parse-as-library", "-sanitize=fuzzer,address"]),
 ]
 
-func module(_ name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource] = []) -> Target {
-    .target(
-        name: name, dependencies: dependencies, path: "Modules/\(name)", resources: resources, swiftSettings: instrumented)
+func module(
+    _ name: String, _ dependencies: [Target.Dependency] = [], plugins: [Target.PluginUsage] = []
+) -> Target {
+    .target(name: name, dependencies: dependencies, path: "Modules/\(name)", swiftSettings: instrumented, plugins: plugins)
 }
 
 let package = Package(
@@ -21,6 +22,8 @@ let package = Package(
         .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
     ],
     targets: [
+        .plugin(name: "EmbedText", capability: .buildTool(), dependencies: ["embed-text"], path: "Modules/EmbedText"),
+        .executableTarget(name: "embed-text", path: "Modules/embed-text"),
         .systemLibrary(name: "COpenSSL", path: "Modules/COpenSSL", pkgConfig: "libcrypto"),
         .systemLibrary(name: "CMilter", path: "Modules/CMilter", pkgConfig: "milter"),
         module("Support"),
@@ -50,7 +53,7 @@ let package = Package(
         module("Accounts", ["Database", "Support"]),
         module(
             "IdentityParsing", ["Accounts", "InternetMessage", "JSON", "MailCrypto", "Support"],
-            resources: [.embedInCode("Pages")]),
+            plugins: [.plugin(name: "EmbedText")]),
         module("DNSWire", ["InternetMessage", "MailAuth", "Support"]),
         .executableTarget(
             name: "fuzz",

@@ -2,5 +2,5 @@
 
 package enum DeclarationSchema {
     /// A JSON Schema (draft 2020-12).
-    package static let text = String(decoding: PackageResources.declaration_schema_json, as: UTF8.self)
+    package static let text = Embedded.declaration_schema_json
 }

@@ -18,11 +18,6 @@ package struct Languages: Sendable {
     /// Those that are built in. Throws where a file of ours is wrong, which no test would let through.
     package static func builtIn() throws(CatalogueError) -> Languages { try Languages([:]) }
 
-    private static let files: [String: [UInt8]] = [
-        "ar": PackageResources.ar_json, "de": PackageResources.de_json, "es": PackageResources.es_json,
-        "fr": PackageResources.fr_json, "ja": PackageResources.ja_json,
-    ]
-
     /// Those of a folder too, `nl.json` and so on: in place of one that is built in, or beside them.
     package init(folder: String) throws(CatalogueError) {
         let names: [String]
@@ -58,8 +53,9 @@ package struct Languages: Sendable {
     }
 
     private init(_ more: [String: (file: String, octets: [UInt8])]) throws(CatalogueError) {
-        var files = Self.files.reduce(into: [String: (file: String, octets: [UInt8])]()) {
-            $0[$1.key] = ("built-in \($1.key).json", $1.value)
+        var files = Embedded.files.reduce(into: [String: (file: String, octets: [UInt8])]()) {
+            let name = $1.path.split(separator: "/").last ?? ""
+            $0[String(name.dropLast(".json".count))] = ("built-in \(name)", Array($1.text.utf8))
         }
         for (tag, file) in more { files[tag] = file }
         var all = [Catalogue.english]

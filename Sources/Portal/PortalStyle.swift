@@ -27,13 +27,13 @@ struct PortalStyle: Sendable {
     let tabIcon: (path: String, type: String)
 
     /// For functions that need a script: passkeys, and copying.
-    static let script = String(decoding: PackageResources.page_js, as: UTF8.self)
+    static let script = Embedded.page_js
 
     /// A gate with a small door in it: a separate file, with a colour for light and for dark tabs.
-    static let icon = String(decoding: PackageResources.mark_svg.dropLast(), as: UTF8.self)
+    static let icon = String(Embedded.mark_svg.dropLast())
 
     init(_ looks: PageLooks = .standard) {
-        let css = String(decoding: PackageResources.style_css, as: UTF8.self) + (looks.colours.map(Self.css) ?? "")
+        let css = Embedded.style_css + (looks.colours.map(Self.css) ?? "")
         logo = looks.logo?.png
         let version = String(
             decoding: Base32.encode(SHA256.hash(Array((css + Self.icon + Self.script).utf8) + (logo ?? [])).prefix(5)),

@@ -29,20 +29,12 @@ struct PortalViews: Sendable {
     }
 
     /// Every view: the content inside the layout, without the newline at the end of the file.
-    private static let files: [String: [UInt8]] = [
-        "account": PackageResources.account_mustache, "confirm": PackageResources.confirm_mustache,
-        "confirmed": PackageResources.confirmed_mustache, "data": PackageResources.data_mustache,
-        "data-read": PackageResources.data_read_mustache,
-        "delete": PackageResources.delete_mustache, "delete-now": PackageResources.delete_now_mustache,
-        "goodbye": PackageResources.goodbye_mustache, "inboxes": PackageResources.inboxes_mustache,
-        "link": PackageResources.link_mustache, "overview": PackageResources.overview_mustache,
-        "refusal": PackageResources.refusal_mustache, "remove": PackageResources.remove_mustache,
-        "security": PackageResources.security_mustache, "sheet": PackageResources.sheet_mustache,
-        "sign-out": PackageResources.sign_out_mustache,
-        "sent": PackageResources.sent_mustache, "sign-in": PackageResources.sign_in_mustache,
-        "sign-in-link": PackageResources.sign_in_link_mustache, "stop": PackageResources.stop_mustache,
-        "replace": PackageResources.replace_mustache,
-    ]
+    private static let files = Embedded.files.reduce(into: [String: String]()) {
+        guard let name = $1.path.split(separator: "/").last, name.hasSuffix(".mustache"), name != "layout.mustache" else {
+            return
+        }
+        $0[String(name.dropLast(".mustache".count))] = $1.text
+    }
 
     /// The views in one language.
     private struct Language {
@@ -60,20 +52,19 @@ struct PortalViews: Sendable {
         self.service = service
         style = PortalStyle(looks)
         self.languages = try languages.all.reduce(into: [:]) { result, catalogue in
-            func template(_ octets: some Sequence<UInt8>) throws -> MustacheTemplate {
-                try MustacheTemplate(string: catalogue.localised(String(decoding: Array(octets), as: UTF8.self)))
+            func template(_ text: some StringProtocol) throws -> MustacheTemplate {
+                try MustacheTemplate(string: catalogue.localised(String(text)))
             }
             result[catalogue.tag] = Language(
                 catalogue: catalogue, templates: try Self.files.mapValues { try template($0.dropLast()) },
-                layout: try template(PackageResources.layout_mustache))
+                layout: try template(Embedded.layout_mustache))
         }
     }
 
     /// All texts of the views.
     static var texts: [String] {
-        let layout = Catalogue.texts(of: String(decoding: PackageResources.layout_mustache, as: UTF8.self))
-        return files.sorted { $0.key < $1.key }.reduce(into: layout) {
-            $0 += Catalogue.texts(of: String(decoding: $1.value, as: UTF8.self))
+        files.sorted { $0.key < $1.key }.reduce(into: Catalogue.texts(of: Embedded.layout_mustache)) {
+            $0 += Catalogue.texts(of: $1.value)
         }
     }
 

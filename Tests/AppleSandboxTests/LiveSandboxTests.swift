@@ -157,9 +157,7 @@ final class RunningSandbox {
             try #require(run.status == 0, "\(run.output)")
             return run.output
         }
-        let made = try ManagedProcess.run(
-            program, ["init", "--directory", folder.path + "/data", "--relay-domain", "relay.example"])
-        try #require(made.status == 0, "\(made.output)")
+        try InstallationCopy.make(folder.path + "/data", relayDomains: ["relay.example"])
         try postern("team", "add", "juice", "--name", "The Juice Company")
         try postern("app", "add", "juice", "com.example.juice")
         try postern(

@@ -8,6 +8,7 @@ import Logging
 import MailCrypto
 import PosternSQLite
 import RiskPolicy
+import StoreTesting
 import Synchronization
 import TestSupport
 import Testing
@@ -23,8 +24,7 @@ final class PolicyTestStore: Sendable {
     init() throws {
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-policies-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        database = try SQLiteDatabase(path: folder.appendingPathComponent("postern.db").path, creating: true, busyTimeout: 0.05)
-        _ = try Migrator().migrate(database, now: Self.now)
+        database = try MigratedStore.sqlite(at: folder.appendingPathComponent("postern.db").path, busyTimeout: 0.05)
         let keys = try #require(KeyRing(random: (0..<96).map { UInt8(truncatingIfNeeded: $0) }))
         store = Store(database: database, keys: keys, relayDomains: ["relay.example"])
         _ = try store.teams.add(id: "juice", name: "Juice", Self.change)

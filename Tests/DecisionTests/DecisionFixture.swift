@@ -9,6 +9,7 @@ import InternetMessage
 import Logging
 import PosternSQLite
 import RiskPolicy
+import StoreTesting
 import Synchronization
 import TestSupport
 import Testing
@@ -128,8 +129,7 @@ final class DecisionFixture: Sendable {
     ) async throws {
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-decisions-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        database = SwitchedDatabase(try SQLiteDatabase(path: folder.appendingPathComponent("postern.db").path, creating: true))
-        _ = try Migrator().migrate(database, now: DecisionFixture.start)
+        database = SwitchedDatabase(try MigratedStore.sqlite(at: folder.appendingPathComponent("postern.db").path))
         let ring = try #require(KeyRing(random: (0..<96).map { UInt8($0) }))
         store = Store(database: database, keys: ring, relayDomains: ["relay.example"])
         let change = Change(actor: "uid:0", now: DecisionFixture.start)

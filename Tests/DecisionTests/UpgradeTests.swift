@@ -57,6 +57,12 @@ import Testing
         try await pass(bench, answer)
         bench.clock.advance(86_401)
         await expectConflict { _ = try await complete(bench, answer.id, "jane") }
+        // The same check of today does.
+        let other = try await DecisionFixture()
+        let today = try await upgrade(other)
+        try await pass(other, today)
+        other.clock.advance(86_000)
+        #expect(try await complete(other, today.id, "jane").contains(#""upgrade_result":"success""#))
     }
 
     @Test func onlyAnUpgradeOfAnAppAccountIsCompleted() async throws {
@@ -99,5 +105,6 @@ import Testing
         await expectConflict {
             _ = try await bench.service.complete(answer.id, identityToken: token, nonce: "n1", for: bench.juice)
         }
+        #expect(try await complete(bench, answer.id, "jane", nonce: "n2").contains(#""upgrade_result":"success""#))
     }
 }

@@ -10,6 +10,7 @@ import Logging
 import MailAuth
 import NIOPosix
 import PosternSQLite
+import StoreTesting
 import Synchronization
 import TestSupport
 import Testing
@@ -60,8 +61,7 @@ final class EventFixture: Sendable {
     ) throws {
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-events-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        database = try SQLiteDatabase(path: folder.appendingPathComponent("postern.db").path, creating: true)
-        _ = try Migrator().migrate(database, now: 1)
+        database = try MigratedStore.sqlite(at: folder.appendingPathComponent("postern.db").path)
         let keys = try #require(KeyRing(random: (0..<96).map { UInt8($0) }))
         store = Store(database: database, keys: keys, relayDomains: ["relay.example"])
         var logger = Logger(label: "test")

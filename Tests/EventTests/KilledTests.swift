@@ -23,8 +23,7 @@ import Testing
         let dns = try TestDNSServer(zone: ZoneFile(json: Data(#"{"hooks.example": {"A": ["127.0.0.1"]}}"#.utf8)))
         defer { dns.stop() }
         let data = folder.appendingPathComponent("data").path
-        let made = try ManagedProcess.run(program, ["init", "--directory", data, "--relay-domain", "relay.example"])
-        try #require(made.status == 0, "\(made.output)")
+        try InstallationCopy.make(data, relayDomains: ["relay.example"])
         let settings = [
             "milter.socket": "unix:\(folder.path)/milter.sock", "dns.servers": "\(dns.address)", "http.listen": "127.0.0.1:0",
             "http.public_url": "https://relay.example", "operator_address": "ops@operator.example",

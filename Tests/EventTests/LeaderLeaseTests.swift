@@ -5,6 +5,7 @@ import Accounts
 import Events
 import Foundation
 import PosternSQLite
+import StoreTesting
 import Synchronization
 import Testing
 
@@ -19,9 +20,8 @@ import Testing
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-lease-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
-        let database = try SQLiteDatabase(path: folder.appendingPathComponent("postern.db").path, creating: true)
+        let database = try MigratedStore.sqlite(at: folder.appendingPathComponent("postern.db").path)
         defer { try? database.close() }
-        _ = try Migrator().migrate(database, now: 1)
         let keys = try #require(KeyRing(random: (0..<96).map { UInt8($0) }))
         try body(Store(database: database, keys: keys, relayDomains: ["relay.example"]).leases, Clock())
     }

@@ -9,6 +9,7 @@ import MailCrypto
 import PosternSQLite
 import PostfixHarness
 import RelayCore
+import StoreTesting
 import Testing
 @testable import Mail
 @testable import SMTP
@@ -43,8 +44,7 @@ private struct TestSigner: MessageSigner {
     init() throws {
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-mail-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        database = try SQLiteDatabase(path: folder.appendingPathComponent("postern.db").path, creating: true)
-        _ = try Migrator().migrate(database, now: Self.now)
+        database = try MigratedStore.sqlite(at: folder.appendingPathComponent("postern.db").path)
         let ring = try #require(KeyRing(random: (0..<96).map { UInt8($0) }))
         store = Store(database: database, keys: ring, relayDomains: ["relay.example"])
         sink = try SMTPSink()

@@ -11,6 +11,7 @@ import PersonalData
 import PostfixHarness
 import SignIn
 import Support
+import TestSupport
 import Testing
 
 @testable import Portal
@@ -32,7 +33,8 @@ struct LooksTests {
         }
     }
 
-    /// The page on a port of this machine, and a browser in front of it. The steps have a thread of their own.
+    /// The page on a port of this machine, and a browser in front of it. The steps wait for the browser, on a thread
+    /// of their own.
     func visit(
         _ looks: PageLooks = .standard, _ steps: @escaping @Sendable (PortalFixture, String, Chromium) throws -> Void
     ) async throws {
@@ -40,15 +42,10 @@ struct LooksTests {
         let url = "http://localhost:\(port)"
         try await PortalFixture.with(url: url, looks: looks) { fixture in
             try await fixture.serving(port: port) {
-                try await withCheckedThrowingContinuation { continuation in
-                    Thread {
-                        continuation.resume(
-                            with: Result {
-                                let browser = try Chromium()
-                                defer { browser.quit() }
-                                try steps(fixture, url, browser)
-                            })
-                    }.start()
+                try await onThread {
+                    let browser = try Chromium()
+                    defer { browser.quit() }
+                    try steps(fixture, url, browser)
                 }
             }
         }
@@ -262,10 +259,10 @@ extension LooksTests {
             try browser.open("\(url)/me/sign-in")
             let reference = ReferencePicture(browser, "me-door-en-1200-light")
             func finding() throws -> String? {
-                try reference.finding(try browser.screenshot(width: 1200, dark: false), isWanted: false)
+                try reference.finding(try browser.screenshot(width: 1200, dark: false))
             }
             #expect(try finding() == nil)
-            #expect(try reference.finding(try browser.screenshot(width: 1200, dark: true), isWanted: false) != nil)
+            #expect(try reference.finding(try browser.screenshot(width: 1200, dark: true)) != nil)
             _ = try browser.value("document.querySelector('link[rel=stylesheet]').remove()")
             #expect(try finding() != nil)
         }

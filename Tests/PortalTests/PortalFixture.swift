@@ -15,6 +15,7 @@ import PostfixHarness
 import RelayCore
 import SMTP
 import SignIn
+import StoreTesting
 import Synchronization
 import TestSupport
 import Testing
@@ -73,8 +74,7 @@ final class PortalFixture: Sendable {
     ) throws {
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-me-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        let database = try SQLiteDatabase(path: folder.appendingPathComponent("postern.db").path, creating: true)
-        _ = try Migrator().migrate(database, now: Self.start)
+        let database = try MigratedStore.sqlite(at: folder.appendingPathComponent("postern.db").path)
         let ring = try #require(KeyRing(random: (0..<96).map { UInt8($0) }))
         store = Store(database: database, keys: ring, relayDomains: ["relay.example"])
         sink = try SMTPSink()

@@ -33,10 +33,8 @@ final class CommandRunner: Sendable {
     /// A runner with an installation for relay.example and old.example.
     static func initialised() throws -> CommandRunner {
         let runner = try CommandRunner()
-        let result = try runner.run([
-            "init", "--directory", "data", "--relay-domain", "relay.example", "--relay-domain", "old.example",
-        ])
-        try #require(result.status == 0, "\(result.errors)")
+        try InstallationCopy.make(
+            runner.folder.appendingPathComponent("data").path, relayDomains: ["relay.example", "old.example"])
         return runner
     }
 

@@ -141,7 +141,8 @@ import Testing
         #expect(try runner.run(["restore", "damaged.db"]).status == 69)
         #expect(!FileManager.default.fileExists(atPath: data.appendingPathComponent("postern.db").path))
         // Another installation's keys.
-        let other = try CommandRunner.initialised()
+        let other = try CommandRunner()
+        try other.succeed("init", "--directory", "data", "--relay-domain", "relay.example")
         let keys = data.appendingPathComponent("postern.keys")
         let own = try Data(contentsOf: keys)
         try Data(contentsOf: other.folder.appendingPathComponent("data/postern.keys")).write(to: keys)

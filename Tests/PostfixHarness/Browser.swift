@@ -12,7 +12,7 @@ package final class Browser {
 
     package init() throws {
         guard let driver = Self.driver else { throw HarnessError("there is no chromedriver") }
-        process = try ManagedProcess(driver, ["--port=0"])
+        process = try ManagedProcess(driver, ["--port=0"], environment: BrowserFonts.environment.get())
         let line = try process.waitForLine(containing: "started successfully on port")
         guard let port = line.split(separator: " ").last.flatMap({ UInt16($0.filter(\.isNumber)) }) else {
             throw HarnessError(line)
@@ -114,14 +114,19 @@ package final class Browser {
         try call("POST", session + "/execute/sync", ["script": script, "args": []])
     }
 
-    /// The whole page as a PNG, in a width in pixels.
-    package func screenshot(width: Int, dark: Bool) throws -> Data {
+    /// Shows the whole page in a width in pixels.
+    package func show(width: Int, dark: Bool) throws {
         // Without motion: a colour half-way between light and dark is in no reader's sight for long enough to look at it.
         let features = [("prefers-color-scheme", dark ? "dark" : "light"), ("prefers-reduced-motion", "reduce")]
         try chrome("Emulation.setEmulatedMedia", ["features": features.map { ["name": $0.0, "value": $0.1] }])
         try resize(width: width, height: 800)
         let height = try value("return document.documentElement.scrollHeight") as? Int ?? 800
         try resize(width: width, height: height)
+    }
+
+    /// The whole page as a PNG, in a width in pixels.
+    package func screenshot(width: Int, dark: Bool) throws -> Data {
+        try show(width: width, dark: dark)
         let text = try call("GET", session + "/screenshot") as? String ?? ""
         guard let data = Data(base64Encoded: text), data.starts(with: [0x89, 0x50, 0x4E, 0x47]) else {
             throw HarnessError("no screenshot")

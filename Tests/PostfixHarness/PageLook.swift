@@ -18,8 +18,7 @@ package enum Axe {
     /// does not know `webauthn` yet (HTML section 4.10.18.7.1).
     package static func findings(_ browser: Browser) throws -> [String] {
         guard let script else {
-            print("axe-core is not installed (make test-tools): its rules were not tried")
-            return []
+            return ["axe-core is not installed (make test-tools)"]
         }
         let found = try browser.value(
             script + """
@@ -41,18 +40,28 @@ package struct PageLook {
         .deletingLastPathComponent().appendingPathComponent(".build/screenshots")
     private static let all = ProcessInfo.processInfo.environment["POSTERN_SCREENSHOTS"] == "all"
 
-    /// Pixels.
-    package static let widths = [320, 390, 768, 1200]
-    private static let usual = [(width: 320, dark: false), (390, true), (1200, false)]
+    /// A width in pixels, and the colours.
+    private struct Variant: Hashable, CustomStringConvertible {
+        let width: Int
+        let dark: Bool
+        var description: String { "\(width)-\(dark ? "dark" : "light")" }
 
-    /// Pages that are compared with pictures of them.
+        static let all = [320, 390, 768, 1200].flatMap { [Variant(width: $0, dark: false), Variant(width: $0, dark: true)] }
+        static let narrow = Variant(width: 320, dark: false)
+        /// What is seen of every page in English.
+        static let usual = [narrow, Variant(width: 390, dark: true), Variant(width: 1200, dark: false)]
+        /// Those of which there are references.
+        static let compared = usual.filter { $0 != narrow }
+    }
+
+    /// Pages that are compared with pictures of them, in English and in Arabic.
     private static let compared: Set = [
         "me-door", "me-addresses-one", "me-address-written", "me-inboxes", "me-security", "me-data", "me-delete", "me-not-found",
         "mail-sign-in", "mail-refusals",
     ]
 
     /// What is wrong with it, in words: language and direction, what is wider than the window, what is too small to press, and
-    /// what axe-core finds.
+    /// what axe-core finds. In other languages than English in the narrowest window only, but for the compared pages.
     package func findings(_ name: String, _ language: String) throws -> [String] {
         var findings: [String] = []
         func note(_ text: String) { findings.append("\(name) in \(language): \(text)") }
@@ -63,22 +72,16 @@ package struct PageLook {
         if tag != language || direction != (language == "ar" ? "rtl" : "ltr") {
             note("it says \(tag ?? "nothing"), \(direction ?? "nothing")")
         }
-        let variants = Self.all ? Self.widths.flatMap { [(width: $0, dark: false), ($0, true)] } : Self.usual
-        for (width, dark) in variants {
-            let variant = "\(width)-\(dark ? "dark" : "light")"
-            let picture = try browser.screenshot(width: width, dark: dark)
-            try FileManager.default.createDirectory(at: Self.folder, withIntermediateDirectories: true)
-            try picture.write(to: Self.folder.appendingPathComponent("\(name)-\(language)-\(variant).png"))
-            let isWanted = Self.compared.contains(name) && language != "de" && variant != "320-light"
-            let reference = ReferencePicture(browser, "\(name)-\(language)-\(variant)")
-            if let finding = try reference.finding(
-                picture, isWanted: isWanted && (!Self.all || Self.usual.contains { $0 == (width, dark) }))
-            {
+        let isCompared = Self.compared.contains(name) && language != "de"
+        let variants = Self.all ? Variant.all : isCompared || language == "en" ? Variant.usual : [.narrow]
+        for variant in variants {
+            let reference = isCompared && Variant.compared.contains(variant) ? "\(name)-\(language)-\(variant)" : nil
+            if let finding = try look("\(name)-\(language)-\(variant).png", variant, reference) {
                 note("\(variant): \(finding)")
             }
-            let overflow = try browser.value("return document.documentElement.scrollWidth - \(width)") as? Int
+            let overflow = try browser.value("return document.documentElement.scrollWidth - \(variant.width)") as? Int
             if overflow.map({ $0 > 0 }) != false { note("\(overflow ?? -1) pixels too wide at \(variant)") }
-            if width != 390 || dark { for finding in try Axe.findings(browser) { note("\(variant): \(finding)") } }
+            for finding in try Axe.findings(browser) { note("\(variant): \(finding)") }
         }
         let small = try browser.value(
             """
@@ -98,5 +101,17 @@ package struct PageLook {
         }
         for text in small as? [String] ?? ["?"] { note("too small to press: \(text)") }
         return findings
+    }
+
+    /// Shows a variant, makes the picture where one is wanted, and compares it.
+    private func look(_ file: String, _ variant: Variant, _ reference: String?) throws -> String? {
+        guard Self.all || reference != nil else {
+            try browser.show(width: variant.width, dark: variant.dark)
+            return nil
+        }
+        let picture = try browser.screenshot(width: variant.width, dark: variant.dark)
+        try FileManager.default.createDirectory(at: Self.folder, withIntermediateDirectories: true)
+        try picture.write(to: Self.folder.appendingPathComponent(file))
+        return try reference.flatMap { try ReferencePicture(browser, $0).finding(picture) }
     }
 }

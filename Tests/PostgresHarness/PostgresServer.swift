@@ -219,10 +219,26 @@ package final class PostgresServer: @unchecked Sendable {
                 "-q", "-h", folder.path, "-p", "\(port ?? 5432)", "-U", "postern", "-d", "postgres", "-c",
                 "CREATE SCHEMA IF NOT EXISTS \"\(schema)\"",
             ])
-        return "postgresql://\(user)@\(host)/postgres?options=-csearch_path%3D\(schema)"
+        return url(of: schema, user: user)
     }
 
-    /// Runs SQL as the superuser and gives what psql prints, unaligned.
+    /// The URL of a schema, whether it is there or not.
+    package func url(of schema: String, user: String = "postern") -> String {
+        "postgresql://\(user)@\(host)/postgres?options=-csearch_path%3D\(schema)"
+    }
+
+    /// The SQL that makes a schema with all that is in it, without psql's own commands.
+    package func dump(schema: String) throws -> String {
+        let text = try run(
+            "pg_dump",
+            [
+                "-h", folder.path, "-p", "\(port ?? 5432)", "-U", "postern", "-d", "postgres", "-n", schema, "--inserts",
+                "--no-owner", "--no-comments",
+            ])
+        return text.split(separator: "\n").filter { !$0.hasPrefix("\\") && !$0.hasPrefix("--") }.joined(separator: "\n")
+    }
+
+    /// Runs SQL as the superuser, in one transaction, and gives what psql prints, unaligned.
     @discardableResult
     package func psql(_ sql: String, database: String = "postgres") throws -> String {
         try run(

@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailCrypto
+import MailTesting
 import Testing
 
 @testable import RelayCore

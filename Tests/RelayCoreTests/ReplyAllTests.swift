@@ -116,6 +116,32 @@ import Testing
         #expect(Self.recipients(together.decision) == ["<billing@app.example>"])
     }
 
+    /// An inbox that the user has not confirmed may be someone else's.
+    @Test func reply_fromUnverifiedInbox_isRefused() {
+        let anna = Fixture.anna
+        let accounts = [
+            RelayAccount(
+                number: anna.number, relayAddress: anna.relayAddress, isForwardingOn: true, isActive: true, inbox: anna.inbox,
+                inboxes: anna.inboxes.map {
+                    UserInbox(address: $0.address, isVerified: $0.address.revealed.domain != "home.example")
+                }, sharedName: nil, sources: anna.sources)
+        ]
+        let fixture = Fixture(accounts: accounts, evidence: AuthenticationEvidence.signed("home.example"))
+        let author = "anna.second@home.example"
+        let reverse = Self.reverse(anna, "billing@app.example", fixture)
+        for recipients in [[reverse], [Self.own, reverse], [reverse, Self.own]] {
+            let answer = fixture.play(from: author, to: recipients, message: Self.message(from: author, to: recipients))
+            #expect(Self.code(answer.decision) == "550 5.7.26")
+        }
+        // By itself at the own address it is the mail of a stranger.
+        let alone = fixture.play(from: author, to: [Self.own], message: Self.message(from: author, to: [Self.own, reverse]))
+        #expect(Self.code(alone.decision) == "550 5.7.1")
+        let verified = Fixture(evidence: AuthenticationEvidence.signed("home.example"))
+        #expect(
+            Self.code(verified.play(from: author, to: [reverse], message: Self.message(from: author, to: [reverse])).decision)
+                == "relay")
+    }
+
     @Test func aTeamsMailToItsUserAndToAReverseAddressComesApart() {
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"))
         let both = [Self.own, Self.reverse(Fixture.anna, "billing@app.example", fixture)]

@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailAuth
+import MailTesting
 import Testing
 
 @testable import RelayCore
@@ -74,6 +75,15 @@ import Testing
         #expect(reply(from: "a.home.example", dkim: [("a.home.example", .pass)], strict) == "dkim:a.home.example")
         let relaxed: Records = ["_dmarc.home.example": "v=DMARC1; p=none"]
         #expect(reply(from: "a.home.example", dkim: [("b.home.example", .pass)], relaxed) == "dkim:b.home.example")
+    }
+
+    /// evilhome.example ends in home.example, and is not below it.
+    @Test func replyProof_domainWithSameEnding_isRefused() {
+        for records: Records in [["_dmarc.home.example": "v=DMARC1; p=none"], ["_dmarc.home.example": "v=DMARC1"], [:]] {
+            #expect(reply(from: "home.example", dkim: [("evilhome.example", .pass)], records) == Self.refused)
+            #expect(reply(from: "home.example", spf: [("evilhome.example", .pass)], records) == Self.refused)
+            #expect(reply(from: "evilhome.example", dkim: [("home.example", .pass)], records) == Self.refused)
+        }
     }
 
     @Test func aParentSpokeForAUserWhoseDomainIsStrict() {

@@ -89,6 +89,8 @@ package final class RelayFixture: @unchecked Sendable {
             try FileManager.default.createDirectory(atPath: folder + "/postern", withIntermediateDirectories: false)
             try FileManager.default.copyItem(atPath: first.configuration, toPath: configuration)
             try copyKeys(from: first)
+        } else if options.database == nil, options.diskSize == nil {
+            try InstallationCopy.make(folder + "/postern", relayDomains: options.relayDomains)
         } else {
             let database = options.database.map { ["--database", $0] } ?? []
             try run(

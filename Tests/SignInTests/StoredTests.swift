@@ -6,6 +6,7 @@ import SignIn
 import Foundation
 import NIOCore
 import PosternSQLite
+import StoreTesting
 import Synchronization
 import Testing
 
@@ -21,8 +22,7 @@ import Testing
         init() throws {
             folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-stored-\(UUID().uuidString)")
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-            database = try SQLiteDatabase(path: folder.appendingPathComponent("postern.db").path, creating: true)
-            _ = try Migrator().migrate(database, now: clock.now())
+            database = try MigratedStore.sqlite(at: folder.appendingPathComponent("postern.db").path)
             let keys = try #require(KeyRing(random: (0..<96).map { UInt8($0) }))
             store = Store(database: database, keys: keys, relayDomains: ["relay.example"])
         }

@@ -8,6 +8,8 @@ import InternetMessage
 import PosternPostgres
 import PosternSQLite
 import PostgresHarness
+import StoreTesting
+import Synchronization
 import Testing
 
 /// A database engine under test. Another engine joins the suite by joining `all`.
@@ -15,17 +17,21 @@ struct Engine: Sendable, CustomTestStringConvertible {
     let name: String
     /// Opens a database in a folder: a new one, or the one that was made there before.
     let open: @Sendable (URL) throws -> any Database
+    /// Makes one with the program's schema in a folder.
+    let make: @Sendable (URL) throws -> any Database
     /// Contents of the files that hold what was written to it, the log included.
     let contents: @Sendable (URL) throws -> [Data]
 
     init(
         name: String, open: @escaping @Sendable (URL) throws -> any Database,
+        make: @escaping @Sendable (URL) throws -> any Database,
         contents: @escaping @Sendable (URL) throws -> [Data] = {
             try FileManager.default.contentsOfDirectory(at: $0, includingPropertiesForKeys: nil).map { try Data(contentsOf: $0) }
         }
     ) {
         self.name = name
         self.open = open
+        self.make = make
         self.contents = contents
     }
 
@@ -33,26 +39,63 @@ struct Engine: Sendable, CustomTestStringConvertible {
 
     static let sqlite = Engine(name: "sqlite") { folder in
         try SQLiteDatabase(path: folder.appendingPathComponent("postern.db").path, creating: true)
+    } make: { folder in
+        try MigratedStore.sqlite(at: folder.appendingPathComponent("postern.db").path)
     }
 
     /// Its own schema for each folder; nil where PostgreSQL's server is not installed.
     static let postgres = PostgresServer.shared.map { server in
         Engine(name: "postgresql") { folder in
-            let schema = "t" + folder.lastPathComponent.lowercased().filter { $0.isLetter || $0.isNumber }
-            return try PostgresDatabase(url: try server.url(schema: schema))
+            try PostgresDatabase(url: server.url(schema: schema(folder)))
+        } make: { folder in
+            try MigratedStore.postgres(schema: schema(folder), on: server)
         } contents: { _ in
-            // The whole cluster, write-ahead log included: other tests' schemas hold no more in the clear than this one.
+            throw CocoaError(.featureUnsupported)
+        }
+    }
+
+    /// A server of its own for each folder, whose files hold what one store wrote and nothing else.
+    private static let postgresAlone: Engine? = PostgresServer.installed.map { binaries in
+        let servers = Mutex<[URL: PostgresServer]>([:])
+        return Engine(name: "postgresql") { folder in
+            let server = try servers.withLock { servers in
+                if let server = servers[folder] { return server }
+                let server = try PostgresServer(binaries: binaries)
+                servers[folder] = server
+                return server
+            }
+            return try PostgresDatabase(url: "postgresql://postern@\(server.host)/postgres")
+        } make: { folder in
+            let database = try postgresAlone?.open(folder)
+            guard let database else { throw CocoaError(.featureUnsupported) }
+            _ = try Migrator().migrate(database, now: TestStore.now)
+            return database
+        } contents: { folder in
+            // The last look at it: the server ends with the test.
+            guard let server = servers.withLock({ $0.removeValue(forKey: folder) }) else { return [] }
             try server.psql("CHECKPOINT")
             let all = FileManager.default.enumerator(at: server.folder, includingPropertiesForKeys: [.isRegularFileKey])
-            // Others use the server meanwhile: a file that was there may be gone when it is read.
             return (all?.compactMap { $0 as? URL } ?? []).filter { $0.lastPathComponent != "server.log" }
                 .compactMap { try? Data(contentsOf: $0) }
         }
     }
 
-    static let all: [Engine] = {
-        if postgres == nil { print("PostgreSQL's server is not installed: the suite runs on SQLite alone (skipped: postgresql)") }
-        return [sqlite, postgres].compactMap { $0 }
+    private static func schema(_ folder: URL) -> String {
+        "t" + folder.lastPathComponent.lowercased().filter { $0.isLetter || $0.isNumber }
+    }
+
+    /// POSTERN_TEST_ENGINES=sqlite leaves PostgreSQL out, as `make check` does.
+    static let all = [sqlite, isSQLiteOnly ? nil : postgres].compactMap { $0 }
+
+    /// The same for tests that look into the files.
+    static let alone = [sqlite, isSQLiteOnly ? nil : postgresAlone].compactMap { $0 }
+
+    private static let isSQLiteOnly: Bool = {
+        if ProcessInfo.processInfo.environment["POSTERN_TEST_ENGINES"] == "sqlite" { return true }
+        if PostgresServer.installed == nil {
+            print("PostgreSQL's server is not installed: the suite runs on SQLite alone (skipped: postgresql)")
+        }
+        return PostgresServer.installed == nil
     }()
 }
 
@@ -80,8 +123,7 @@ final class TestStore: Sendable {
 
     init(_ engine: Engine) throws {
         folder = try TemporaryFolder()
-        database = try engine.open(folder.url)
-        _ = try Migrator().migrate(database, now: Self.now)
+        database = try engine.make(folder.url)
         store = Store(
             database: database, keys: Self.keys(), relayDomains: ["relay.example", "old-relay.example"])
         _ = try store.teams.add(id: "juice", name: "The Juice Company", Self.change)

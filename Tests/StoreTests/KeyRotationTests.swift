@@ -163,17 +163,17 @@ import Testing
         #expect(try stale.inboxes.userID(verified: TestStore.inbox("before@home.example")) == "before")
     }
 
-    @Test(arguments: Engine.all) func theFilesHoldNoKey(_ engine: Engine) throws {
+    @Test(arguments: Engine.alone) func theFilesHoldNoKey(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try Self.fill(test)
         test.store.keys.exchange(try Self.rotated(TestStore.keys()))
         try test.store.keyRotation.demandActiveKeys(TestStore.change)
         _ = try Self.pass(test.store)
+        let ring = test.store.keys.current
         let contents = try engine.contents(test.folder.url)
         func isFound(_ data: Data) -> Bool { contents.contains { $0.range(of: data) != nil } }
         #expect(isFound(Data("The Juice Company".utf8)))
         #expect(!isFound(Data("-----PEM-----".utf8)))
-        let ring = test.store.keys.current
         for version in [ring.seal, ring.index, ring.token, ring.marks].flatMap(\.versions) {
             #expect(!isFound(Data(version.secret)))
             #expect(!isFound(Data(Hex.encode(version.secret).utf8)))

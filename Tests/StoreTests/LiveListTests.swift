@@ -120,7 +120,7 @@ import Testing
         #expect(try lists.list(team: "juice", name: "people").entries == 1)
     }
 
-    @Test(arguments: Engine.all) func personalValuesAreNowhereInTheStore(_ engine: Engine) throws {
+    @Test(arguments: Engine.alone) func personalValuesAreNowhereInTheStore(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.store.liveLists.create(team: nil, name: "people", kind: .personal, TestStore.change)
         let secret = "zanzibar-4711@example.com"

@@ -4,6 +4,7 @@ import Database
 import Foundation
 import PosternPostgres
 import PostgresHarness
+import StoreTesting
 import TestSupport
 import Testing
 
@@ -20,8 +21,7 @@ struct PostgresPipelineTests {
             schema = "p\(UUID().uuidString.prefix(8).lowercased())"
             var settings = PostgresDatabase.Settings()
             settings.connections = 1
-            database = try PostgresDatabase(url: server.url(schema: schema), settings: settings)
-            _ = try Migrator().migrate(database, now: 1)
+            database = try MigratedStore.postgres(schema: schema, on: server, settings: settings)
         }
 
         /// Seen from outside.

@@ -4,6 +4,7 @@ import Database
 import Foundation
 import PosternPostgres
 import PostgresHarness
+import StoreTesting
 import TestSupport
 import Testing
 
@@ -25,9 +26,8 @@ struct PostgresTests {
         var settings = PostgresDatabase.Settings()
         settings.connections = 1
         let server = try #require(PostgresServer.shared)
-        let database = try PostgresDatabase(url: server.url(schema: "limits_of_waiting"), settings: settings)
+        let database = try MigratedStore.postgres(schema: "limits_of_waiting", on: server, settings: settings)
         defer { try? database.close() }
-        _ = try Migrator().migrate(database, now: 1)
         let body: TransactionBody<String?> = { connection throws(StoreFailure) in
             try connection.value("SELECT current_setting('lock_timeout')")
         }

@@ -17,16 +17,22 @@ package func wait(_ what: String, atMost seconds: TimeInterval, until holds: () 
     }
 }
 
+/// Runs what blocks on a thread of its own. The task's values come along: an expectation in it belongs to the test.
+package func onThread<Value: Sendable>(_ body: @Sendable () throws -> Value) async throws -> Value {
+    try await withTaskExecutorPreference(ThreadExecutor()) { try body() }
+}
+
+private final class ThreadExecutor: TaskExecutor {
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        Thread.detachNewThread { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+    }
+}
+
 /// Runs each on its own thread until all have ended; throws the first error.
 package func together(_ bodies: [@Sendable () throws -> Void]) async throws {
     try await withThrowingTaskGroup(of: Void.self) { group in
-        for body in bodies {
-            group.addTask {
-                try await withCheckedThrowingContinuation { continuation in
-                    Thread.detachNewThread { continuation.resume(with: Result { try body() }) }
-                }
-            }
-        }
+        for body in bodies { group.addTask { try await onThread(body) } }
         try await group.waitForAll()
     }
 }

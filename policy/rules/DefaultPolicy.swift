@@ -4,7 +4,7 @@
 package enum DefaultPolicy {
     /// Text by path: `policy.yaml` and `tests.yaml`.
     package static let files = [
-        "policy.yaml": String(decoding: PackageResources.policy_yaml, as: UTF8.self),
-        "tests.yaml": String(decoding: PackageResources.tests_yaml, as: UTF8.self),
+        "policy.yaml": Embedded.policy_yaml,
+        "tests.yaml": Embedded.tests_yaml,
     ]
 }

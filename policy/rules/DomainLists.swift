@@ -2,12 +2,11 @@
 
 /// The files of `policy/rules/domains` as they were when the program was built, one domain a line.
 package enum DomainLists {
-    package static let disposable = lines(PackageResources.disposable_txt)
-    package static let relay = lines(PackageResources.relay_txt)
-    package static let providers = lines(PackageResources.providers_txt)
+    package static let disposable = lines(Embedded.disposable_txt)
+    package static let relay = lines(Embedded.relay_txt)
+    package static let providers = lines(Embedded.providers_txt)
 
-    private static func lines(_ octets: [UInt8]) -> [String] {
-        octets.split(whereSeparator: { $0 == 0x0A || $0 == 0x0D }).filter { $0.first != UInt8(ascii: "#") }
-            .map { String(decoding: $0, as: UTF8.self) }
+    private static func lines(_ text: String) -> [String] {
+        text.utf8.split(separator: UInt8(ascii: "\n")).filter { $0.first != UInt8(ascii: "#") }.map { String(Substring($0)) }
     }
 }

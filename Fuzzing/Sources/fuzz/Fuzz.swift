@@ -2,25 +2,10 @@
 
 import Glibc
 
-/// One input at a time; a target that finds a fault traps.
-typealias FuzzTarget = @Sendable (_ input: [UInt8]) -> Void
-
-/// All targets by name; scripts/fuzz reads this list from `fuzz -help_targets=1`.
-let targets: [String: FuzzTarget] = [
-    "header": HeaderFuzzing.header, "mime": HeaderFuzzing.mime, "addresses": HeaderFuzzing.addresses,
-    "reply": ReplyFuzzing.reply, "report": ReplyFuzzing.report, "aggregate": ReplyFuzzing.aggregate,
-    "archive": ReplyFuzzing.archive,
-    "dkim": AuthFuzzing.dkim, "spf": AuthFuzzing.spf, "dns": AuthFuzzing.dns,
-    "json": TokenFuzzing.json, "jws": TokenFuzzing.jws, "authorize": SignInFuzzing.authorize,
-    "cel": PolicyFuzzing.expression, "policy": PolicyFuzzing.policy,
-    "milter": MilterFuzzing.dialogue,
-    "cbor": PasskeyFuzzing.cbor, "webauthn": PasskeyFuzzing.webauthn, "attest": PasskeyFuzzing.attest,
-]
-
 /// Chosen once, before the first input.
 private let chosen: FuzzTarget = {
-    guard let name = getenv("POSTERN_FUZZ").map({ String(cString: $0) }), let target = targets[name] else {
-        fatalError("POSTERN_FUZZ has to name one of: \(targets.keys.sorted().joined(separator: " "))")
+    guard let name = getenv("POSTERN_FUZZ").map({ String(cString: $0) }), let target = fuzzTargets[name] else {
+        fatalError("POSTERN_FUZZ has to name one of: \(fuzzTargets.keys.sorted().joined(separator: " "))")
     }
     return target
 }()

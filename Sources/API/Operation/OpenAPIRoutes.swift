@@ -7,12 +7,13 @@ package struct OpenAPIRoutes: RouteModule {
     package init() {}
 
     /// The description embedded in this build.
-    package static var document: [UInt8] { PackageResources.openapi_yaml }
+    package static var document: String { Embedded.openapi_yaml }
 
     package func addRoutes(to routes: Routes) {
         routes.open.get("/openapi.yaml") { _, _ in
             Response(
-                type: "application/yaml", headers: [.cacheControl: "public, max-age=300"], body: ByteBuffer(bytes: Self.document))
+                type: "application/yaml", headers: [.cacheControl: "public, max-age=300"], body: ByteBuffer(string: Self.document)
+            )
         }
     }
 }

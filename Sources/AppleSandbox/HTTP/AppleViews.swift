@@ -15,13 +15,10 @@ struct AppleViews: Sendable {
 
     /// Throws if a template does not parse.
     init() throws {
-        func template(_ octets: [UInt8]) throws -> MustacheTemplate {
-            try MustacheTemplate(string: String(decoding: octets, as: UTF8.self))
-        }
-        layout = try template(PackageResources.layout_mustache)
-        choiceTemplate = try template(PackageResources.choice_mustache)
-        overviewTemplate = try template(PackageResources.overview_mustache)
-        formPostTemplate = try template(PackageResources.form_post_mustache)
+        layout = try MustacheTemplate(string: Embedded.layout_mustache)
+        choiceTemplate = try MustacheTemplate(string: Embedded.choice_mustache)
+        overviewTemplate = try MustacheTemplate(string: Embedded.overview_mustache)
+        formPostTemplate = try MustacheTemplate(string: Embedded.form_post_mustache)
     }
 
     /// A page as a response: loads only its own style, and no script except the one that submits a form.
@@ -143,10 +140,10 @@ struct ApplePageRoutes: RouteModule {
             return views.page(views.overview(state, now: now))
         }
         routes.open.get("/sandbox/style.css") { _, _ in
-            Response(type: "text/css; charset=utf-8", body: ByteBuffer(bytes: PackageResources.style_css))
+            Response(type: "text/css; charset=utf-8", body: ByteBuffer(string: Embedded.style_css))
         }
         routes.open.get("/sandbox/form-post.js") { _, _ in
-            Response(type: "text/javascript; charset=utf-8", body: ByteBuffer(bytes: PackageResources.form_post_js))
+            Response(type: "text/javascript; charset=utf-8", body: ByteBuffer(string: Embedded.form_post_js))
         }
     }
 }

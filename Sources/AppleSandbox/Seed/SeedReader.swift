@@ -21,11 +21,11 @@ extension AppleSeed {
 
     /// The seed embedded in the program.
     package static func standard() throws -> AppleSeed {
-        try read(String(decoding: PackageResources.seed_yaml, as: UTF8.self), name: "seed.yaml")
+        try read(Embedded.seed_yaml, name: "seed.yaml")
     }
 
     /// The text of the embedded seed: a template for custom seeds.
-    package static var standardText: String { String(decoding: PackageResources.seed_yaml, as: UTF8.self) }
+    package static var standardText: String { Embedded.seed_yaml }
 
     /// Reads a seed. Keys without a public or private part are generated, which uses the process's random generator. Throws
     /// `AppleSeedFault`.

@@ -151,21 +151,21 @@ package struct NoticeTemplates: Sendable {
     /// The files of `Templates`: text with its subject, and HTML without pictures, scripts or external resources, so that it
     /// looks the same everywhere. Styles are in the elements, as many mail programs drop every style sheet; only the colours
     /// for dark screens are in the style sheet of the frame.
-    private static func standard(_ kind: NoticeKind) -> (text: [UInt8], html: [UInt8]) {
+    private static func standard(_ kind: NoticeKind) -> (text: String, html: String) {
         switch kind {
-        case .verification: (PackageResources.verification_txt, PackageResources.verification_html)
-        case .signIn: (PackageResources.sign_in_txt, PackageResources.sign_in_html)
-        case .deletion: (PackageResources.deletion_txt, PackageResources.deletion_html)
-        case .change: (PackageResources.change_txt, PackageResources.change_html)
-        case .newBrowser: (PackageResources.new_browser_txt, PackageResources.new_browser_html)
-        case .newPasskey: (PackageResources.new_passkey_txt, PackageResources.new_passkey_html)
-        case .plannedDeletion: (PackageResources.planned_deletion_txt, PackageResources.planned_deletion_html)
-        case .refusals: (PackageResources.refusals_txt, PackageResources.refusals_html)
-        case .source: (PackageResources.source_txt, PackageResources.source_html)
+        case .verification: (Embedded.verification_txt, Embedded.verification_html)
+        case .signIn: (Embedded.sign_in_txt, Embedded.sign_in_html)
+        case .deletion: (Embedded.deletion_txt, Embedded.deletion_html)
+        case .change: (Embedded.change_txt, Embedded.change_html)
+        case .newBrowser: (Embedded.new_browser_txt, Embedded.new_browser_html)
+        case .newPasskey: (Embedded.new_passkey_txt, Embedded.new_passkey_html)
+        case .plannedDeletion: (Embedded.planned_deletion_txt, Embedded.planned_deletion_html)
+        case .refusals: (Embedded.refusals_txt, Embedded.refusals_html)
+        case .source: (Embedded.source_txt, Embedded.source_html)
         }
     }
 
-    private static let frame = String(decoding: PackageResources.frame_html, as: UTF8.self)
+    private static let frame = Embedded.frame_html
 
     /// HTML that is not a whole document gets our frame.
     private static func framed(_ file: (path: String, text: String)) -> (path: String, text: String) {
@@ -178,13 +178,11 @@ package struct NoticeTemplates: Sendable {
         Catalogue.texts(of: frame)
             + NoticeKind.allCases.flatMap { kind in
                 let files = standard(kind)
-                return [files.text, files.html].flatMap { Catalogue.texts(of: String(decoding: $0, as: UTF8.self)) }
+                return [files.text, files.html].flatMap(Catalogue.texts(of:))
             }
     }
 
-    private static func builtIn(_ name: String, _ octets: [UInt8]) -> (path: String, text: String) {
-        ("built-in \(name)", String(decoding: octets, as: UTF8.self))
-    }
+    private static func builtIn(_ name: String, _ text: String) -> (path: String, text: String) { ("built-in \(name)", text) }
 
     private static func parse(
         _ file: (path: String, text: String), _ language: Catalogue, isHTML: Bool

@@ -92,21 +92,21 @@ extension RenderedPage {
 
 /// A page of `Pages` with its script.
 private struct Page: Sendable {
-    static let formPost = Page(html: PackageResources.form_post_html, script: PackageResources.form_post_js)
-    static let webMessage = Page(html: PackageResources.web_message_html, script: PackageResources.web_message_js)
+    static let formPost = Page(html: Embedded.form_post_html, script: Embedded.form_post_js)
+    static let webMessage = Page(html: Embedded.web_message_html, script: Embedded.web_message_js)
 
-    static let message = Page(html: PackageResources.message_html, script: [])
+    static let message = Page(html: Embedded.message_html, script: "")
 
     /// The texts between placeholders, and, at odd positions, the names of the placeholders.
     private let parts: [String]
     private let script: String
     private let policy: String
 
-    private init(html: [UInt8], script: [UInt8]) {
-        parts = String(decoding: html, as: UTF8.self).split(separator: "{{", omittingEmptySubsequences: false)
+    private init(html: String, script: String) {
+        parts = html.split(separator: "{{", omittingEmptySubsequences: false)
             .flatMap { $0.split(separator: "}}", omittingEmptySubsequences: false) }.map(String.init)
-        self.script = String(decoding: script, as: UTF8.self)
-        let hash = String(decoding: Base64.encodeUnbroken(SHA256.hash(script)), as: UTF8.self)
+        self.script = script
+        let hash = String(decoding: Base64.encodeUnbroken(SHA256.hash(Array(script.utf8))), as: UTF8.self)
         policy = "default-src 'none'; script-src 'sha256-\(hash)'; base-uri 'none'; frame-ancestors 'none'"
     }
 

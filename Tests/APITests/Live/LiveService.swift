@@ -24,8 +24,7 @@ final class LiveService: @unchecked Sendable {
         dns = try TestDNSServer(zone: ZoneFile(json: Data("{}".utf8)))
         socket = "unix:\(folder)/milter.sock"
         self.inboxes = inboxes
-        let made = try ManagedProcess.run(program, ["init", "--directory", folder, "--relay-domain", "relay.example"])
-        try #require(made.status == 0, "\(made.output)")
+        try InstallationCopy.make(folder, relayDomains: ["relay.example"])
         let all = [
             "milter.socket": socket, "http.listen": "127.0.0.1:0", "dns.servers": "\(dns.address)",
             "http.requests_per_second": "100000",

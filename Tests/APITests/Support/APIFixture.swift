@@ -11,6 +11,7 @@ import InternetMessage
 import JSON
 import Logging
 import PosternSQLite
+import StoreTesting
 import Synchronization
 import TestSupport
 import Testing
@@ -84,8 +85,7 @@ final class APIFixture: Sendable {
     ) throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-api-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        let database = try SQLiteDatabase(path: folder.appendingPathComponent("postern.db").path, creating: true)
-        _ = try Migrator().migrate(database, now: Self.start)
+        let database = try MigratedStore.sqlite(at: folder.appendingPathComponent("postern.db").path)
         let ring = try #require(KeyRing(random: (0..<96).map { UInt8($0) }))
         let store = Store(database: database, keys: ring, relayDomains: ["relay.example"])
         try self.init(folder: folder, store: store, requestsPerSecond: requestsPerSecond, bodyLimit: bodyLimit, modules: modules)

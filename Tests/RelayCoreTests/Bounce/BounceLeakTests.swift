@@ -3,6 +3,7 @@
 import Foundation
 import InternetMessage
 import MailAuth
+import MailTesting
 import Testing
 
 @testable import RelayCore

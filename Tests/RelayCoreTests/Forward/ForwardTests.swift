@@ -34,14 +34,15 @@ import Testing
     }
 
     private func account(
-        isForwardingOn: Bool = true, isActive: Bool = true, sources: [RegisteredSource]? = nil, isVerified: Bool = true
+        isForwardingOn: Bool = true, isActive: Bool = true, sources: [RegisteredSource]? = nil, isVerified: Bool = true,
+        hasBlocks: Bool = false
     ) -> RelayAccount {
         let anna = Fixture.anna
         return RelayAccount(
             number: anna.number, relayAddress: anna.relayAddress, isForwardingOn: isForwardingOn, isActive: isActive,
             inbox: anna.inbox.map { UserInbox(address: $0.address, isVerified: isVerified) }, inboxes: anna.inboxes,
             sharedName: nil,
-            sources: sources ?? anna.sources)
+            sources: sources ?? anna.sources, hasBlocks: hasBlocks)
     }
 
     /// Only who is proved learns that the user has blocked them.
@@ -132,6 +133,13 @@ import Testing
         #expect(code(play(AuthenticationEvidence.signed("app.example"), message: other, accounts: [single])) == "550 5.7.1")
     }
 
+    @Test func source_authorDomainWithSameEnding_isRefused() {
+        let message = Self.message.replacingOccurrence(of: "@app.example", with: "@evilapp.example")
+        #expect(code(play(AuthenticationEvidence.signed("app.example"), message: message)) == "550 5.7.1")
+        #expect(code(play(AuthenticationEvidence.signed("evilapp.example"), message: message)) == "550 5.7.1")
+        #expect(code(play(AuthenticationEvidence(spf: [spf("evilapp.example", .pass)]), message: message)) == "550 5.7.1")
+    }
+
     // MARK: What is told to whom
 
     @Test func unregisteredAuthorIsToldWhatToRegister() {
@@ -153,11 +161,16 @@ import Testing
     }
 
     @Test func stateIsToldToAProvedSenderOnly() {
-        let states = [account(isForwardingOn: false), account(isActive: false), account(isVerified: false), account()]
-        let proved = states.map { code(play(AuthenticationEvidence.signed("app.example"), accounts: [$0])) }
-        #expect(proved == ["550 5.2.1", "550 5.1.6", "451 4.2.1", "relay"])
-        let unproved = states.map { play(AuthenticationEvidence(), accounts: [$0]) }
-        #expect(Set(unproved).count == 1)
+        for (sender, hasBlocks) in [("bounce@app.example", false), ("", false), ("bounce@app.example", true), ("", true)] {
+            let states = [
+                account(isForwardingOn: false, hasBlocks: hasBlocks), account(isActive: false, hasBlocks: hasBlocks),
+                account(isVerified: false, hasBlocks: hasBlocks), account(hasBlocks: hasBlocks),
+            ]
+            let proved = states.map { code(play(AuthenticationEvidence.signed("app.example"), from: sender, accounts: [$0])) }
+            #expect(proved == ["550 5.2.1", "550 5.1.6", "451 4.2.1", "relay"], "sender <\(sender)>, blocks: \(hasBlocks)")
+            let unproved = states.map { play(AuthenticationEvidence(), from: sender, accounts: [$0]) }
+            #expect(Set(unproved).count == 1, "sender <\(sender)>, blocks: \(hasBlocks)")
+        }
     }
 
     @Test func dailyLimitCountsProvedMailAlone() {

@@ -2,6 +2,7 @@
 
 import Foundation
 import InternetMessage
+import MailTesting
 import Support
 import Testing
 

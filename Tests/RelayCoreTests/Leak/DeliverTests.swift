@@ -1,6 +1,7 @@
 // What the operator can choose for parts that cannot be rewritten, and what is searched when.
 
 import InternetMessage
+import MailTesting
 import Support
 import Testing
 

@@ -1,6 +1,7 @@
 // Encrypted replies: refused in words of their own, or let through where the operator allows it, and then as they are.
 
 import InternetMessage
+import MailTesting
 import Testing
 
 @testable import RelayCore

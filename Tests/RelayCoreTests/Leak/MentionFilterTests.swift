@@ -1,6 +1,7 @@
 // The quick look at a forward says no only of texts in which the rewriting finds no mention, however it is written.
 
 import InternetMessage
+import MailTesting
 import Support
 import Testing
 

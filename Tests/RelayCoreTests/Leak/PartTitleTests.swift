@@ -2,6 +2,7 @@
 // inbox.
 
 import InternetMessage
+import MailTesting
 import Support
 import Testing
 

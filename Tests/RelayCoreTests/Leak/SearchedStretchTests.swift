@@ -2,6 +2,7 @@
 
 import HostileMail
 import InternetMessage
+import MailTesting
 import Support
 import Testing
 

@@ -30,12 +30,14 @@ final class KeyServer: Sendable {
     private let requests = Mutex(0)
     private let channel: any Channel
     private let scheme: String
+    private let box: Box
 
     var count: Int { requests.withLock { $0 } }
     var address: String { "\(scheme)://127.0.0.1:\(channel.localAddress?.port ?? 0)/keys" }
 
-    private init(channel: any Channel, scheme: String) {
+    private init(channel: any Channel, scheme: String, box: Box) {
         self.channel = channel
+        self.box = box
         self.scheme = scheme
         answer = Mutex(.hang)
     }
@@ -46,23 +48,30 @@ final class KeyServer: Sendable {
         let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .childChannelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture {
+                box.connections.withLock { $0.append(channel) }
+                return channel.eventLoop.makeCompletedFuture {
                     if let tls { try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls)) }
                     try channel.pipeline.syncOperations.configureHTTPServerPipeline()
                     try channel.pipeline.syncOperations.addHandler(Handler(box: box))
                 }
             }
             .bind(host: "127.0.0.1", port: 0).get()
-        let server = KeyServer(channel: channel, scheme: tls == nil ? "http" : "https")
+        let server = KeyServer(channel: channel, scheme: tls == nil ? "http" : "https", box: box)
         box.server.withLock { $0 = server }
         return server
     }
 
     func set(_ answer: KeyServerResponse) { self.answer.withLock { $0 = answer } }
-    func stop() async { try? await channel.close() }
+
+    /// Ends its connections too: a client waits for one that says nothing.
+    func stop() async {
+        try? await channel.close()
+        for connection in box.connections.withLock({ $0 }) { try? await connection.close() }
+    }
 
     private final class Box: Sendable {
         let server = Mutex<KeyServer?>(nil)
+        let connections = Mutex<[any Channel]>([])
     }
 
     private final class Handler: ChannelInboundHandler {

@@ -22,7 +22,7 @@ extension SignInRoutes {
 
     /// Only the shapes of the mark.
     private static let mark: String = {
-        let text = String(decoding: PackageResources.mark_svg, as: UTF8.self)
+        let text = Embedded.mark_svg
         return text.firstRange(of: ">").map { text[$0.upperBound...].replacing("</svg>", with: "").filter { !$0.isNewline } }
             ?? ""
     }()
@@ -80,7 +80,7 @@ extension SignInRoutes {
             for kind in ButtonKind.allCases { kinds[kind.rawValue] = .string(language.text(kind, service: "%")) }
             texts[language.tag] = .object(kinds)
         }
-        let source = String(decoding: PackageResources.sign_in_js, as: UTF8.self)
+        let source = Embedded.sign_in_js
         return source.split(whereSeparator: \.isNewline).map { $0.drop { $0 == " " } }.filter { !$0.hasPrefix("//") }
             .joined(separator: "\n")
             .replacing("{{service}}", with: JSONValue.string(service).text)

@@ -2,7 +2,11 @@
 
 import Support
 
+#if canImport(IdentityParsing)
 @testable import IdentityParsing
+#else
+@testable import SignIn
+#endif
 
 enum SignInFuzzing {
     private static let uri = "https://app.example/signed-in?a=1"

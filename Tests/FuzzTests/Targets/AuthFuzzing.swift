@@ -1,7 +1,12 @@
 // DKIM tag lists and key records, SPF and DMARC records, DNS messages.
 
-import DNSWire
 import InternetMessage
+
+#if canImport(DNSWire)
+import DNSWire
+#else
+import DNSClient
+#endif
 
 @testable import MailAuth
 

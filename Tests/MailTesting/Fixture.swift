@@ -2,23 +2,22 @@
 
 import InternetMessage
 import MailAuth
-import MailTesting
+import RelayCore
 
-@testable import RelayCore
-
-struct Fixture {
-    static let now: Int64 = 1_763_700_000
-    static let keys = TokenKeys(keys: [UInt8(ascii: "a"): Array(repeating: 7, count: 32)], active: UInt8(ascii: "a"))!
+package struct Fixture {
+    package static let now: Int64 = 1_763_700_000
+    package static let keys = TokenKeys(keys: [UInt8(ascii: "a"): Array(repeating: 7, count: 32)], active: UInt8(ascii: "a"))!
 
     /// anna's account with the team of app.example.
-    static let anna = account(1, "annarelay2", team: "app.example", inboxes: ["anna@inbox.example", "anna.second@home.example"])
+    package static let anna = account(
+        1, "annarelay2", team: "app.example", inboxes: ["anna@inbox.example", "anna.second@home.example"])
     /// bob's account with the same team.
-    static let bob = account(2, "bobrelay22", team: "app.example", inboxes: ["bob@inbox.example"])
+    package static let bob = account(2, "bobrelay22", team: "app.example", inboxes: ["bob@inbox.example"])
     /// anna's account with another team.
-    static let annaElsewhere = account(
+    package static let annaElsewhere = account(
         3, "annaother2", team: "shop.example", inboxes: ["anna@inbox.example", "anna.second@home.example"])
 
-    static func account(
+    package static func account(
         _ number: UInt64, _ local: String, team: String, inboxes: [String], isForwardingOn: Bool = true, isActive: Bool = true,
         sharedName: String? = nil
     ) -> RelayAccount {
@@ -30,10 +29,10 @@ struct Fixture {
             sources: [RegisteredSource(scope: .domain(team))])
     }
 
-    let directory: MemoryDirectory
-    let engine: RelayEngine
+    package let directory: MemoryDirectory
+    package let engine: RelayEngine
 
-    init(
+    package init(
         accounts: [RelayAccount] = [Fixture.anna, Fixture.bob, Fixture.annaElsewhere], evidence: AuthenticationEvidence,
         settings: RelaySettings = RelaySettings(
             relayDomains: ["relay.example", "second.example"], authservID: "mx.relay.example",
@@ -48,18 +47,18 @@ struct Fixture {
     }
 
     /// The same directory with another engine.
-    init(directory: MemoryDirectory, engine: RelayEngine) {
+    package init(directory: MemoryDirectory, engine: RelayEngine) {
         self.directory = directory
         self.engine = engine
     }
 
-    struct Response {
-        var refusals: [String: Refusal] = [:]
-        var decision: RelayDecision
+    package struct Response {
+        package var refusals: [String: Refusal] = [:]
+        package var decision: RelayDecision
     }
 
     /// Plays a whole transaction.
-    func play(
+    package func play(
         from sender: String, to recipients: [String], message: String, now: Int64 = Fixture.now, client: String = "192.0.2.1"
     ) -> Response {
         let transaction = RelayTransaction(

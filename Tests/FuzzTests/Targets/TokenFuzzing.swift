@@ -1,7 +1,12 @@
 // Strict JSON and compact JWS.
 
-import IdentityParsing
 import JSON
+
+#if canImport(IdentityParsing)
+import IdentityParsing
+#else
+import SignIn
+#endif
 
 enum TokenFuzzing {
     static let json: FuzzTarget = { input in _ = try? StrictJSON.parse(input, limit: 1 << 16) }

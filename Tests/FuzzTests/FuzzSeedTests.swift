@@ -1,0 +1,50 @@
+// Each fuzz target over its first inputs, which Fuzzing/seed.py makes of the vectors and the public test data.
+
+import Foundation
+import Testing
+
+/// Records that a property does not hold, and of which input.
+func require(_ condition: Bool, _ property: String) {
+    if !condition { Issue.record("does not hold: \(property) (input \(FuzzSeedTests.input))") }
+}
+
+@Suite struct FuzzSeedTests {
+    @TaskLocal static var input = ""
+
+    private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../..")
+        .standardizedFileURL
+
+    /// The folder of a folder a target, made once.
+    private static let seeds: Result<URL, any Error> = Result {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-seeds-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let environment = ProcessInfo.processInfo.environment
+        let conformance = environment["POSTERN_CONFORMANCE"] ?? root.appendingPathComponent("../shared/conformance").path
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = ["python3", root.appendingPathComponent("Fuzzing/seed.py").path, folder.path, root.path, conformance]
+        process.standardOutput = FileHandle.nullDevice
+        try process.run()
+        process.waitUntilExit()
+        try #require(process.terminationStatus == 0, "Fuzzing/seed.py failed")
+        return folder
+    }
+
+    @Test(arguments: fuzzTargets.keys.sorted()) func fuzzTarget_firstInputs_propertiesHold(_ name: String) throws {
+        let target = try #require(fuzzTargets[name])
+        let folder = try Self.seeds.get().appendingPathComponent(name)
+        let files = (try? FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)) ?? []
+        if files.isEmpty {
+            // Some targets have seeds in the public test data alone.
+            try #require(["aggregate", "webauthn"].contains(name), "\(name) has no first input")
+            print("skipped: the first inputs of \(name) are in the public test data, which is not here")
+        }
+        for file in files {
+            let octets = Array(try Data(contentsOf: file))
+            Self.$input.withValue("\(name)/\(file.lastPathComponent)") { target(octets) }
+        }
+        // None at all, and what is too long for any seed.
+        Self.$input.withValue("\(name): empty") { target([]) }
+        Self.$input.withValue("\(name): zeros") { target(Array(repeating: 0, count: 16_384)) }
+    }
+}

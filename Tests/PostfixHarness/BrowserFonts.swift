@@ -1,0 +1,42 @@
+// The fonts of the tests' browser: DejaVu alone, whatever else the machine has, so that lines break at the same
+// places everywhere.
+
+import Foundation
+
+enum BrowserFonts {
+    /// Debian's fonts-dejavu-core.
+    private static let folder = "/usr/share/fonts/truetype/dejavu"
+    /// For pictures that a person looks at, `make screenshots` has Chinese, Japanese and Korean letters too.
+    private static let others = "/usr/share/fonts/opentype/noto"
+
+    /// The variables of a program that is to see these fonts alone. The folder is kept until the process ends: every
+    /// browser of it shares the cache.
+    static let environment: Result<[String: String], any Error> = Result {
+        guard FileManager.default.fileExists(atPath: folder + "/DejaVuSans.ttf") else {
+            throw HarnessError("fonts-dejavu-core is not installed (make test-tools)")
+        }
+        let place = FileManager.default.temporaryDirectory.appendingPathComponent("postern-fonts-\(getuid())")
+        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+        let file = place.appendingPathComponent("fonts.conf")
+        try Data(configuration(cache: place.path).utf8).write(to: file, options: .atomic)
+        return ["FONTCONFIG_FILE": file.path]
+    }
+
+    private static func configuration(cache: String) -> String {
+        let all = ProcessInfo.processInfo.environment["POSTERN_SCREENSHOTS"] == "all"
+        let folders = ([folder] + (all ? [others] : [])).map { "<dir>\($0)</dir>" }.joined()
+        let families = [
+            ("serif", "DejaVu Serif"), ("sans-serif", "DejaVu Sans"), ("system-ui", "DejaVu Sans"),
+            ("monospace", "DejaVu Sans Mono"), ("ui-monospace", "DejaVu Sans Mono"),
+        ]
+        let aliases = families.map {
+            "<alias binding=\"same\"><family>\($0)</family><prefer><family>\($1)</family></prefer></alias>"
+        }
+        return """
+            <?xml version="1.0"?>
+            <!DOCTYPE fontconfig SYSTEM "urn:fontconfig:fonts.dtd">
+            <fontconfig>\(folders)<cachedir>\(cache)/cache</cachedir>\(aliases.joined())</fontconfig>
+
+            """
+    }
+}

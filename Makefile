@@ -68,7 +68,7 @@ test: packages test-tools models words check-format ## Every test, those on a re
 
 check: packages words check-format ## Unit tests, stores on SQLite, format and words: for every change
 	@POSTERN_CHECK=1 scripts/build $(SWIFT_FLAGS) --build-tests
-	POSTERN_CHECK=1 POSTERN_TEST_ENGINES=sqlite scripts/run-tests
+	POSTERN_CHECK=1 POSTERN_TEST_ENGINES=sqlite POSTERN_TEST_SHARE=8 scripts/run-tests
 
 MESSAGES = 5000
 ROUNDS = 4

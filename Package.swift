@@ -543,3 +543,21 @@ let package = Package(
     ] + (Context.environment["POSTERN_BENCH"] == "1" ? benchmarks : []),
     swiftLanguageModes: [.v6]
 )
+
+/// POSTERN_CHECK=1: the tests of `make check` alone, and what they need. Each build compiles and links all that is listed here.
+if Context.environment["POSTERN_CHECK"] == "1" {
+    let tests: Set = [
+        "SupportTests", "InternetMessageTests", "MailCryptoTests", "MailAuthTests", "WebAuthnTests", "AppAttestTests", "CELTests",
+        "RiskPolicyTests", "SharedSignalsTests", "DeclarationTests", "RelayCoreTests", "MilterTests", "DNSClientTests",
+        "FuzzTests",
+        "SignInTests", "DecisionTests", "MailTests", "StoreTests",
+    ]
+    var (needed, found): (Set<String>, [String]) = (tests, Array(tests))
+    while let name = found.popLast() {
+        for case .byNameItem(let other, _) in package.targets.first(where: { $0.name == name })?.dependencies ?? []
+        where needed.insert(other).inserted { found.append(other) }
+    }
+    needed.formUnion(["EmbedText", "embed-text"])
+    package.targets.removeAll { !needed.contains($0.name) }
+    package.products = []
+}

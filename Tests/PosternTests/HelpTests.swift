@@ -19,7 +19,7 @@ import Testing
         for command in type.configuration.subcommands {
             let configuration = command.configuration
             guard configuration.shouldDisplay else { continue }
-            let name = words + [configuration.commandName ?? "?"]
+            let name = words + [command._commandName]
             found.append(name)
             found += below(command, name)
         }
@@ -29,7 +29,9 @@ import Testing
     /// What the program prints, without a process.
     private static func help(_ words: [String]) -> String {
         do {
-            _ = try Postern.parseAsRoot(words + ["--help"])
+            // With --help this is a command that throws the help.
+            var command = try Postern.parseAsRoot(words + ["--help"])
+            try command.run()
             return "no help"
         } catch {
             return Postern.fullMessage(for: error, columns: 80) + "\n"
@@ -57,7 +59,7 @@ import Testing
 
     @Test func everySnapshotBelongsToACommand() throws {
         let names = try FileManager.default.contentsOfDirectory(atPath: Self.folder.path).filter { $0.hasPrefix("help-") }
-        #expect(Set(names) == Set(Self.commands.map(Self.file)))
+        #expect(Set(names).symmetricDifference(Self.commands.map(Self.file)).sorted() == [])
     }
 
     @Test func theRootNamesEveryCommand() throws {

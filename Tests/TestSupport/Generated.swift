@@ -4,13 +4,17 @@ import Foundation
 
 /// Settings of generators: short in every run, long by hand.
 package enum Generated {
-    /// The seed and the number of cases: `POSTERN_GENERATED=SEED:COUNT`, else the test's own.
+    /// The seed and the number of cases: `POSTERN_GENERATED=SEED:COUNT`, else the test's own, of which `make check` takes a
+    /// part: POSTERN_TEST_SHARE=8 is an eighth.
     /// - Parameter variable: that names them.
     package static func settings(
         seed: UInt64 = 1, count: Int, variable: String = "POSTERN_GENERATED"
     ) -> (seed: UInt64, count: Int) {
         let parts = (ProcessInfo.processInfo.environment[variable] ?? "").split(separator: ":")
-        guard parts.count == 2, let other = UInt64(parts[0]), let wanted = Int(parts[1]) else { return (seed, count) }
+        guard parts.count == 2, let other = UInt64(parts[0]), let wanted = Int(parts[1]) else {
+            let share = ProcessInfo.processInfo.environment["POSTERN_TEST_SHARE"].flatMap { Int($0) } ?? 1
+            return (seed, max(1, count / max(1, share)))
+        }
         return (other, wanted)
     }
 }

@@ -157,10 +157,11 @@ package final class RelayFixture: @unchecked Sendable {
     @discardableResult
     package func end(_ signal: Int32 = SIGTERM) throws -> Int32 {
         let process = try process
+        // First: as soon as the process has ended, another thread may start the next one.
+        service = nil
         process.signal(signal)
         let status = try process.waitForExit()
         ServiceLogs.keep(process.lines, inboxes: knownInboxes)
-        service = nil
         return status
     }
 

@@ -176,6 +176,7 @@ let package = Package(
         // MARK: The world outside
         .target(name: "PosternMetrics", swiftSettings: strict),
         .target(name: "PosternTLS", dependencies: [nioSSL], swiftSettings: strict),
+        .target(name: "OutboundHTTP", dependencies: [asyncHTTPClient, nioCore], swiftSettings: strict),
         .target(
             name: "DNSClient",
             dependencies: ["CAres", "Concurrency", "InternetMessage", "MailAuth", "Support"], swiftSettings: strict),
@@ -200,8 +201,8 @@ let package = Package(
         .target(
             name: "SignIn",
             dependencies: [
-                "Accounts", "Database", "JSON", "MailCrypto", "InternetMessage", "PosternTLS", "SharedSignals", "Support",
-                "WebAuthn", asyncHTTPClient, nioCore, nioPosix, nioSSL, logging,
+                "Accounts", "Database", "JSON", "MailCrypto", "InternetMessage", "OutboundHTTP", "PosternTLS", "SharedSignals",
+                "Support", "WebAuthn", asyncHTTPClient, nioCore, nioPosix, nioSSL, logging,
             ], swiftSettings: strict,
             plugins: [embedText]),
         .target(
@@ -267,14 +268,16 @@ let package = Package(
             name: "Events",
             dependencies: [
                 "Concurrency", "SignIn", "InternetMessage", "JSON", "MailAuth", "MailCrypto", "PosternConfiguration",
-                "PosternMetrics", "Accounts", "Database", "PosternTLS", "SharedSignals", "Support", asyncHTTPClient, logging,
-                nioCore, nioHTTP1, nioPosix, nioSSL, serviceLifecycle,
+                "PosternMetrics", "Accounts", "Database", "OutboundHTTP", "PosternTLS", "SharedSignals", "Support",
+                asyncHTTPClient,
+                logging, nioCore, nioHTTP1, nioPosix, nioSSL, serviceLifecycle,
             ], swiftSettings: strict),
         .target(
             name: "Doctor",
             dependencies: [
                 "InternetMessage", "MailAuth", "Milter", "Monitoring", "PosternConfiguration", "Accounts", "Database",
-                "PostfixSetup", "Relay", "RelayCore", "Decisions", "SMTP", "Support", asyncHTTPClient, nioCore, nioPosix,
+                "OutboundHTTP", "PostfixSetup", "Relay", "RelayCore", "Decisions", "SMTP", "Support", asyncHTTPClient, nioCore,
+                nioPosix,
             ], swiftSettings: strict),
         .target(
             name: "PersonalData", dependencies: ["Accounts", "Database", "InternetMessage", "Support"], swiftSettings: strict),
@@ -309,8 +312,8 @@ let package = Package(
         .target(
             name: "AppleSandbox",
             dependencies: [
-                "HTTP", "JSON", "MailCrypto", "RiskPolicy", "SignIn", "Support", asyncHTTPClient, httpTypes, hummingbird, logging,
-                mustache, nioCore, nioHTTP1, serviceLifecycle, yams,
+                "HTTP", "JSON", "MailCrypto", "OutboundHTTP", "RiskPolicy", "SignIn", "Support", asyncHTTPClient, httpTypes,
+                hummingbird, logging, mustache, nioCore, nioHTTP1, serviceLifecycle, yams,
             ], swiftSettings: strict,
             plugins: [embedText]),
 

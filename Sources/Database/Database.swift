@@ -67,6 +67,11 @@ package protocol Database: SQLQuerying, Sendable {
     @discardableResult
     func writeAlone<T>(_ durability: Durability, _ body: TransactionBody<T>) throws(StoreFailure) -> T
 
+    /// The same for a command that may write many rows for seconds: beside others, and alone only where it conflicts with one. It
+    /// is repeated for longer than a change that a request waits for.
+    @discardableResult
+    func writeAtLength<T>(_ durability: Durability, _ body: TransactionBody<T>) throws(StoreFailure) -> T
+
     /// Ensures that what is written is still where others look for it. Throws `unreachable` otherwise.
     func requireInPlace() throws(StoreFailure)
 
@@ -129,6 +134,10 @@ extension Database {
     }
 
     package func writeAlone<T>(_ durability: Durability, _ body: TransactionBody<T>) throws(StoreFailure) -> T {
+        try write(durability, body)
+    }
+
+    package func writeAtLength<T>(_ durability: Durability, _ body: TransactionBody<T>) throws(StoreFailure) -> T {
         try write(durability, body)
     }
 

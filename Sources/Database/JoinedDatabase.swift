@@ -2,11 +2,11 @@
 
 extension Database {
     /// Runs `body` on this database in one transaction; every transaction of `body` becomes part of it. All of it is committed
-    /// when `body` returns, and nothing when it throws. As with `write`, it may run again.
+    /// when `body` returns, and nothing when it throws. As with `writeAtLength`, it may run again.
     package func writeAsOne<T>(
         _ durability: Durability, _ body: (any Database) throws(StoreFailure) -> T
     ) throws(StoreFailure) -> T {
-        try write(durability) { connection throws(StoreFailure) in
+        try writeAtLength(durability) { connection throws(StoreFailure) in
             try body(JoinedDatabase(dialect: dialect, connection: connection))
         }
     }

@@ -3,6 +3,7 @@
 import AsyncHTTPClient
 import NIOCore
 import NIOPosix
+import OutboundHTTP
 
 package enum PolicyFile {
     /// The largest accepted policy, in octets (RFC 8461 section 3.3).
@@ -15,9 +16,10 @@ package enum PolicyFile {
         let client = HTTPClient(eventLoopGroup: MultiThreadedEventLoopGroup.singleton, configuration: configuration)
         let result: Result<String, CheckInputError>
         do {
-            let response = try await client.execute(HTTPClientRequest(url: url), timeout: .seconds(5))
+            let end = NIODeadline.now() + .seconds(5)
+            let response = try await client.execute(HTTPClientRequest(url: url), deadline: end)
             if response.status == .ok {
-                result = .success(String(buffer: try await response.body.collect(upTo: limit)))
+                result = .success(String(decoding: try await response.octets(limit: limit, until: end), as: UTF8.self))
             } else {
                 result = .failure(CheckInputError("the response has status \(response.status.code)"))
             }

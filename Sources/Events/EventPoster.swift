@@ -6,6 +6,7 @@ import JSON
 import NIOCore
 import NIOHTTP1
 import NIOSSL
+import OutboundHTTP
 import PosternTLS
 import SharedSignals
 
@@ -126,7 +127,8 @@ package actor HTTPEventPoster: EventPosting {
         request.body = .bytes(ByteBuffer(bytes: message.body))
         do {
             let response = try await client.execute(request, deadline: end)
-            let body = await drain(response, until: end)
+            // A long or slow body counts as empty: the status counts in any case.
+            let body = (try? await response.octets(limit: answerLimit, until: end)) ?? []
             // The body says what is wrong with a SET (RFC 8935 section 2.3).
             let error =
                 message.isToken && response.status == .badRequest
@@ -167,21 +169,6 @@ package actor HTTPEventPoster: EventPosting {
                 min(max($0, 0), RetrySchedule.longestAsked)
             }
             return .failed(reason: "the response has status \(code)", isEndpoints: !isEvents, retryAfter: isEvents ? nil : asked)
-        }
-    }
-
-    /// Reads a short body to its end; a long or slow one is cut off and counts as empty. The status counts in any case.
-    private static func drain(_ response: HTTPClientResponse, until end: NIODeadline) async -> [UInt8] {
-        let milliseconds = max(0, (end - .now()).nanoseconds / 1_000_000)
-        return await withTaskGroup(of: [UInt8].self) { group in
-            group.addTask { (try? await response.body.collect(upTo: answerLimit)).map { Array($0.readableBytesView) } ?? [] }
-            group.addTask {
-                try? await Task.sleep(for: .milliseconds(milliseconds))
-                return []
-            }
-            let first = await group.next()
-            group.cancelAll()
-            return first ?? []
         }
     }
 

@@ -26,6 +26,8 @@ package final class PostgresDatabase: Database {
         /// Seconds in which a change that conflicts with another one is repeated. Limited by time, not by number: beside a
         /// change that locks many rows, and on a busy machine, a small one may fail some dozen times in a row.
         package var contention = 3.0
+        /// The same for `writeAtLength`: others of its kind may take seconds each.
+        package var contentionAtLength = 30.0
 
         package init() {}
     }
@@ -164,25 +166,31 @@ package final class PostgresDatabase: Database {
     }
 
     package func write<T>(_ durability: Durability, timeout: Duration?, _ body: TransactionBody<T>) throws(StoreFailure) -> T {
-        try write(durability, timeout: timeout, turn: .beside, beside: Self.repetitionsBeside, body)
+        try write(
+            durability, timeout: timeout, turn: .beside, beside: Self.repetitionsBeside, contention: settings.contention, body)
     }
 
     package func writeAlone<T>(_ durability: Durability, _ body: TransactionBody<T>) throws(StoreFailure) -> T {
         // If no turn alone is available because a change hangs, it may run beside others as far as it can.
-        try write(durability, timeout: nil, turn: .alone, beside: 1, body)
+        try write(durability, timeout: nil, turn: .alone, beside: 1, contention: settings.contention, body)
+    }
+
+    package func writeAtLength<T>(_ durability: Durability, _ body: TransactionBody<T>) throws(StoreFailure) -> T {
+        try write(durability, timeout: nil, turn: .beside, beside: 1, contention: settings.contentionAtLength, body)
     }
 
     /// - Parameters:
     ///   - first: the turn that it begins with.
     ///   - beside: repetitions after which it requests a turn alone.
+    ///   - contention: seconds in which it is repeated, where there is no timeout.
     private func write<T>(
-        _ durability: Durability, timeout: Duration?, turn first: Turn, beside: Int,
+        _ durability: Durability, timeout: Duration?, turn first: Turn, beside: Int, contention: Double,
         _ body: TransactionBody<T>
     ) throws(StoreFailure) -> T {
         try storeFailures { () throws(PostgresFailure) in
             var repetition = 0
             var turn = first
-            let end = ContinuousClock.now + (timeout ?? .seconds(settings.contention))
+            let end = ContinuousClock.now + (timeout ?? .seconds(contention))
             while true {
                 do throws(PostgresFailure) {
                     return try transaction(beginning(turn, durability, end: timeout == nil ? nil : end), writes: true, body)

@@ -143,6 +143,8 @@ package final class PostgresServer: @unchecked Sendable {
                 "\(port ?? 5432)",
                 "-c", "ssl=\(port == nil ? "off" : "on")", "-c", "max_connections=500",
                 "-c", "fsync=off", "-c", "shared_buffers=64MB", "-c", "max_locks_per_transaction=256",
+                // Where these run out, a lock on a row becomes one on its table, because of other tests.
+                "-c", "max_pred_locks_per_transaction=256",
             ] + settings.flatMap { ["-c", $0] })
         let log = folder.appendingPathComponent("server.log")
         if !FileManager.default.fileExists(atPath: log.path) {

@@ -68,11 +68,10 @@ import Testing
         }
     }
 
-    @Test func aServerThatHangsIsLeftInTime() async throws {
+    @Test(arguments: [KeyServerResponse.hang, .stall, .drip])
+    func fetch_serverThatDoesNotEnd_isLeftAtTheDeadline(_ response: KeyServerResponse) async throws {
         try await withServer(deadline: 1) { server, fetcher in
-            server.set(.hang)
-            #expect(await reason(fetcher, .uri(server.address)) == "no complete response in time")
-            server.set(.stall)
+            server.set(response)
             #expect(await reason(fetcher, .uri(server.address)) == "no complete response in time")
         }
     }

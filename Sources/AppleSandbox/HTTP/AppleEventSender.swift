@@ -3,6 +3,7 @@
 import AsyncHTTPClient
 import NIOCore
 import NIOHTTP1
+import OutboundHTTP
 
 /// Sends each notification once, as Apple does.
 struct AppleEventSender: Sendable {
@@ -33,15 +34,16 @@ struct AppleEventSender: Sendable {
         request.headers.add(name: "Content-Type", value: "application/json")
         request.body = .bytes(ByteBuffer(bytes: notification.body))
         do {
-            let response = try await client.execute(request, timeout: Self.timeout)
-            let body = try? await response.body.collect(upTo: Self.maximumAnswer)
+            let end = NIODeadline.now() + Self.timeout
+            let response = try await client.execute(request, deadline: end)
+            let body = try? await response.octets(limit: Self.maximumAnswer, until: end)
             let status = Int(response.status.code)
             let isTaken = (200..<300).contains(status)
             return Outcome(
                 status: status,
                 cause: isTaken
                     ? "the app took \(notification.type)"
-                        + (body.map { $0.readableBytes > 0 } ?? true ? "; Apple wants an answer without a body" : "")
+                        + (body.map { !$0.isEmpty } ?? true ? "; Apple wants an answer without a body" : "")
                     : "the app refused \(notification.type), and Apple does not repeat it")
         } catch {
             return Outcome(status: nil, cause: "\(notification.type) was not delivered: \(Self.words(error))")

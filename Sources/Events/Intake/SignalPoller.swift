@@ -7,6 +7,7 @@ import JSON
 import Logging
 import NIOCore
 import NIOPosix
+import OutboundHTTP
 import SharedSignals
 import SignIn
 
@@ -107,8 +108,9 @@ package final class SignalPoller: Sendable {
         let response: HTTPClientResponse
         let octets: [UInt8]
         do {
-            response = try await client.execute(request, deadline: .now() + Self.timeout)
-            octets = Array(try await response.body.collect(upTo: Self.answerLimit).readableBytesView)
+            let end = NIODeadline.now() + Self.timeout
+            response = try await client.execute(request, deadline: end)
+            octets = try await response.octets(limit: Self.answerLimit, until: end)
         } catch let error as HTTPClientError {
             throw Failure(description: "the request failed: \(error.shortDescription)")
         }

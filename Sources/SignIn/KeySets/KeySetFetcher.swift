@@ -5,6 +5,7 @@ import Foundation
 import NIOCore
 import NIOPosix
 import NIOSSL
+import OutboundHTTP
 import PosternTLS
 
 /// A key set as received.
@@ -110,9 +111,9 @@ package struct HTTPKeySetFetcher: KeySetFetcher {
                         ? "the response is a redirect (\(response.status.code)), which is not followed"
                         : "the response has status \(response.status.code)")
             }
-            let body = try await response.body.collect(upTo: JWKSet.maximumLength)
+            let body = try await response.octets(limit: JWKSet.maximumLength, until: end)
             return FetchedKeySet(
-                document: Array(body.readableBytesView), maxAge: Self.maxAge(response.headers["cache-control"]))
+                document: body, maxAge: Self.maxAge(response.headers["cache-control"]))
         } catch let error as KeySetFetchError {
             throw error
         } catch is NIOTooManyBytesError {

@@ -6,6 +6,7 @@ import Foundation
 import JSON
 import Logging
 import NIOCore
+import OutboundHTTP
 import Support
 
 /// One for the life of a process. Every call returns or throws within a limited time.
@@ -130,12 +131,13 @@ package final class UpstreamProvider: Sendable {
         var request = request
         request.headers.add(name: "User-Agent", value: "postern")
         do {
-            let response = try await client.execute(request, deadline: .now() + .seconds(deadline))
+            let end = NIODeadline.now() + .seconds(deadline)
+            let response = try await client.execute(request, deadline: end)
             let status = response.status.code
             guard status == 200 || others.contains(status) else {
                 throw UpstreamFailure.unavailable("\(what): status \(status)")
             }
-            return (status, Array(try await response.body.collect(upTo: maximumLength).readableBytesView))
+            return (status, try await response.octets(limit: maximumLength, until: end))
         } catch let failure as UpstreamFailure {
             throw failure
         } catch is NIOTooManyBytesError {

@@ -15,6 +15,8 @@ enum KeyServerResponse: Sendable {
     case hang
     /// Sends the head and a little of the body, then nothing more.
     case stall
+    /// Sends an octet every tenth of a second, and never ends.
+    case drip
     /// Sends this many octets without saying before how many.
     case stream(Int)
     /// Says that the body is this long, and begins.
@@ -96,6 +98,13 @@ final class KeyServer: Sendable {
                 send(context, .found, ["location": place, "content-length": "0"], [], end: true)
             case .hang: break
             case .stall: send(context, .ok, ["content-length": "1000"], Array("{\"keys\":".utf8), end: false)
+            case .drip:
+                send(context, .ok, ["transfer-encoding": "chunked"], [], end: false)
+                let (channel, loop) = (context.channel, context.eventLoop)
+                loop.scheduleRepeatedTask(initialDelay: .zero, delay: .milliseconds(100)) { task in
+                    guard channel.isActive else { return task.cancel() }
+                    channel.writeAndFlush(HTTPServerResponsePart.body(.byteBuffer(ByteBuffer(string: " "))), promise: nil)
+                }
             case .stream(let count):
                 send(context, .ok, ["transfer-encoding": "chunked"], [UInt8](repeating: 0x20, count: count), end: true)
             case .announce(let count): send(context, .ok, ["content-length": "\(count)"], [0x20], end: false)

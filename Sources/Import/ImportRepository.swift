@@ -177,7 +177,7 @@ package struct ImportRepository: Sendable {
         } else {
             let any = try connection.row(
                 """
-                SELECT g.id FROM grants g JOIN app_groups p ON p.id = g.group_id AND p.removed_from IS NULL
+                SELECT g.id FROM grants g JOIN app_groups p ON p.id = \(SQL.filter("g.group_id")) AND p.removed_from IS NULL
                 WHERE g.account_id = \(account) LIMIT 1
                 """)
             guard any == nil else { return }

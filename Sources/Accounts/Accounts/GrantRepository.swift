@@ -90,7 +90,7 @@ package struct GrantRepository: Sendable {
     /// `loses_apps`.
     package static func isLive(_ account: SQL) -> SQL {
         """
-        EXISTS (SELECT 1 FROM grants lg JOIN app_groups lp ON lp.id = lg.group_id AND lp.removed_from IS NULL
+        EXISTS (SELECT 1 FROM grants lg JOIN app_groups lp ON lp.id = \(SQL.filter("lg.group_id")) AND lp.removed_from IS NULL
             WHERE lg.account_id = \(account) AND lg.state = 'authorized')
         """
     }
@@ -146,7 +146,7 @@ package struct GrantRepository: Sendable {
             let ofGroup: SQL = group.map { "AND \(SQL.filter("g.group_id")) = \($0)" } ?? ""
             let states: [Grant.State] = try connection.values(
                 """
-                SELECT g.state FROM grants g JOIN app_groups p ON p.id = g.group_id AND p.removed_from IS NULL
+                SELECT g.state FROM grants g JOIN app_groups p ON p.id = \(SQL.filter("g.group_id")) AND p.removed_from IS NULL
                 WHERE g.account_id = \(account) \(ofGroup)
                 """)
             if states.contains(.authorized) { return .authorized }
@@ -265,7 +265,7 @@ extension DatabaseConnection {
             """
             SELECT g.id, g.group_id, p.primary_client_id, g.state, g.first_authorized_at, g.last_authorized_at, g.revoked_at,
                 g.real_user_status, g.prior_status, g.generation
-            FROM grants g JOIN app_groups p ON p.id = g.group_id
+            FROM grants g JOIN app_groups p ON p.id = \(SQL.filter("g.group_id"))
             JOIN teams t ON t.id = p.team_id AND t.removed_at IS NULL WHERE g.account_id = \(number) ORDER BY g.id
             """
         ).map { row throws(StoreFailure) in

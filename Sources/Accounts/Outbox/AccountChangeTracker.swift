@@ -261,7 +261,7 @@ package final class AccountChangeTracker {
             e.dialect, s.types
         FROM accounts a
         JOIN grants g ON g.account_id = a.id
-        JOIN app_groups p ON p.id = g.group_id AND \(isTold)
+        JOIN app_groups p ON p.id = \(SQL.filter("g.group_id")) AND \(isTold)
         \(endpoints(of: "g.group_id"))
         LEFT JOIN relay_addresses c ON c.account_id = a.id AND c.is_current = 1
         LEFT JOIN inboxes i ON i.id = a.target_inbox

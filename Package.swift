@@ -142,6 +142,7 @@ let package = Package(
         // MARK: The ground floor: one of each small thing, for all
         .target(name: "Support", swiftSettings: pure),
         .target(name: "JSON", dependencies: ["Support"], swiftSettings: pure),
+        .target(name: "Templates", dependencies: ["Support", mustache], swiftSettings: strict),
         .target(name: "SharedSignals", dependencies: ["JSON"], swiftSettings: pure),
         .target(name: "CBOR", swiftSettings: pure),
         .target(name: "Concurrency", swiftSettings: strict),
@@ -230,7 +231,7 @@ let package = Package(
             name: "Portal",
             dependencies: [
                 "Accounts", "Database", "HTTP", "InternetMessage", "JSON", "Languages", "Mail", "MailCrypto", "PersonalData",
-                "RelayCore", "SignIn", "Support", "WebAuthn", hummingbird, httpTypes, mustache, logging,
+                "RelayCore", "SignIn", "Support", "Templates", "WebAuthn", hummingbird, httpTypes, logging,
             ], swiftSettings: strict,
             plugins: [embedText]),
         .target(
@@ -241,7 +242,7 @@ let package = Package(
             name: "Mail",
             dependencies: [
                 "Accounts", "Concurrency", "InternetMessage", "Languages", "MailCrypto", "RelayCore", "SMTP", "SignIn", "Support",
-                mustache,
+                "Templates",
             ], swiftSettings: strict,
             plugins: [embedText]),
 
@@ -312,8 +313,9 @@ let package = Package(
         .target(
             name: "AppleSandbox",
             dependencies: [
-                "HTTP", "JSON", "MailCrypto", "OutboundHTTP", "RiskPolicy", "SignIn", "Support", asyncHTTPClient, httpTypes,
-                hummingbird, logging, mustache, nioCore, nioHTTP1, serviceLifecycle, yams,
+                "HTTP", "JSON", "MailCrypto", "OutboundHTTP", "RiskPolicy", "SignIn", "Support", "Templates", asyncHTTPClient,
+                httpTypes,
+                hummingbird, logging, nioCore, nioHTTP1, serviceLifecycle, yams,
             ], swiftSettings: strict,
             plugins: [embedText]),
 
@@ -380,6 +382,7 @@ let package = Package(
             name: "HostileMail", dependencies: ["InternetMessage", "Support"], path: "Tests/HostileMail",
             swiftSettings: strict),
         .testTarget(name: "SupportTests", dependencies: ["Support", "TestSupport"], swiftSettings: strict),
+        .testTarget(name: "TemplatesTests", dependencies: ["TestSupport", "Templates"], swiftSettings: strict),
         .testTarget(
             name: "InternetMessageTests", dependencies: ["InternetMessage", "Support", "TestSupport"], exclude: ["Vectors"],
             swiftSettings: strict),
@@ -397,14 +400,14 @@ let package = Package(
         .testTarget(
             name: "DeclarationTests", dependencies: ["Declaration", "RiskPolicy", "TestSupport"], exclude: ["Tools", "Vectors"],
             swiftSettings: strict),
-        .testTarget(name: "MailCryptoTests", dependencies: ["MailCrypto", "Support"], swiftSettings: strict),
+        .testTarget(name: "MailCryptoTests", dependencies: ["TestSupport", "MailCrypto", "Support"], swiftSettings: strict),
         .testTarget(
             name: "MailAuthTests",
             dependencies: ["MailAuth", "InternetMessage", "MailCrypto", "Support", "MailTesting", "TestSupport"],
             exclude: ["Vectors"],
             swiftSettings: strict),
         .target(
-            name: "TestSupport", dependencies: ["CEL", logging],
+            name: "TestSupport", dependencies: ["CEL", "Concurrency", logging],
             path: "Tests/TestSupport",
             swiftSettings: strict),
         .target(
@@ -453,7 +456,7 @@ let package = Package(
         .testTarget(
             name: "MailTests",
             dependencies: [
-                "StoreTesting",
+                "TestSupport", "StoreTesting",
                 "InternetMessage", "Languages", "Mail", "MailAuth", "MailCrypto", "PosternSQLite", "Accounts", "Database",
                 "PostfixHarness", "RelayCore", "SMTP",
             ], swiftSettings: strict),
@@ -500,7 +503,8 @@ let package = Package(
         .testTarget(
             name: "FuzzTests",
             dependencies: [
-                "AppAttest", "CBOR", "CEL", "DNSClient", "InternetMessage", "JSON", "MailAuth", "MailTesting", "Milter",
+                "TestSupport", "AppAttest", "CBOR", "CEL", "DNSClient", "InternetMessage", "JSON", "MailAuth", "MailTesting",
+                "Milter",
                 "MilterTesting", "RelayCore", "RelayMilter", "RiskPolicy", "SignIn", "Support", "WebAuthn", logging,
             ], swiftSettings: strict),
         .testTarget(name: "CELTests", dependencies: ["CEL", "TestSupport"], swiftSettings: strict),
@@ -510,7 +514,8 @@ let package = Package(
         .testTarget(
             name: "PosternTests",
             dependencies: [
-                "Concurrency", "Doctor", "HTTP", "Import", "InternetMessage", "MailAuth", "MailCommands", "Monitoring",
+                "TestSupport", "Concurrency", "Doctor", "HTTP", "Import", "InternetMessage", "MailAuth", "MailCommands",
+                "Monitoring",
                 "PosternConfiguration", "PosternMetrics", "Accounts", "Database", "PasskeyTesting", "PostfixHarness",
                 "PostgresHarness", "Relay", "RelayCore", "SMTP",
                 "Service", "postern", argumentParser, logging,

@@ -1,6 +1,7 @@
 // A run as one HTML page, in the frame of a backtest page.
 
 import Decisions
+import Support
 
 /// Writes the page.
 package enum FraudPage {
@@ -36,10 +37,10 @@ package enum FraudPage {
     }
 
     private static func table(_ name: String, _ header: [String], _ rows: [[String]]) -> String {
-        let head = header.map { "<th scope=\"col\">\(ReportPage.escaped($0))</th>" }.joined()
+        let head = header.map { "<th scope=\"col\">\(HTMLText.escaped($0))</th>" }.joined()
         let body = rows.map { row in
-            "<tr><th scope=\"row\">\(ReportPage.escaped(row[0]))</th>"
-                + row.dropFirst().map { "<td>\(ReportPage.escaped($0))</td>" }.joined() + "</tr>"
+            "<tr><th scope=\"row\">\(HTMLText.escaped(row[0]))</th>"
+                + row.dropFirst().map { "<td>\(HTMLText.escaped($0))</td>" }.joined() + "</tr>"
         }
         return ReportPage.scrolling(
             name, "<table>\n<thead><tr>\(head)</tr></thead>\n<tbody>\n\(body.joined(separator: "\n"))\n</tbody></table>")

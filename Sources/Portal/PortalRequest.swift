@@ -8,6 +8,7 @@ import Hummingbird
 import InternetMessage
 import Languages
 import MailCrypto
+import SignIn
 import Support
 
 /// The token of a form: it cannot be made without the cookie.
@@ -177,7 +178,7 @@ struct PortalRequest: Sendable {
             hasScript: hasScript)
         var headers: HTTPFields = [.cacheControl: "no-store"]
         let asked = sheet?.pending.request
-        headers.append(PortalHeaders.policy(hasScript: hasScript, leadsAway: asked != nil))
+        headers.append(PortalHeaders.policy(hasScript: hasScript, formScheme: appScheme))
         headers.append(PortalHeaders.referrer)
         headers.append(PortalHeaders.frames)
         // The window that opened the page waits for a message, so it must stay the opener.
@@ -188,20 +189,43 @@ struct PortalRequest: Sendable {
         return Response(status: status, type: "text/html; charset=utf-8", headers: headers, body: ByteBuffer(string: text))
     }
 
-    /// Redirects to another page, by GET.
+    /// The scheme of an app's own at which this request ends, as in `com.example.app`; nil for the web. Nothing but that app
+    /// answers to it, so forms may lead there.
+    private var appScheme: String? {
+        guard let uri = sheet?.request.target.redirectURI, WebOrigin(uri) == nil else { return nil }
+        let scheme = uri.utf8.prefix { $0 != UInt8(ascii: ":") }
+        let isScheme = scheme.allSatisfy { $0.isASCIILetter || $0.isASCIIDigit || "+-.".utf8.contains($0) }
+        return isScheme && !scheme.isEmpty ? String(decoding: scheme, as: UTF8.self) : nil
+    }
+
+    /// Whether what this request leads to may be a site of others. Browsers apply `form-action` to every redirect that follows a
+    /// form, also to those of that site: so a form ends with a page that goes on by itself.
+    private var leadsAway: Bool { sheet != nil && appScheme == nil || form["end_session"] != nil }
+
+    /// Goes to another page, by GET.
     /// - Parameters:
     ///   - told: what was done, reported by that page.
     ///   - account: the account concerned.
     func redirect(_ path: String, told: String? = nil, of account: Int64? = nil, cookies: [String] = []) -> Response {
         let telling = told.map { word in account.map { "\(word)-\($0)" } ?? word }
-        var headers: HTTPFields = [.location: path, .cacheControl: "no-store"]
-        headers.append(PortalHeaders.referrer)
-        headers.append(PortalHeaders.policy())
-        for cookie in cookies + (telling.map { [page.cookies.set(PortalCookies.told, $0, age: PortalCookies.tellingAge)] } ?? [])
-        {
-            headers.append(HTTPField(name: .setCookie, value: cookie))
+        let cookies =
+            cookies + (telling.map { [page.cookies.set(PortalCookies.told, $0, age: PortalCookies.tellingAge)] } ?? [])
+        var response = onward(to: path) ?? Response(status: .seeOther, headers: [.location: path, .cacheControl: "no-store"])
+        if response.status == .seeOther {
+            response.headers.append(PortalHeaders.referrer)
+            response.headers.append(PortalHeaders.policy())
         }
-        return Response(status: .seeOther, headers: headers)
+        for cookie in cookies { response.headers.append(HTTPField(name: .setCookie, value: cookie)) }
+        return response
+    }
+
+    /// The page that goes on by itself; nil where a redirect may.
+    private func onward(to path: String) -> Response? {
+        guard request.method == .post, leadsAway, let refresh = HTTPField.Name("Refresh"),
+            var response = try? html("onward", ["target": path], title: language.text("One moment"))
+        else { return nil }
+        response.headers[refresh] = "0; url=\(path)"
+        return response
     }
 
     /// Converts any error to a page. Reveals nothing internal.
@@ -248,13 +272,12 @@ enum PortalHeaders {
     /// Allows only this page's style and mark, and no frame around it.
     /// - Parameters:
     ///   - hasScript: also allows the page's one script file, which writes no markup.
-    ///   - leadsAway: a form of the page may end at an app. Browsers apply `form-action` to every redirect that follows a form,
-    ///     including those at the app, so it cannot be set here.
-    static func policy(hasScript: Bool = false, leadsAway: Bool = false) -> HTTPField {
+    ///   - formScheme: a scheme of an app's own to which forms may lead.
+    static func policy(hasScript: Bool = false, formScheme: String? = nil) -> HTTPField {
         field(
             "Content-Security-Policy",
             "default-src 'none'; \(hasScript ? "script-src 'self'; " : "")style-src 'self'; img-src 'self'; "
-                + "\(leadsAway ? "" : "form-action 'self'; ")base-uri 'none'; frame-ancestors 'none'"
+                + "form-action 'self'\(formScheme.map { " \($0):" } ?? ""); base-uri 'none'; frame-ancestors 'none'"
                 + (hasScript ? "; require-trusted-types-for 'script'; trusted-types 'none'" : ""))
     }
     static let referrer = field("Referrer-Policy", "no-referrer")

@@ -1,8 +1,8 @@
-// Renders the page: one layout around every view. Templates are part of the program; values are escaped by Mustache.
+// Renders the page: one layout around every view. Templates are part of the program; values are escaped.
 
 import HTTP
 import Languages
-import Mustache
+import Templates
 
 struct PortalViews: Sendable {
     /// The current entry of the navigation.
@@ -39,8 +39,8 @@ struct PortalViews: Sendable {
     /// The views in one language.
     private struct Language {
         let catalogue: Catalogue
-        let templates: [String: MustacheTemplate]
-        let layout: MustacheTemplate
+        let templates: [String: HTMLTemplate]
+        let layout: HTMLTemplate
     }
 
     private let languages: [String: Language]
@@ -52,8 +52,8 @@ struct PortalViews: Sendable {
         self.service = service
         style = PortalStyle(looks)
         self.languages = try languages.all.reduce(into: [:]) { result, catalogue in
-            func template(_ text: some StringProtocol) throws -> MustacheTemplate {
-                try MustacheTemplate(string: catalogue.localised(String(text)))
+            func template(_ text: some StringProtocol) throws -> HTMLTemplate {
+                try HTMLTemplate(catalogue.localised(String(text)))
             }
             result[catalogue.tag] = Language(
                 catalogue: catalogue, templates: try Self.files.mapValues { try template($0.dropLast()) },

@@ -7,9 +7,10 @@ import Decisions
 import Foundation
 import PasskeyTesting
 import SignIn
+import TestSupport
 import Testing
 
-@Suite struct AttestationRoutesTests {
+@Suite(.blocking) struct AttestationRoutesTests {
     private static let appID = "0352187391.com.juice.app"
 
     /// Juice's app with an app id, a device of an authority that it accepts, and what a backend sends.

@@ -2,11 +2,12 @@
 
 import Foundation
 import MailAuth
+import TestSupport
 import Testing
 
 @testable import HTTP
 
-@Suite struct ClientNetworkTests {
+@Suite(.blocking) struct ClientNetworkTests {
     private func networks(_ text: String) -> [ClientNetwork] { ClientNetwork.networks(of: IPAddress(text)) }
 
     @Test func aClientIsAnAddressOrAWholeNetwork() {

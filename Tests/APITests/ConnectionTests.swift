@@ -5,6 +5,7 @@ import Foundation
 import HTTP
 import Hummingbird
 import PostfixHarness
+import TestSupport
 import Testing
 
 /// A listener with short timeout, on a free port.
@@ -50,7 +51,7 @@ struct EchoRoutes: RouteModule {
     }
 }
 
-@Suite struct ConnectionTests {
+@Suite(.blocking) struct ConnectionTests {
     private static func fixture() throws -> APIFixture { try APIFixture { _ in [] } }
 
     /// Blocking calls stay off the threads that the listener runs on.

@@ -6,9 +6,10 @@ import Decisions
 import API
 import Foundation
 import Logging
+import TestSupport
 import Testing
 
-@Suite struct DecisionRoutesTests {
+@Suite(.blocking) struct DecisionRoutesTests {
     private static let app = "com.juice.app"
 
     /// Juice's app, an issuer, and a key with every scope of a team.

@@ -5,6 +5,7 @@ import Accounts
 import HTTP
 import HTTPTypes
 import Hummingbird
+import TestSupport
 import Testing
 
 /// Routes that only these tests have.
@@ -35,7 +36,7 @@ private struct ProbeRoutes: RouteModule {
     }
 }
 
-@Suite struct FoundationTests {
+@Suite(.blocking) struct FoundationTests {
     private func fixture(requestsPerSecond: Int = 100_000, bodyLimit: Int = 65_536) throws -> APIFixture {
         try APIFixture(requestsPerSecond: requestsPerSecond, bodyLimit: bodyLimit) { _ in [ProbeRoutes()] }
     }

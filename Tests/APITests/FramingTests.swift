@@ -5,7 +5,7 @@ import HTTP
 import Testing
 import TestSupport
 
-@Suite struct FramingTests {
+@Suite(.blocking) struct FramingTests {
     /// `POSTERN_GENERATED=SEED:COUNT` makes others and more of them.
     private static let (seed, count) = Generated.settings(count: 150)
 

@@ -6,9 +6,10 @@ import CEL
 import Decisions
 import Foundation
 import Logging
+import TestSupport
 import Testing
 
-@Suite struct ListRoutesTests {
+@Suite(.blocking) struct ListRoutesTests {
     private func fixture() throws -> (APIFixture, juice: String, other: String) {
         let fixture = try APIFixture { [ListRoutes($0.parts)] }
         _ = try fixture.store.teams.add(id: "other", name: "Other", APIFixture.change)

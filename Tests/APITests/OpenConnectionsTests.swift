@@ -8,7 +8,7 @@ import Testing
 
 @testable import HTTP
 
-@Suite struct OpenConnectionsTests {
+@Suite(.blocking) struct OpenConnectionsTests {
     /// Which connections were told to close.
     private final class Ended: Sendable {
         private let names = Mutex<[String]>([])

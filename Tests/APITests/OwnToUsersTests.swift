@@ -7,12 +7,13 @@ import InternetMessage
 import PersonalData
 import PosternMetrics
 import SignIn
+import TestSupport
 import Testing
 
 @testable import API
 @testable import HTTP
 
-@Suite struct OwnToUsersTests {
+@Suite(.blocking) struct OwnToUsersTests {
     /// Each planted in one place, and found nowhere else in what the fixture has.
     private static let planted = ["zzname", "zznote", "zzblocked", "zzspam", "zzsettings"]
 

@@ -5,9 +5,10 @@ import Foundation
 import HTTPTypes
 import InternetMessage
 import Support
+import TestSupport
 import Testing
 
-@Suite struct RouteTests {
+@Suite(.blocking) struct RouteTests {
     let serving: ServingFixture
     var fixture: APIFixture { serving.fixture }
     let juice: String

@@ -12,6 +12,7 @@ import MailAuth
 import MailCrypto
 import SignIn
 import Synchronization
+import TestSupport
 import Testing
 import Web
 
@@ -44,7 +45,7 @@ private final class Mails: Sendable {
 /// A message that the mail server did not take.
 private struct Unsent: UnsentMail { let namedRecipient: Bool }
 
-@Suite struct SelfServiceTests {
+@Suite(.blocking) struct SelfServiceTests {
     private struct World {
         let fixture: APIFixture
         let dns: TestDNSServer

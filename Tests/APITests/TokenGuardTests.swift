@@ -1,10 +1,11 @@
 // Which access tokens are looked for in the store.
 
+import TestSupport
 import Testing
 
 @testable import HTTP
 
-@Suite struct TokenGuardTests {
+@Suite(.blocking) struct TokenGuardTests {
     private static let client = [ClientNetwork(name: "192.0.2.1", share: 1)]
     private static let neighbour = [ClientNetwork(name: "192.0.2.2", share: 1)]
 

@@ -9,10 +9,11 @@ import HTTPTypes
 import InternetMessage
 import PolicyRules
 import RiskPolicy
+import TestSupport
 import Testing
 import Yams
 
-@Suite struct WalkTests {
+@Suite(.blocking) struct WalkTests {
     /// What belongs to team `juice` and must reach no one else.
     private struct Marks {
         let words: [String]
@@ -163,7 +164,7 @@ import Yams
     }
 }
 
-@Suite struct EnumerationTests {
+@Suite(.blocking) struct EnumerationTests {
     @Test func theDescriptionListsEveryValueThatIsAnswered() throws {
         let description = try Description()
         let policy = try PolicyDocument(files: DefaultPolicy.files).policy(options: .onThisMachine)

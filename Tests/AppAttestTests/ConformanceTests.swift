@@ -59,7 +59,7 @@ private enum Samples {
     }
 }
 
-@Suite(.enabled(if: Folders.hasConformance, Folders.skipped)) struct AppAttestConformanceTests {
+@Suite(.blocking, .enabled(if: Folders.hasConformance, Folders.skipped)) struct AppAttestConformanceTests {
     private func refused(_ line: JSONObject, _ check: String, _ name: String) {
         let answer = Samples.answer(line)
         #expect(answer["valid"] == .bool(false), "\(name)")

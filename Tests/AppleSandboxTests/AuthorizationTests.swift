@@ -3,9 +3,10 @@
 import AppleSandbox
 import JSON
 import SignIn
+import TestSupport
 import Testing
 
-@Suite struct AuthorizationTests {
+@Suite(.blocking) struct AuthorizationTests {
     @Test func theClientGetsCodeTokenAndUserTheFirstTimeOnly() throws {
         var fixture = try AppleFixture()
         let first = try fixture.signIn()

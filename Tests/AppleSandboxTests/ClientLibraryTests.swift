@@ -13,7 +13,9 @@ private let python: String? = {
     return [own, "/usr/bin/python3"].first { (try? ManagedProcess.run($0, ["-c", imports]))?.status == 0 }
 }()
 
-@Suite(.enabled(if: python != nil, "skipped: no python3 with Authlib, social-auth-core and django-allauth (make test-tools)"))
+@Suite(
+    .blocking,
+    .enabled(if: python != nil, "skipped: no python3 with Authlib, social-auth-core and django-allauth (make test-tools)"))
 struct ClientLibraryTests {
     private static let tools = Folders.package.appending(path: "Tests/AppleSandboxTests/Tools")
 

@@ -38,7 +38,7 @@ final class RunningSandbox {
     func object(_ body: String) throws -> JSONObject { try StrictJSON.parseObject(Array(body.utf8), limit: 1_000_000) }
 }
 
-@Suite struct LiveSandboxTests {
+@Suite(.blocking) struct LiveSandboxTests {
     @Test func theCommandSaysWhatIsWrong() throws {
         let program = try #require(RunningSandbox.program)
         let seed = FileManager.default.temporaryDirectory.appending(path: "seed-\(UUID().uuidString).yaml")

@@ -7,7 +7,7 @@ import SignIn
 import TestSupport
 import Testing
 
-@Suite struct NotificationTests {
+@Suite(.blocking) struct NotificationTests {
     private func order(
         _ fixture: AppleFixture, _ type: String, client: String = "com.example.web", dialect: AppleEventDialect? = nil,
         booleans: AppleBooleans? = nil
@@ -104,7 +104,7 @@ import Testing
     }
 }
 
-@Suite struct FailureTests {
+@Suite(.blocking) struct FailureTests {
     @Test func eachFailureOfATokenIsOneThatAReceiverNotices() throws {
         var fixture = try AppleFixture()
         let keys = try JWKSet.parse(fixture.state.keySet(failure: nil))
@@ -166,7 +166,7 @@ import Testing
     }
 }
 
-@Suite struct MigrationTests {
+@Suite(.blocking) struct MigrationTests {
     @Test func usersGoToAnotherTeamWithTheirApp() throws {
         var fixture = try AppleFixture()
         let tokens = try fixture.exchange(try fixture.signIn()["code"])

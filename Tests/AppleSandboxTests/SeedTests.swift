@@ -1,9 +1,10 @@
 // Seeds: what is read, and that an error names its line.
 
 import AppleSandbox
+import TestSupport
 import Testing
 
-@Suite struct SeedTests {
+@Suite(.blocking) struct SeedTests {
     @Test func theBuiltInSeedIsOneThatIsRead() throws {
         let seed = try AppleSeed.standard()
         #expect(seed.issuer == "https://appleid.apple.com" && seed.clients.map(\.id) == ["com.example.app"])

@@ -4,9 +4,10 @@ import AppleSandbox
 import JSON
 import SignIn
 import Support
+import TestSupport
 import Testing
 
-@Suite struct TokenTests {
+@Suite(.blocking) struct TokenTests {
     @Test func aCodeGivesTokensOnce() throws {
         var fixture = try AppleFixture()
         let answer = try fixture.signIn()

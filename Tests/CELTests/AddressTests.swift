@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite struct AddressTests {
+@Suite(.blocking) struct AddressTests {
     @Test(.enabled(if: Folders.hasConformance, Folders.skipped), arguments: ["ip": 38, "cidr": 32])
     func everyCaseOfKubernetes(library: String, count: Int) throws {
         let data = try Data(contentsOf: Folders.conformance.appending(path: "cel-net/ip-cidr.json"))

@@ -5,7 +5,7 @@ import Foundation
 import Testing
 import TestSupport
 
-@Suite struct ConformanceTests {
+@Suite(.blocking) struct ConformanceTests {
     @Test(.enabled(if: Folders.hasConformance, Folders.skipped))
     func everyCaseWithoutRegex() throws {
         let data = try Data(contentsOf: Folders.conformance.appending(path: "cel_cases.json"))

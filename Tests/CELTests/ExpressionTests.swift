@@ -4,7 +4,7 @@ import CEL
 import Testing
 import TestSupport
 
-@Suite struct ExpressionTests {
+@Suite(.blocking) struct ExpressionTests {
     private func evaluate(_ text: String, _ bindings: [String: CELValue] = [:]) -> Result<CELValue, ExpressionCaseFailure> {
         ExpressionCase(expression: text, bindings: bindings).evaluate(zones: .system)
     }

@@ -35,7 +35,7 @@ private func eventually(_ condition: () -> Bool) -> Bool {
     return true
 }
 
-@Suite struct AresResolverTests {
+@Suite(.blocking) struct AresResolverTests {
     @Test func everyTypeAndBothWaysOfNothing() throws {
         let zone = try ZoneFile(
             json: Data(

@@ -3,11 +3,12 @@
 import Foundation
 import MailAuth
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import DNSClient
 
-@Suite struct DNSCacheTests {
+@Suite(.blocking) struct DNSCacheTests {
     private func question(_ number: Int) -> DNSQuestion { DNSQuestion(name: "n\(number).example", type: .a) }
 
     @Test func entriesAreBoundedAndTheOldestGoFirst() {
@@ -68,7 +69,7 @@ import Testing
     }
 }
 
-@Suite struct BudgetedResolverTests {
+@Suite(.blocking) struct BudgetedResolverTests {
     private final class Slow: TimedDNSResolver {
         let asked = Mutex<[Int64]>([])
         func query(_ name: String, _ type: DNSRecordType) -> DNSAnswer { .noData }
@@ -99,7 +100,7 @@ import Testing
     }
 }
 
-@Suite struct DNSMessageTests {
+@Suite(.blocking) struct DNSMessageTests {
     private func reply(_ bytes: [UInt8], _ name: String = "a.example", _ type: DNSRecordType = .txt) -> DNSMessage.Reply {
         bytes.withUnsafeBufferPointer { DNSMessage.reply($0, to: name, type) }
     }
@@ -234,7 +235,7 @@ import Testing
     }
 }
 
-@Suite struct DNSFormsTests {
+@Suite(.blocking) struct DNSFormsTests {
     @Test func serverAddresses() {
         for (text, shown) in [
             ("192.0.2.1", "192.0.2.1:53"), ("192.0.2.1:5353", "192.0.2.1:5353"), ("2001:DB8::1", "[2001:db8::1]:53"),

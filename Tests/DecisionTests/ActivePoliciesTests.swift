@@ -64,7 +64,7 @@ final class PolicyTestStore: Sendable {
     }
 }
 
-@Suite struct ActivePoliciesTests {
+@Suite(.blocking) struct ActivePoliciesTests {
     private let now = PolicyTestStore.now
 
     @Test func theBuiltInPolicyDecidesFromTheStartAndIsInstalledOnce() throws {

@@ -3,9 +3,10 @@
 import Decisions
 import Foundation
 import RiskPolicy
+import TestSupport
 import Testing
 
-@Suite struct AdmissionTests {
+@Suite(.blocking) struct AdmissionTests {
     @Test func aQuestionThatIsNotLetInLeavesNothingBehind() async throws {
         let fixture = try await DecisionFixture(atOnce: 0)
         let sub = try fixture.user("u1")

@@ -5,9 +5,10 @@ import Decisions
 import Foundation
 import RiskPolicy
 import Support
+import TestSupport
 import Testing
 
-@Suite struct AttackTests {
+@Suite(.blocking) struct AttackTests {
     @Test func askingAgainWithALaterTokenChangesNothing() async throws {
         let bench = try await DecisionFixture()
         let first = try await bench.signUp("mallory", status: 1)

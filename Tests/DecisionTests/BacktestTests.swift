@@ -4,9 +4,10 @@ import Decisions
 import Foundation
 import PostfixHarness
 import RiskPolicy
+import TestSupport
 import Testing
 
-@Suite struct BacktestTests {
+@Suite(.blocking) struct BacktestTests {
     private static let day: Int64 = 86_400
     private static let now = PolicyTestStore.now
 

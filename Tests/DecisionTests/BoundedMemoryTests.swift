@@ -1,9 +1,10 @@
 // What is remembered in a process stays bounded, whatever is set and removed.
 
 @testable import Decisions
+import TestSupport
 import Testing
 
-@Suite struct BoundedMemoryTests {
+@Suite(.blocking) struct BoundedMemoryTests {
     /// A key that was removed stayed in the order: set again, it went with its first place, before older ones.
     @Test func aKeyThatWasRemovedAndSetAgainIsNoOlderThanItsLastTime() {
         var memory = BoundedMemory<String, Int>(capacity: 3)

@@ -2,9 +2,10 @@
 
 import Decisions
 import Foundation
+import TestSupport
 import Testing
 
-@Suite struct DefaultPolicyVersionTests {
+@Suite(.blocking) struct DefaultPolicyVersionTests {
     @Test func aVersionNeverHasTwoContents() throws {
         let file = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "default-policy-versions.txt")
         let lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n").filter { !$0.hasPrefix("#") }

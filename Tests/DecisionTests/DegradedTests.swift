@@ -5,9 +5,10 @@ import Decisions
 import Foundation
 import RiskPolicy
 import Synchronization
+import TestSupport
 import Testing
 
-@Suite struct DegradedTests {
+@Suite(.blocking) struct DegradedTests {
     /// The store goes or comes with every thirtieth question: more than are under way at one time.
     private final class Turns: Sendable {
         private let asked = Mutex(0)

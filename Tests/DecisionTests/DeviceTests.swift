@@ -5,9 +5,10 @@ import Accounts
 import Decisions
 import PasskeyTesting
 import RiskPolicy
+import TestSupport
 import Testing
 
-@Suite struct DeviceTests {
+@Suite(.blocking) struct DeviceTests {
     private static let text = """
         policy: p
         version: "1"

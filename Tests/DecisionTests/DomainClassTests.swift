@@ -5,9 +5,10 @@ import CEL
 import Decisions
 import PolicyRules
 import RiskPolicy
+import TestSupport
 import Testing
 
-@Suite struct DomainClassTests {
+@Suite(.blocking) struct DomainClassTests {
     private static let text = """
         policy: p
         version: "1"

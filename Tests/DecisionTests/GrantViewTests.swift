@@ -6,9 +6,10 @@ import CEL
 import Foundation
 import RiskPolicy
 import Support
+import TestSupport
 import Testing
 
-@Suite struct GrantViewTests {
+@Suite(.blocking) struct GrantViewTests {
     private static let now = DecisionFixture.start
     private static let token = TokenFacts(issuedAt: now - 30, realUserStatus: 2, isExternal: true)
 
@@ -90,7 +91,7 @@ import Testing
     }
 }
 
-@Suite struct ContextTests {
+@Suite(.blocking) struct ContextTests {
     /// The default policy with context of its operator's.
     private static func policy() throws -> LoadedPolicy {
         let stored = StoredPolicy.builtIn
@@ -150,7 +151,7 @@ import Testing
     }
 }
 
-@Suite struct ReplayTests {
+@Suite(.blocking) struct ReplayTests {
     @Test func everyDecisionIsReplayedToTheSameAnswer() async throws {
         let bench = try await DecisionFixture()
         let policy = try #require(DecisionFixture.policy).policy

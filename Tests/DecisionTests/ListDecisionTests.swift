@@ -4,9 +4,10 @@ import Accounts
 import CEL
 import Decisions
 import RiskPolicy
+import TestSupport
 import Testing
 
-@Suite struct ListDecisionTests {
+@Suite(.blocking) struct ListDecisionTests {
     private static let text = """
         policy: p
         version: "1"

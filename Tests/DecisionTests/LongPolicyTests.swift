@@ -3,9 +3,10 @@
 import Decisions
 import RiskPolicy
 import Synchronization
+import TestSupport
 import Testing
 
-@Suite struct LongPolicyTests {
+@Suite(.blocking) struct LongPolicyTests {
     /// Runs here, and counts.
     private final class Counter: BlockingExecutor {
         private let counted = Mutex(0)

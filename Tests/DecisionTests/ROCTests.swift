@@ -1,9 +1,10 @@
 // The curve of a policy: how much of each kind is asked from each threshold on.
 
 import Decisions
+import TestSupport
 import Testing
 
-@Suite struct ROCTests {
+@Suite(.blocking) struct ROCTests {
     @Test func strongerChecksAndMoreRulesComeFirst() {
         var roc = ROC()
         #expect(roc.area == nil && roc.points.isEmpty)

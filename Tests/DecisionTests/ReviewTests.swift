@@ -4,9 +4,10 @@ import Accounts
 import Database
 import Decisions
 import RiskPolicy
+import TestSupport
 import Testing
 
-@Suite struct ReviewTests {
+@Suite(.blocking) struct ReviewTests {
     private static let text = """
         policy: p
         version: "1"

@@ -4,9 +4,10 @@ import Accounts
 import Decisions
 import Foundation
 import RiskPolicy
+import TestSupport
 import Testing
 
-@Suite struct TeamSecrecyTests {
+@Suite(.blocking) struct TeamSecrecyTests {
     /// A user with a new account at juice, whose inbox other teams know well or not at all.
     private func bench(signUpsElsewhere: Int, bouncesElsewhere: Int = 0) async throws -> (DecisionFixture, String) {
         let bench = try await DecisionFixture()

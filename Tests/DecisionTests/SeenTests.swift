@@ -5,9 +5,10 @@ import Decisions
 import Foundation
 import RiskPolicy
 import SignIn
+import TestSupport
 import Testing
 
-@Suite struct SeenTests {
+@Suite(.blocking) struct SeenTests {
     private func hours(_ bench: DecisionFixture, _ answer: Response) throws -> Int? {
         let signals = try bench.logged(answer.id).signals
         return try #require(signals.firstMatch(of: #/"account\.hours_since_seen":(\d+)/#).map { Int($0.output.1) })

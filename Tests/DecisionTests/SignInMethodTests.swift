@@ -6,9 +6,10 @@ import Decisions
 import JSON
 import RiskPolicy
 import SignIn
+import TestSupport
 import Testing
 
-@Suite struct SignInMethodTests {
+@Suite(.blocking) struct SignInMethodTests {
     private static let text = """
         policy: p
         version: "1"

@@ -6,9 +6,10 @@ import CEL
 import Decisions
 import Foundation
 import RiskPolicy
+import TestSupport
 import Testing
 
-@Suite struct TeamsApartTests {
+@Suite(.blocking) struct TeamsApartTests {
     /// Everything that a policy can read of the person, but `inbox.*`.
     private static let text = """
         policy: p

@@ -4,9 +4,10 @@ import Accounts
 import Decisions
 import Foundation
 import RiskPolicy
+import TestSupport
 import Testing
 
-@Suite struct TransferredTests {
+@Suite(.blocking) struct TransferredTests {
     private func move(_ bench: DecisionFixture) throws {
         let change = Change(actor: "uid:0", now: bench.clock.now)
         _ = try bench.store.transfers.start(team: "juice", app: DecisionFixture.app, to: "other", change)

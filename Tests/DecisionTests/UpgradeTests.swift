@@ -4,9 +4,10 @@ import Accounts
 import Decisions
 import Foundation
 import RiskPolicy
+import TestSupport
 import Testing
 
-@Suite struct UpgradeTests {
+@Suite(.blocking) struct UpgradeTests {
     private func upgrade(_ bench: DecisionFixture, _ account: String = "acc-1") async throws -> Response {
         try await bench.ask(DecisionRequest(event: .upgrade, clientID: DecisionFixture.app, appAccount: account))
     }

@@ -6,9 +6,10 @@ import Database
 import Decisions
 import Foundation
 import RiskPolicy
+import TestSupport
 import Testing
 
-@Suite struct VelocityTests {
+@Suite(.blocking) struct VelocityTests {
     private static let text = """
         policy: p
         version: "1"

@@ -4,9 +4,10 @@
 import Declaration
 import Foundation
 import RiskPolicy
+import TestSupport
 import Testing
 
-@Suite struct PlanTests {
+@Suite(.blocking) struct PlanTests {
     static let vectors = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Vectors")
 
     @Test func everyPlanIsTheExpectedOne() throws {

@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite struct WriterTests {
+@Suite(.blocking) struct WriterTests {
     /// Names that YAML takes for something else, and every field.
     @Test func whatIsWrittenIsReadAsItWas() throws {
         var random = SeededGenerator(seed: 7)
@@ -73,7 +73,7 @@ enum Tools {
 }
 
 /// `postern apply --schema`, with a validator that others wrote.
-@Suite(.enabled(if: Tools.python != nil, "skipped: no Python with jsonschema-rs and PyYAML; see make test-tools"))
+@Suite(.blocking, .enabled(if: Tools.python != nil, "skipped: no Python with jsonschema-rs and PyYAML; see make test-tools"))
 struct SchemaTests {
     /// What the reader takes the schema allows, and what has a wrong form it refuses.
     @Test func readerAndSchemaAgree() throws {

@@ -7,9 +7,10 @@ import Events
 import Foundation
 import InternetMessage
 import Synchronization
+import TestSupport
 import Testing
 
-@Suite struct DeliveryTests {
+@Suite(.blocking) struct DeliveryTests {
     @Test func aReceiverCanVerifyWhatItGets() async throws {
         try await withFixture { fixture, receiver in
             try fixture.toggle("u0", on: false)

@@ -8,7 +8,7 @@ import PostgresHarness
 import TestSupport
 import Testing
 
-@Suite(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
+@Suite(.blocking, .enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
 struct HostsTests {
     /// Runs its own test on hosts.
     private func withHosts(users: Int, _ body: (EventHosts) throws -> Void) async throws {

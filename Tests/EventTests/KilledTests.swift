@@ -8,9 +8,10 @@ import Foundation
 import InternetMessage
 import PosternConfiguration
 import PostfixHarness
+import TestSupport
 import Testing
 
-@Suite struct KilledTests {
+@Suite(.blocking) struct KilledTests {
     private static let users = 20
     private static let changes = 1_000
 

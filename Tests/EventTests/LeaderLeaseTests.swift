@@ -7,9 +7,10 @@ import Foundation
 import PosternSQLite
 import StoreTesting
 import Synchronization
+import TestSupport
 import Testing
 
-@Suite struct LeaderLeaseTests {
+@Suite(.blocking) struct LeaderLeaseTests {
     private final class Clock: Sendable {
         private let time = Mutex(ContinuousClock.now)
         var now: ContinuousClock.Instant { time.withLock { $0 } }

@@ -3,9 +3,11 @@
 import Foundation
 import PostfixHarness
 import RelayHarness
+import TestSupport
 import Testing
 
-@Suite(.enabled(if: PrivatePostfix.obstacle == nil, "skipped: needs root and an installed Postfix")) struct PostfixEventTests {
+@Suite(.blocking, .enabled(if: PrivatePostfix.obstacle == nil, "skipped: needs root and an installed Postfix"))
+struct PostfixEventTests {
     /// A relay with team juice, user anna, a working endpoint, and a message that arrived.
     private static func world() async throws -> (fixture: RelayFixture, receiver: TestReceiver, address: String) {
         let receiver = try await TestReceiver()

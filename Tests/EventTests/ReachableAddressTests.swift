@@ -3,9 +3,10 @@
 import Events
 import MailAuth
 import NIOCore
+import TestSupport
 import Testing
 
-@Suite struct ReachableAddressTests {
+@Suite(.blocking) struct ReachableAddressTests {
     static func octets(_ text: String) throws -> [UInt8] {
         switch try SocketAddress(ipAddress: text, port: 0) {
         case .v4(let address): withUnsafeBytes(of: address.address.sin_addr) { Array($0) }

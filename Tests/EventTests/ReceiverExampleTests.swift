@@ -4,9 +4,10 @@ import SignIn
 import Events
 import Foundation
 import PostfixHarness
+import TestSupport
 import Testing
 
-@Suite struct ReceiverExampleTests {
+@Suite(.blocking) struct ReceiverExampleTests {
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
 

@@ -8,9 +8,10 @@ import Foundation
 import Logging
 import PostfixHarness
 import SignIn
+import TestSupport
 import Testing
 
-@Suite(.enabled(if: ReceiverExampleTests.python != nil, "skipped: no python3 with PyJWT (make test-tools)"))
+@Suite(.blocking, .enabled(if: ReceiverExampleTests.python != nil, "skipped: no python3 with PyJWT (make test-tools)"))
 struct SignalPollerTests {
     @Test(.timeLimit(.minutes(10))) func everyEventIsTakenOnceAndWhatIsWrongIsNamed() async throws {
         let fixture = try EventFixture()

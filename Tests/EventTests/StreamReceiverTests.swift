@@ -81,7 +81,7 @@ extension Store {
     }
 }
 
-@Suite(.enabled(if: ReceiverExampleTests.python != nil, "skipped: no python3 with PyJWT (make test-tools)"))
+@Suite(.blocking, .enabled(if: ReceiverExampleTests.python != nil, "skipped: no python3 with PyJWT (make test-tools)"))
 struct StreamReceiverTests {
     private static func push(_ port: Int, authorization: Bool = true) -> String {
         let header = authorization ? #","authorization_header":"\#(PythonReceiver.authorization)""# : ""
@@ -196,7 +196,7 @@ struct StreamReceiverTests {
 }
 
 /// Hosts that are killed in mid-stream, while one receiver is pushed to and another one polls.
-@Suite(.enabled(if: ReceiverExampleTests.python != nil, "skipped: no python3 with PyJWT (make test-tools)"))
+@Suite(.blocking, .enabled(if: ReceiverExampleTests.python != nil, "skipped: no python3 with PyJWT (make test-tools)"))
 struct StreamHostsTests {
     private static let (users, rounds) = (10, 12)
 

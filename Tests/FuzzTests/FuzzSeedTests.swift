@@ -1,6 +1,7 @@
 // Each fuzz target over its first inputs, which Fuzzing/seed.py makes of the vectors and the public test data.
 
 import Foundation
+import TestSupport
 import Testing
 
 /// Records that a property does not hold, and of which input.
@@ -8,7 +9,7 @@ func require(_ condition: Bool, _ property: String) {
     if !condition { Issue.record("does not hold: \(property) (input \(FuzzSeedTests.input))") }
 }
 
-@Suite struct FuzzSeedTests {
+@Suite(.blocking) struct FuzzSeedTests {
     @TaskLocal static var input = ""
 
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../..")

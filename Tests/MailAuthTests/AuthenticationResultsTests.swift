@@ -1,11 +1,12 @@
 // Authentication-Results: the grammar of RFC 8601, what it proves, and what we write.
 
 import InternetMessage
+import TestSupport
 import Testing
 
 @testable import MailAuth
 
-@Suite struct AuthenticationResultsTests {
+@Suite(.blocking) struct AuthenticationResultsTests {
     private func parse(_ value: String) -> AuthenticationResults? { AuthenticationResults.parse(Array(value.utf8)) }
 
     /// The examples of RFC 8601 appendix B, and forms that real filters write.

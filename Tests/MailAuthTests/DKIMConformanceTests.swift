@@ -2,6 +2,7 @@
 
 import Foundation
 import InternetMessage
+import TestSupport
 import Testing
 
 @testable import MailAuth
@@ -41,7 +42,7 @@ private struct Case: Decodable {
     let now: Int64?
 }
 
-@Suite(.enabled(if: DKIMConformance.isPresent, "skipped: no conformance folder (set POSTERN_CONFORMANCE)"))
+@Suite(.blocking, .enabled(if: DKIMConformance.isPresent, "skipped: no conformance folder (set POSTERN_CONFORMANCE)"))
 struct DKIMConformanceTests {
     @Test func cases() throws {
         let folder = DKIMConformance.folder.appendingPathComponent("dkim")

@@ -1,10 +1,11 @@
 // DMARC: records, the tree walk, policy selection and alignment (RFC 9989), from Vectors/dmarc.
 
+import TestSupport
 import Testing
 
 @testable import MailAuth
 
-@Suite struct DMARCTests {
+@Suite(.blocking) struct DMARCTests {
     private struct Vector: Decodable {
         let name: String
         let dns: VectorZone

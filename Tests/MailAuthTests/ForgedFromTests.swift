@@ -2,6 +2,7 @@
 
 import Foundation
 import InternetMessage
+import TestSupport
 import Testing
 
 @testable import MailAuth
@@ -54,7 +55,7 @@ private struct ForgedFrom: CustomTestStringConvertible {
     }
 }
 
-@Suite struct ForgedFromTests {
+@Suite(.blocking) struct ForgedFromTests {
     @Test func theFilesAreThere() { #expect(ForgedFrom.all.count >= 57) }
 
     @Test(arguments: ForgedFrom.all) fileprivate func isRefusedForItsReason(_ forged: ForgedFrom) {

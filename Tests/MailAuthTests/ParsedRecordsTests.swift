@@ -5,11 +5,12 @@ import InternetMessage
 import MailCrypto
 import Support
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import MailAuth
 
-@Suite struct ParsedRecordsTests {
+@Suite(.blocking) struct ParsedRecordsTests {
     @Test func textsThatDifferInOneOctetAreDifferent() {
         let parses = Mutex(0)
         let records = ParsedRecords<[UInt8]>(capacity: 600, longest: 300) { text in

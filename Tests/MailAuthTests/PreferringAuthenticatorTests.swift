@@ -1,11 +1,12 @@
 // What a trusted filter did not say of DMARC is evaluated here.
 
 import InternetMessage
+import TestSupport
 import Testing
 
 @testable import MailAuth
 
-@Suite struct PreferringAuthenticatorTests {
+@Suite(.blocking) struct PreferringAuthenticatorTests {
     private func dmarc(_ results: String, record: String = "v=DMARC1; p=reject; adkim=s; aspf=s", failing: Bool = false) -> String
     {
         let zone = ZoneResolver([

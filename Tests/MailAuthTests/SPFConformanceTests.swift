@@ -1,6 +1,7 @@
 // Every case of the RFC 7208 and RFC 4408 test suites (conformance/spf).
 
 import Foundation
+import TestSupport
 import Testing
 
 @testable import MailAuth
@@ -111,7 +112,7 @@ private let decidedByRFC7208: [String: (result: String, reason: String)] = [
     "ptr-limit": ("neutral", "section 4.6.4: PTR names after the tenth are ignored"),
 ]
 
-@Suite struct SPFConformanceTests {
+@Suite(.blocking) struct SPFConformanceTests {
     @Test(.enabled(if: FileManager.default.fileExists(atPath: conformanceFolder.path), "the conformance folder is absent"))
     func everyCase() throws {
         let data = try Data(contentsOf: conformanceFolder.appendingPathComponent("spf/spf-cases.json"))

@@ -1,6 +1,7 @@
 // SPF beyond the public suites: reasons, nesting, limits, macros, addresses, and hostile records.
 
 import Support
+import TestSupport
 import Testing
 
 @testable import MailAuth
@@ -16,7 +17,7 @@ private func addresses(_ list: String...) -> ZoneResolver.Node {
     ])
 }
 
-@Suite struct SPFTests {
+@Suite(.blocking) struct SPFTests {
     private func check(
         _ nodes: [String: ZoneResolver.Node], ip: String? = "192.0.2.1", mailFrom: String = "user@a.example",
         helo: String = "mx.a.example"
@@ -268,7 +269,7 @@ private func addresses(_ list: String...) -> ZoneResolver.Node {
     }
 }
 
-@Suite struct IPAddressTests {
+@Suite(.blocking) struct IPAddressTests {
     @Test func textForms() {
         for (text, shown) in [
             ("192.0.2.1", "192.0.2.1"), ("0.0.0.0", "0.0.0.0"), ("::", "::"), ("::1", "::1"), ("1::", "1::"),

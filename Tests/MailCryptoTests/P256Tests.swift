@@ -1,9 +1,10 @@
 // ECDSA on P-256: keys in their forms, and signatures of the form that JOSE has.
 
 import MailCrypto
+import TestSupport
 import Testing
 
-@Suite struct P256Tests {
+@Suite(.blocking) struct P256Tests {
     /// RFC 7515 appendix A.3: key and signature.
     private static let x = hex("7fcdce2770f6c45d4183cbee6fdb4b7b580733357be9ef13bacf6e3c7bd15445")
     private static let y = hex("c7f144cd1bbd9b7e872cdfedb9eeb9f4b3695d6ea90b24ad8a4623288588e5ad")

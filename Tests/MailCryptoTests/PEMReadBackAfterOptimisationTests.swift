@@ -1,9 +1,10 @@
 // Private keys could not be read back in optimised builds: the BIO outlived the pointer that it was given.
 
 import MailCrypto
+import TestSupport
 import Testing
 
-@Suite struct PEMReadBackAfterOptimisationTests {
+@Suite(.blocking) struct PEMReadBackAfterOptimisationTests {
     @Test func keysReadBackInOptimisedBuilds() throws {
         for _ in 0..<20 {
             let key = try Ed25519PrivateKey.generate()

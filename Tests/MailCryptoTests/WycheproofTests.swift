@@ -2,6 +2,7 @@
 
 import Foundation
 import MailCrypto
+import TestSupport
 import Testing
 
 private struct WycheproofFile: Decodable {
@@ -28,7 +29,7 @@ private struct WycheproofFile: Decodable {
     }
 }
 
-@Suite(.enabled(if: Conformance.isPresent, "skipped: no conformance folder (set POSTERN_CONFORMANCE)"))
+@Suite(.blocking, .enabled(if: Conformance.isPresent, "skipped: no conformance folder (set POSTERN_CONFORMANCE)"))
 struct WycheproofTests {
     @Test func rsaSHA256() throws {
         let file = try WycheproofFile.read("rsa_signature_2048_sha256_test.json")

@@ -3,10 +3,11 @@
 import Foundation
 import InternetMessage
 import PostfixHarness
+import TestSupport
 import Testing
 @testable import SMTP
 
-@Suite struct EncryptedSubmissionTests {
+@Suite(.blocking) struct EncryptedSubmissionTests {
     private static let inbox = InboxAddress(AddrSpec(localPart: "anna.secret", domain: "home.example"))
     private static let message = Array("Subject: x\r\n\r\nhello\r\n".utf8)
 

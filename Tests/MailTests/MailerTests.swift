@@ -10,6 +10,7 @@ import PosternSQLite
 import PostfixHarness
 import RelayCore
 import StoreTesting
+import TestSupport
 import Testing
 @testable import Mail
 @testable import SMTP
@@ -31,7 +32,7 @@ private struct TestSigner: MessageSigner {
     }
 }
 
-@Suite final class MailerTests {
+@Suite(.blocking) final class MailerTests {
     private static let now: Int64 = 1_790_000_000
     private static let change = Change(actor: "uid:0", now: now)
     private static let keys = TokenKeys(keys: [UInt8(ascii: "a"): Array(repeating: 7, count: 32)], active: UInt8(ascii: "a"))!

@@ -3,10 +3,11 @@
 import Foundation
 import InternetMessage
 import PostfixHarness
+import TestSupport
 import Testing
 @testable import SMTP
 
-@Suite struct SubmissionTests {
+@Suite(.blocking) struct SubmissionTests {
     private static let inbox = InboxAddress(AddrSpec(localPart: "anna.secret", domain: "home.example"))
     private static let sender = AddrSpec(localPart: "acme", domain: "relay.example")
     private static let message = Array("Subject: x\r\n\r\n.one\r\n..two\r\nthree".utf8)

@@ -3,10 +3,11 @@
 import Accounts
 import Foundation
 import Languages
+import TestSupport
 import Testing
 @testable import Mail
 
-@Suite struct TemplateTests {
+@Suite(.blocking) struct TemplateTests {
     private static let values = NoticeValues(
         service: "Fig & Co", relayDomain: "relay.example", code: "012 345", link: "https://fig.example/me/confirm/x",
         lifetime: "24 hours")

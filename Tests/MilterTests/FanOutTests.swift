@@ -4,6 +4,7 @@ import Milter
 import MilterTesting
 import RelayCore
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import RelayMilter
@@ -45,7 +46,7 @@ private final class Carrier: CopyCarrier {
     }
 }
 
-@Suite struct FanOutTests {
+@Suite(.blocking) struct FanOutTests {
     private static let carla = RelayMilterFixture.account(3, "carlarelay2", inbox: "carla@inbox.example")
     private static let all = ["<annarelay2@relay.example>", "<bobrelay22@relay.example>", "<carlarelay2@relay.example>"]
 

@@ -2,9 +2,10 @@
 
 import Glibc
 import Milter
+import TestSupport
 import Testing
 
-@Suite struct MilterSocketTests {
+@Suite(.blocking) struct MilterSocketTests {
     @Test func socketNamesAreReadInBothSpellings() {
         for (text, socket) in [
             ("unix:/run/postern.sock", .unix(path: "/run/postern.sock")), ("local:/x", .unix(path: "/x")),
@@ -44,7 +45,7 @@ private final class IdleSession: MilterSession {
 }
 
 /// libmilter's state belongs to the process: everything about it is one test.
-@Suite struct MilterServerTests {
+@Suite(.blocking) struct MilterServerTests {
     @Test func oneServerStartsOnceAndStops() async throws {
         let folder = "/tmp/postern-milter-\(getpid())"
         mkdir(folder, 0o755)

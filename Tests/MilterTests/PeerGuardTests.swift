@@ -2,11 +2,12 @@
 
 import Glibc
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Milter
 
-@Suite struct PeerGuardTests {
+@Suite(.blocking) struct PeerGuardTests {
     private enum Kind: CaseIterable { case unix, ipv4, ipv6 }
 
     /// A listener, a connection to it from this process, and our end of that.

@@ -4,6 +4,7 @@ import InternetMessage
 import MailTesting
 import Milter
 import MilterTesting
+import TestSupport
 import Testing
 
 @testable import RelayCore
@@ -16,7 +17,7 @@ private struct BlindRewriter: BodyRewriting {
     }
 }
 
-@Suite struct RelayMilterTests {
+@Suite(.blocking) struct RelayMilterTests {
     private let connection = MilterTransaction().connect(daemonName: "smtp").helo("client.test")
 
     private func statuses(_ message: MessageOutcome, _ recipients: [String]) -> [String] {

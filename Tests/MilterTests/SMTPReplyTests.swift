@@ -1,9 +1,10 @@
 // Typed SMTP replies: what can be built, and what becomes of text that cannot.
 
 import Milter
+import TestSupport
 import Testing
 
-@Suite struct SMTPReplyTests {
+@Suite(.blocking) struct SMTPReplyTests {
     @Test func aFittingReplyKeepsItsParts() throws {
         let failure = try PermanentFailure(code: 550, enhancedStatus: "5.1.1", lines: ["no such address", "", "try another\t!"])
         #expect(failure.code == 550 && failure.enhancedStatus == "5.1.1" && failure.lines.count == 3)

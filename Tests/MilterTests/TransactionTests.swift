@@ -2,6 +2,7 @@
 
 import Milter
 import MilterTesting
+import TestSupport
 import Testing
 
 /// A small filter: knows three recipients, rewrites, counts what it was told.
@@ -72,7 +73,7 @@ private final class SampleSession: MilterSession {
     func abort() { events.append("abort") }
 }
 
-@Suite struct TransactionTests {
+@Suite(.blocking) struct TransactionTests {
     private let base = MilterTransaction().connect(daemonName: "smtp").helo("client.test").mail("<a@out.test>")
 
     @Test func aMessageIsRewritten() throws {

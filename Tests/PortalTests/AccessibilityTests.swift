@@ -3,11 +3,12 @@
 import Accounts
 import Foundation
 import Support
+import TestSupport
 import Testing
 
 @testable import Portal
 
-@Suite struct AccessibilityTests {
+@Suite(.blocking) struct AccessibilityTests {
     private func pages(_ fixture: PortalFixture) async throws -> [(String, String)] {
         let anna = Browser(fixture)
         var pages: [(String, String)] = []

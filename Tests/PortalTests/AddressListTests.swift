@@ -5,11 +5,12 @@ import Database
 import Foundation
 import InternetMessage
 @testable import PersonalData
+import TestSupport
 import Testing
 
 @testable import Portal
 
-@Suite struct AddressListTests {
+@Suite(.blocking) struct AddressListTests {
     private func item(
         _ number: Int64, _ team: String, _ state: AddressState = .on, ownName: String = "", note: String = "", apps: [String] = []
     ) -> AddressListItem {
@@ -86,7 +87,7 @@ import Testing
     }
 }
 
-@Suite struct AddressPageTests {
+@Suite(.blocking) struct AddressPageTests {
     private func signedIn(_ body: (PortalFixture, Browser) async throws -> Void) async throws {
         try await PortalFixture.with { fixture in
             let anna = Browser(fixture)

@@ -4,11 +4,12 @@ import Accounts
 import Foundation
 import Languages
 import SignIn
+import TestSupport
 import Testing
 
 @testable import Portal
 
-@Suite struct LanguageTests {
+@Suite(.blocking) struct LanguageTests {
     /// Every literal that the page's code looks up.
     private func literals() throws -> [String] {
         let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()

@@ -16,7 +16,7 @@ import Testing
 
 @testable import Portal
 
-@Suite(.enabled(if: PostfixHarness.Browser.driver != nil, "skipped: no Chromium (make test-tools)"))
+@Suite(.blocking, .enabled(if: PostfixHarness.Browser.driver != nil, "skipped: no Chromium (make test-tools)"))
 struct LooksTests {
     typealias Chromium = PostfixHarness.Browser
 

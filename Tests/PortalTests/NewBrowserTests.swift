@@ -1,11 +1,12 @@
 // A sign-in in a browser that is new is told by mail.
 
 import Accounts
+import TestSupport
 import Testing
 
 @testable import Portal
 
-@Suite struct NewBrowserTests {
+@Suite(.blocking) struct NewBrowserTests {
     private func signIn(_ fixture: PortalFixture, _ inbox: String, _ browser: Browser) async throws {
         try await browser.get("/me/sign-in")
         try await browser.submit("/me/sign-in", ["email": inbox])

@@ -5,11 +5,12 @@ import Database
 import Foundation
 import InternetMessage
 import PersonalData
+import TestSupport
 import Testing
 
 @testable import Portal
 
-@Suite struct OwnMessageTests {
+@Suite(.blocking) struct OwnMessageTests {
     private static let day: Int64 = 86_400
 
     /// Signs anna in and has her ask for the deletion, up to the last button.

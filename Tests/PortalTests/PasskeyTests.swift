@@ -5,12 +5,13 @@ import MailCrypto
 import PasskeyTesting
 import SignIn
 import Support
+import TestSupport
 import Testing
 import WebAuthn
 
 @testable import Portal
 
-@Suite struct PasskeyTests {
+@Suite(.blocking) struct PasskeyTests {
     private func challenge(_ browser: Browser) throws -> [UInt8] {
         let text = try #require(browser.page.first(/data-challenge="([A-Za-z0-9_-]+)"/))
         return try #require(Base64URL.decode(text.utf8))

@@ -30,7 +30,11 @@ struct Response: Sendable {
     let headers: HTTPFields
     let text: String
 
-    var location: String? { headers[.location] }
+    /// Where it leads by itself: by a redirect, or from a page that goes on.
+    var location: String? {
+        headers[.location]
+            ?? (status == 200 && header("Refresh").hasPrefix("0; url=") ? String(header("Refresh").dropFirst(7)) : nil)
+    }
     func header(_ name: String) -> String { HTTPField.Name(name).flatMap { headers[$0] } ?? "" }
     /// What is in the place of the group.
     func first(_ pattern: Regex<(Substring, Substring)>) -> String? { text.firstMatch(of: pattern).map { String($0.output.1) } }
@@ -244,7 +248,7 @@ final class Browser {
     /// Goes where it is sent, as long as that is ours: the page, or the answer that leads away.
     @discardableResult
     func follow() async throws -> Response {
-        while page.status == 303, let location = page.location {
+        while page.status == 303 || page.status == 200, let location = page.location {
             let path = location.hasPrefix(PortalFixture.url) ? String(location.dropFirst(PortalFixture.url.count)) : location
             guard path.hasPrefix("/") else { break }
             try await get(path)

@@ -5,11 +5,12 @@ import Accounts
 import SignIn
 import Foundation
 import PersonalData
+import TestSupport
 import Testing
 
 @testable import Portal
 
-@Suite struct PortalPageTests {
+@Suite(.blocking) struct PortalPageTests {
     private func signedIn(_ body: (PortalFixture, Browser) async throws -> Void) async throws {
         try await PortalFixture.with { fixture in
             let anna = Browser(fixture)

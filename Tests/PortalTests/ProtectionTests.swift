@@ -3,11 +3,12 @@
 import Accounts
 import Foundation
 import HTTPTypes
+import TestSupport
 import Testing
 
 @testable import Portal
 
-@Suite struct ProtectionTests {
+@Suite(.blocking) struct ProtectionTests {
     /// Every form of someone who is signed in, as its path would be for account, group and inbox 1.
     private func forms(_ fixture: PortalFixture) -> [String] {
         fixture.routes.filter { $0.method == .post }.map(\.path).filter {

@@ -4,11 +4,12 @@ import Accounts
 import Foundation
 import HTTPTypes
 import SignIn
+import TestSupport
 import Testing
 
 @testable import Portal
 
-@Suite struct SheetAttackTests {
+@Suite(.blocking) struct SheetAttackTests {
     private func answers(_ sheet: SheetFixture) throws -> Int64? {
         try sheet.fixture.store.database.value("SELECT COUNT(*) FROM authorization_answers")
     }
@@ -199,4 +200,48 @@ import Testing
     private static let png: [UInt8] =
         [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0, 0, 0, 13] + Array("IHDR".utf8) + [0, 0, 0, 64, 0, 0, 0, 64]
         + Array(repeating: 0, count: 13) + Array("IEND".utf8) + [0xAE, 0x42, 0x60, 0x82]
+
+    /// Injected markup would post our forms to whom it likes; and browsers count each redirect after a form, also an app's own.
+    @Test func everyStep_withAForm_keepsItsFormsHereAndGoesOnFromAPage() async throws {
+        try await SheetFixture.with { sheet in
+            let anna = Browser(sheet.fixture)
+            try await sheet.open(anna)
+            #expect(anna.page.header("Content-Security-Policy").contains("form-action 'self';"))
+            let request = try SheetFixture.request(anna)
+            try await anna.submit("/me/sign-in", ["email": "anna@home.example", "request": request])
+            let code = try sheet.fixture.code("anna@home.example")
+            try await anna.follow()
+            #expect(anna.page.header("Content-Security-Policy").contains("form-action 'self';"))
+            for (path, fields) in [("/me/sent", ["code": code]), ("/sign-in", ["decision": "continue", "email": "hide"])] {
+                let page = try await anna.submit(path, fields.merging(["request": request]) { $1 })
+                let target = try #require(page.location)
+                #expect(page.status == 200 && page.headers[.location] == nil)
+                #expect(page.text.contains("href=\"\(target)\""), "\(page.text)")
+                #expect(page.header("Content-Security-Policy").contains("form-action 'self';"))
+                #expect(page.header("X-Frame-Options") == "DENY" && page.header("Cache-Control") == "no-store")
+                if path == "/me/sent" {
+                    try await anna.follow()
+                    #expect(anna.page.header("Content-Security-Policy").contains("form-action 'self';"))
+                }
+            }
+        }
+    }
+
+    /// Swift makes one Character of a mark and what it joins: `<` beside one came out raw, and one link took an account over.
+    @Test(arguments: ["\u{600}", "\u{D4E}", "\u{111C2}"], ["\u{301}", "\u{200D}", "\u{FE0F}", "\u{E0100}"])
+    func loginHint_markupBesideMarks_isEscaped(before: String, after: String) async throws {
+        try await SheetFixture.with { sheet in
+            let anna = Browser(sheet.fixture)
+            for mark in [before, ""] {
+                for end in [after, ""] {
+                    let hint = ["\"", ">", "<"].map { mark + $0 + end }.joined() + "zz9" + mark + ">" + end + "X@e.example"
+                    try await sheet.open(anna, ["login_hint": hint])
+                    #expect(anna.page.status == 200)
+                    let value = try #require(anna.page.first(/name="email"[^\n]* value="([^\n]*)/))
+                    #expect(value.utf8.prefix { $0 != UInt8(ascii: "\"") }.count > 20)
+                    #expect(!anna.page.text.utf8.contains(Array("<\(end)zz9".utf8)))
+                }
+            }
+        }
+    }
 }

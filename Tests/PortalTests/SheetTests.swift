@@ -6,6 +6,7 @@ import Foundation
 import JSON
 import SignIn
 import Support
+import TestSupport
 import Testing
 
 @testable import Portal
@@ -93,7 +94,7 @@ struct SheetFixture {
     }
 }
 
-@Suite struct SheetTests {
+@Suite(.blocking) struct SheetTests {
     @Test func aNewUserOfAnAppHidesTheAddressAndTheAppGetsARelayAddress() async throws {
         try await SheetFixture.with { sheet in
             let anna = Browser(sheet.fixture)

@@ -3,11 +3,12 @@
 import Accounts
 import Foundation
 import SignIn
+import TestSupport
 import Testing
 
 @testable import Portal
 
-@Suite struct SignInCodeTests {
+@Suite(.blocking) struct SignInCodeTests {
     private func asks(_ fixture: PortalFixture, for inbox: String = "anna@home.example") async throws -> Browser {
         let visitor = Browser(fixture)
         try await visitor.get("/me/sign-in")

@@ -3,11 +3,12 @@
 import Accounts
 import SignIn
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Portal
 
-@Suite struct SignInTests {
+@Suite(.blocking) struct SignInTests {
     @Test func aLinkFromTheInboxSignsIn() async throws {
         try await PortalFixture.with { fixture in
             let anna = Browser(fixture)

@@ -2,11 +2,12 @@
 
 import Accounts
 import SignIn
+import TestSupport
 import Testing
 
 @testable import Portal
 
-@Suite struct SignUpTests {
+@Suite(.blocking) struct SignUpTests {
     /// Asks for a code: whether a message came, and the browser on the page for the code.
     private func ask(_ fixture: PortalFixture, _ inbox: String, _ browser: Browser? = nil) async throws -> (Browser, sent: Int) {
         let browser = browser ?? Browser(fixture)

@@ -12,6 +12,7 @@ import PostfixHarness
 import SignIn
 import Support
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Portal
@@ -108,7 +109,7 @@ private final class TestProvider: Sendable {
     }
 }
 
-@Suite struct UpstreamTests {
+@Suite(.blocking) struct UpstreamTests {
     /// A page with the provider behind it.
     private func with(
         links: UpstreamSettings.Links = .never, addresses: UpstreamSettings.Addresses = .verified, isOnly: Bool = false,

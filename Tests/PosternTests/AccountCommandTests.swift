@@ -1,9 +1,10 @@
 // postern account, endpoint, event and transfer, as an administrator types them.
 
 import Foundation
+import TestSupport
 import Testing
 
-@Suite struct AccountCommandTests {
+@Suite(.blocking) struct AccountCommandTests {
     /// An installation with team juice, two apps, an endpoint, and jane.
     private func world() throws -> CommandRunner {
         let runner = try CommandRunner.initialised()

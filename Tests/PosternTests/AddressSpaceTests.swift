@@ -2,9 +2,10 @@
 
 import Foundation
 import PostfixHarness
+import TestSupport
 import Testing
 
-@Suite struct AddressSpaceTests {
+@Suite(.blocking) struct AddressSpaceTests {
     /// A program that needs more than it uses cannot be held within bounds (`LimitAS=`). That the database is locked meanwhile
     /// keeps another process, the last one out as far as it could see, from removing the log that this one writes.
     @Test func someGigabytesAreEnoughAndTheDatabaseIsLocked() throws {

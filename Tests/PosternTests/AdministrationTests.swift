@@ -1,9 +1,10 @@
 // The story that administration tells: teams, sources, apps, users, inboxes, addresses.
 
 import Foundation
+import TestSupport
 import Testing
 
-@Suite struct AdministrationTests {
+@Suite(.blocking) struct AdministrationTests {
     /// An installation with team `juice` and user `jane`.
     private func installed() throws -> CommandRunner {
         let runner = try CommandRunner.initialised()

@@ -2,9 +2,10 @@
 
 import Foundation
 import PasskeyTesting
+import TestSupport
 import Testing
 
-@Suite struct AttestationCommandTests {
+@Suite(.blocking) struct AttestationCommandTests {
     private func object(_ line: some StringProtocol) throws -> [String: Any] {
         try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
     }

@@ -2,9 +2,10 @@
 
 import Foundation
 import Import
+import TestSupport
 import Testing
 
-@Suite struct CSVParserTests {
+@Suite(.blocking) struct CSVParserTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let text: String
         let expected: [String]

@@ -2,10 +2,11 @@
 
 import Foundation
 import PostfixHarness
+import TestSupport
 import Testing
 @testable import SMTP
 
-@Suite struct CaptureServerTests {
+@Suite(.blocking) struct CaptureServerTests {
     /// Whoever waited for the message ended everything before its sender had the answer: the message stayed in Postfix's queue,
     /// and came again when no one listened any more.
     @Test func whoHasSentAMessageHasTheAnswerBeforeTheDoctorMayEnd() throws {

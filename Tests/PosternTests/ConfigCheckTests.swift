@@ -2,9 +2,10 @@
 
 import Foundation
 import PostfixHarness
+import TestSupport
 import Testing
 
-@Suite struct ConfigCheckTests {
+@Suite(.blocking) struct ConfigCheckTests {
     private struct Line: Decodable {
         let name: String
         let verdict: String

@@ -4,9 +4,10 @@ import Accounts
 import Foundation
 import InternetMessage
 import PosternConfiguration
+import TestSupport
 import Testing
 
-@Suite struct ConfigurationTests {
+@Suite(.blocking) struct ConfigurationTests {
     private let minimal = "relay_domains: [relay.example]\n"
 
     private func resolve(

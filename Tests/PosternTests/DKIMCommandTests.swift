@@ -1,9 +1,10 @@
 // Signing keys from the command line: made, published, rotated, and used by what the relay sends.
 
 import Foundation
+import TestSupport
 import Testing
 
-@Suite struct DKIMCommandTests {
+@Suite(.blocking) struct DKIMCommandTests {
     private func rows(_ runner: CommandRunner, _ arguments: String...) throws -> [[String: Any]] {
         let result = try runner.run(arguments + ["--json"])
         try #require(result.status == 0, "\(result.errors)")

@@ -2,9 +2,10 @@
 
 import Foundation
 import PostfixHarness
+import TestSupport
 import Testing
 
-@Suite struct DecisionCommandTests {
+@Suite(.blocking) struct DecisionCommandTests {
     private func runner() throws -> CommandRunner {
         let runner = try CommandRunner.initialised()
         try runner.succeed("team", "add", "juice", "--name", "Juice")

@@ -1,9 +1,10 @@
 // `postern apply` and `postern export`, as they are run.
 
 import Foundation
+import TestSupport
 import Testing
 
-@Suite struct DeclarationCommandTests {
+@Suite(.blocking) struct DeclarationCommandTests {
     private static let teams = """
         teams:
           juice:

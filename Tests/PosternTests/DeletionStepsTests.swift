@@ -2,11 +2,12 @@
 
 import HTTP
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Service
 
-@Suite struct DeletionStepsTests {
+@Suite(.blocking) struct DeletionStepsTests {
     private final class Steps: Sendable {
         let left: Mutex<[Int]>
         init(_ counts: [Int]) { left = Mutex(counts) }

@@ -5,9 +5,10 @@ import Foundation
 import MailAuth
 import Monitoring
 import PostfixHarness
+import TestSupport
 import Testing
 
-@Suite struct DoctorTests {
+@Suite(.blocking) struct DoctorTests {
     // MARK: Judgement of facts
 
     private func healthy() -> LocalFacts {

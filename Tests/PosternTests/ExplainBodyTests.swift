@@ -1,9 +1,10 @@
 // What `postern explain` shows of a forward whose body leaves in another form.
 
 import Foundation
+import TestSupport
 import Testing
 
-@Suite struct ExplainBodyTests {
+@Suite(.blocking) struct ExplainBodyTests {
     @Test func theBodyIsShownAsItLeaves() throws {
         let runner = try CommandRunner.initialised()
         try runner.succeed("team", "add", "juice", "--name", "Juice")

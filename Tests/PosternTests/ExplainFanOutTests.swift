@@ -1,9 +1,10 @@
 // A message to several users, as `postern explain` tells of it: what the milter does with each.
 
 import Foundation
+import TestSupport
 import Testing
 
-@Suite struct ExplainFanOutTests {
+@Suite(.blocking) struct ExplainFanOutTests {
     /// Team juice with users u1 and u2; their addresses.
     private static func world() throws -> (runner: CommandRunner, addresses: [String]) {
         let runner = try CommandRunner.initialised()

@@ -1,9 +1,10 @@
 // The forged From fields of MailAuthTests, through the whole relay: refused however well the envelope is proved.
 
 import Foundation
+import TestSupport
 import Testing
 
-@Suite struct ForgedFromExplainTests {
+@Suite(.blocking) struct ForgedFromExplainTests {
     /// Name and message octets of each file.
     private static let files: [(name: String, lines: [Substring])] = {
         let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()

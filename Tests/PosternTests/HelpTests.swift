@@ -2,11 +2,12 @@
 
 import ArgumentParser
 import Foundation
+import TestSupport
 import Testing
 
 @testable import postern
 
-@Suite struct HelpTests {
+@Suite(.blocking) struct HelpTests {
     static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Snapshots")
 
     /// Every command of the program that its help shows, as it is typed.

@@ -5,10 +5,11 @@ import Database
 import HTTP
 import Logging
 import PosternConfiguration
+import TestSupport
 import Testing
 @testable import Service
 
-@Suite struct HousekeepingTests {
+@Suite(.blocking) struct HousekeepingTests {
     private static let now: Int64 = 1_795_000_000
 
     /// All others waited for the next hour, and for ever where it failed each time.

@@ -1,9 +1,10 @@
 // postern import: what is taken, what is refused, and that nothing is half done or doubled.
 
 import Foundation
+import TestSupport
 import Testing
 
-@Suite struct ImportCommandTests {
+@Suite(.blocking) struct ImportCommandTests {
     private func installed() throws -> CommandRunner {
         let runner = try CommandRunner.initialised()
         try runner.succeed("team", "add", "juice", "--name", "The Juice Company")

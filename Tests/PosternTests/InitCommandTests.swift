@@ -2,9 +2,10 @@
 
 import Database
 import Foundation
+import TestSupport
 import Testing
 
-@Suite struct InitCommandTests {
+@Suite(.blocking) struct InitCommandTests {
     private func mode(_ url: URL) throws -> Int? {
         (try FileManager.default.attributesOfItem(atPath: url.path)[.posixPermissions] as? NSNumber)?.intValue
     }

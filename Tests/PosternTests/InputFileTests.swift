@@ -2,9 +2,10 @@
 
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
-@Suite struct InputFileTests {
+@Suite(.blocking) struct InputFileTests {
     /// A pipe with a name from which `text` can be read once.
     private func pipe(_ runner: CommandRunner, _ name: String, _ text: String) throws {
         let path = runner.folder.appendingPathComponent(name).path

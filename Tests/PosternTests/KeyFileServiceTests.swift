@@ -6,11 +6,12 @@ import HTTP
 import Logging
 import PosternConfiguration
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Service
 
-@Suite struct KeyFileServiceTests {
+@Suite(.blocking) struct KeyFileServiceTests {
     private struct NoDescriptors: Error {}
 
     /// The store had the new keys then and mail the old ones, until the next SIGHUP; status told others that both were new.

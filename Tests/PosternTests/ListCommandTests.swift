@@ -5,9 +5,10 @@ import Concurrency
 import Database
 import Foundation
 import PosternConfiguration
+import TestSupport
 import Testing
 
-@Suite struct ListCommandTests {
+@Suite(.blocking) struct ListCommandTests {
     /// More than two pages.
     private static let count = 2_100
 

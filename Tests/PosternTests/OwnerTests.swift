@@ -5,9 +5,10 @@ import Database
 import Foundation
 import PosternConfiguration
 import PostfixHarness
+import TestSupport
 import Testing
 
-@Suite(.enabled(if: getuid() == 0, "these tests run as root alone"))
+@Suite(.blocking, .enabled(if: getuid() == 0, "these tests run as root alone"))
 struct OwnerTests {
     /// A user and a group that no one has.
     private static let user: uid_t = 23_456

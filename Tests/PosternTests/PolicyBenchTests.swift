@@ -2,9 +2,10 @@
 
 import Foundation
 import PostfixHarness
+import TestSupport
 import Testing
 
-@Suite struct PolicyBenchTests {
+@Suite(.blocking) struct PolicyBenchTests {
     private struct Report: Decodable {
         struct Asked: Decodable {
             let questions: Int

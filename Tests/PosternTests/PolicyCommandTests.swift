@@ -1,9 +1,10 @@
 // Policies from the command line: a change from its folder to its effect, and what is refused on the way.
 
 import Foundation
+import TestSupport
 import Testing
 
-@Suite struct PolicyCommandTests {
+@Suite(.blocking) struct PolicyCommandTests {
     /// An installation with a copy of the built-in policy in the folder `mine`, edited.
     private func edited(_ name: String = "mine", _ edits: (old: String, new: String)...) throws -> CommandRunner {
         let runner = try CommandRunner.initialised()

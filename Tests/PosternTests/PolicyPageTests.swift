@@ -2,9 +2,10 @@
 
 import Foundation
 import PostfixHarness
+import TestSupport
 import Testing
 
-@Suite struct PolicyPageTests {
+@Suite(.blocking) struct PolicyPageTests {
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../..")
         .standardizedFileURL
 

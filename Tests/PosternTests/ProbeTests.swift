@@ -3,11 +3,12 @@
 import InternetMessage
 import MailAuth
 import Relay
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct ProbeTests {
+@Suite(.blocking) struct ProbeTests {
     private static let now: Int64 = 1_790_000_000
 
     private func identity(_ secret: UInt8 = 7) throws -> ProbeIdentity {

@@ -1,9 +1,10 @@
 // A message from a file, as `postern explain` takes it: in the form in which Postfix would hand it to the filter.
 
+import TestSupport
 import Testing
 @testable import Relay
 
-@Suite struct ReceivedMessageTests {
+@Suite(.blocking) struct ReceivedMessageTests {
     @Test(arguments: [
         // A mailbox file's line at the beginning is its own field; in the middle it ends the header section.
         (

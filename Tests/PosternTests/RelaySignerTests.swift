@@ -5,9 +5,10 @@ import Accounts
 import Foundation
 import PosternConfiguration
 import Relay
+import TestSupport
 import Testing
 
-@Suite struct RelaySignerTests {
+@Suite(.blocking) struct RelaySignerTests {
     @Test func keysChangedElsewhereAreNoticed() throws {
         let runner = try CommandRunner.initialised()
         let installation = try Installation.open(flag: runner.configuration, environment: [:], now: 1_795_000_000)

@@ -2,9 +2,10 @@
 
 import Foundation
 import PostfixHarness
+import TestSupport
 import Testing
 
-@Suite struct ReviewCommandTests {
+@Suite(.blocking) struct ReviewCommandTests {
     private static let policy = """
         policy: risk-default
         version: "mine"

@@ -2,9 +2,10 @@
 
 import Foundation
 import PostfixHarness
+import TestSupport
 import Testing
 
-@Suite struct ServeLogTests {
+@Suite(.blocking) struct ServeLogTests {
     /// At the level `debug` the group of services writes each of them down, which held the keys of deleted accounts, of codes and
     /// of cursors, octet by octet.
     @Test func atTheLevelOfTraceTheLogHoldsNoKey() throws {

@@ -3,9 +3,10 @@
 import Foundation
 import PostfixHarness
 import Service
+import TestSupport
 import Testing
 
-@Suite struct ServiceManagerTests {
+@Suite(.blocking) struct ServiceManagerTests {
     /// A socket as systemd makes one; it is gone with its last reference.
     private final class NotifySocket {
         let path = NSTemporaryDirectory() + "postern-\(UUID().uuidString.prefix(8)).notify"

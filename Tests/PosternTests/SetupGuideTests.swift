@@ -2,11 +2,12 @@
 
 import Foundation
 import PostfixHarness
+import TestSupport
 import Testing
 
 @testable import MailCommands
 
-@Suite struct SetupGuideTests {
+@Suite(.blocking) struct SetupGuideTests {
     /// Someone with these answers; commands succeed but those named.
     private final class Person: SetupDialogue {
         var answers: [String]

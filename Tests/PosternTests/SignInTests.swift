@@ -2,6 +2,7 @@
 
 import Foundation
 import PostfixHarness
+import TestSupport
 import Testing
 
 /// Python of `make test-tools` with Authlib and PyJWT; nil where it lacks them.
@@ -13,7 +14,7 @@ private let python: String? = {
     }
 }()
 
-@Suite struct SignInTests {
+@Suite(.blocking) struct SignInTests {
     private static let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
         "Tools/sign_in.py"
     ).path

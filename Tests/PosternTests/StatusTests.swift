@@ -6,13 +6,14 @@ import Foundation
 import HTTP
 import Logging
 import PosternMetrics
+import TestSupport
 import Testing
 @testable import Doctor
 @testable import Monitoring
 @testable import PosternConfiguration
 @testable import Service
 
-@Suite struct StatusTests {
+@Suite(.blocking) struct StatusTests {
     private static let now: Int64 = 1_795_000_000
 
     /// An installation, opened in this process.

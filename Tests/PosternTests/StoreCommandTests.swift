@@ -5,9 +5,10 @@ import Database
 import Foundation
 import PosternConfiguration
 import PostgresHarness
+import TestSupport
 import Testing
 
-@Suite struct StoreCommandTests {
+@Suite(.blocking) struct StoreCommandTests {
     /// A database on the shared server that nothing is in.
     private static func url() throws -> String {
         try #require(PostgresServer.shared).url(schema: "c\(UUID().uuidString.prefix(8).lowercased())")

@@ -6,9 +6,10 @@ import InternetMessage
 import PosternConfiguration
 import Relay
 import RelayCore
+import TestSupport
 import Testing
 
-@Suite struct StoreDirectoryTests {
+@Suite(.blocking) struct StoreDirectoryTests {
     private static let day: Int64 = 86_400
 
     /// An installation with account 1.

@@ -8,9 +8,10 @@ import PosternConfiguration
 import PostfixHarness
 import PostgresHarness
 import Synchronization
+import TestSupport
 import Testing
 
-@Suite struct StoreUnderLoadTests {
+@Suite(.blocking) struct StoreUnderLoadTests {
     private static let mayMount = (try? ManagedProcess.run("/usr/bin/unshare", ["-m", "true"]))?.status == 0
     private static let change = Change(actor: "test", now: 1_790_000_000)
 

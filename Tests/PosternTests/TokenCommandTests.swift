@@ -1,9 +1,10 @@
 // Issuers, tokens and signing keys from the command line.
 
 import Foundation
+import TestSupport
 import Testing
 
-@Suite struct TokenCommandTests {
+@Suite(.blocking) struct TokenCommandTests {
     /// The vectors of the tokens' own tests.
     private static let vectors = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .appendingPathComponent("SignInTests/Vectors")

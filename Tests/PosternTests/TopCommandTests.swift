@@ -2,9 +2,10 @@
 
 import Foundation
 import PostfixHarness
+import TestSupport
 import Testing
 
-@Suite struct TopCommandTests {
+@Suite(.blocking) struct TopCommandTests {
     @Test(arguments: ["q", "\u{03}"]) func showsRatesUntilSomebodyQuitsAndPutsTheTerminalBack(_ key: String) throws {
         let runner = try CommandRunner.initialised()
         // script(1) gives it a terminal, whose size is nothing until someone says it.

@@ -2,6 +2,7 @@
 
 import Foundation
 import PostfixHarness
+import TestSupport
 import Testing
 
 /// LemonLDAP::NG of Debian with its users for trying it out, on a port of this machine.
@@ -83,6 +84,7 @@ private final class LemonLDAP {
 }
 
 @Suite(
+    .blocking,
     .enabled(
         if: LemonLDAP.isInstalled && Browser.driver != nil, "skipped: no LemonLDAP::NG or no Chromium (make test-tools)"))
 struct UpstreamProviderTests {

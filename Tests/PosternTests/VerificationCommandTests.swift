@@ -2,9 +2,10 @@
 
 import Foundation
 import PostfixHarness
+import TestSupport
 import Testing
 
-@Suite struct VerificationCommandTests {
+@Suite(.blocking) struct VerificationCommandTests {
     private func installed() throws -> (CommandRunner, SMTPSink, [String]) {
         let runner = try CommandRunner.initialised()
         try runner.succeed("user", "add", "jane", "--inbox", "jane.doe@home.example", "--verified")

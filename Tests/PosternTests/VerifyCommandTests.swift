@@ -1,9 +1,10 @@
 // postern verify: as a program asks it, one message or many.
 
 import Foundation
+import TestSupport
 import Testing
 
-@Suite struct VerifyCommandTests {
+@Suite(.blocking) struct VerifyCommandTests {
     private static let zone = """
         {"app.example": {"TXT": ["v=spf1 ip4:192.0.2.0/24 -all"]},
          "mx.app.example": {"TXT": ["v=spf1 a -all"], "A": ["192.0.2.7"]},

@@ -12,12 +12,7 @@ package final class Browser {
 
     package init() throws {
         guard let driver = Self.driver else { throw HarnessError("there is no chromedriver") }
-        process = try ManagedProcess(driver, ["--port=0"], environment: BrowserFonts.environment.get())
-        let line = try process.waitForLine(containing: "started successfully on port")
-        guard let port = line.split(separator: " ").last.flatMap({ UInt16($0.filter(\.isNumber)) }) else {
-            throw HarnessError(line)
-        }
-        self.port = port
+        (process, port) = try Self.start(driver)
         let options: [String: Any] = [
             "args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1000,900"]
         ]
@@ -33,6 +28,24 @@ package final class Browser {
             ])
         guard let id = (value as? [String: Any])?["sessionId"] as? String else { throw HarnessError("no session") }
         session = "/session/\(id)"
+    }
+
+    /// Starts the driver. It looks for a free port for IPv6 and then takes the same one for IPv4, which another program may have
+    /// taken meanwhile: then it is started again.
+    private static func start(_ driver: String) throws -> (ManagedProcess, UInt16) {
+        for _ in 0..<10 {
+            let process = try ManagedProcess(driver, ["--port=0"], environment: BrowserFonts.environment.get())
+            let line = process.wait { lines in
+                lines.first { $0.contains("started successfully on port") || $0.contains("Address already in use") }
+            }
+            guard let line else { throw HarnessError("the driver does not start: \(process.output)") }
+            if let port = line.split(separator: " ").last.flatMap({ UInt16($0.filter(\.isNumber)) }),
+                line.contains("started successfully")
+            {
+                return (process, port)
+            }
+        }
+        throw HarnessError("the driver finds no port")
     }
 
     package func quit() {

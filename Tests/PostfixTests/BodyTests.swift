@@ -2,9 +2,10 @@
 
 import Foundation
 import PostfixHarness
+import TestSupport
 import Testing
 
-@Suite(needsPostfix) struct BodyTests {
+@Suite(.blocking, needsPostfix) struct BodyTests {
     /// 8-bit octets, dots at line starts, long lines, white space at line ends, no NUL and no bare CR or LF.
     private static let difficult: [UInt8] = {
         var body = [UInt8]()

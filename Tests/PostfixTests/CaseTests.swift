@@ -2,11 +2,12 @@
 
 import Foundation
 import PostfixHarness
+import TestSupport
 import Testing
 
 private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Cases").path
 
-@Suite struct CaseTests {
+@Suite(.blocking) struct CaseTests {
     private static let cases: [String] = {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
         return names.filter { $0.hasSuffix(".testcase") }.sorted()

@@ -2,9 +2,10 @@
 
 import Foundation
 import PostfixHarness
+import TestSupport
 import Testing
 
-@Suite(needsPostfix) struct EnvelopeTests {
+@Suite(.blocking, needsPostfix) struct EnvelopeTests {
     private static let message = mail(["From: a@out.test", "To: user@relay.test"])
 
     @Test func senderAndRecipientAreReplaced() throws {

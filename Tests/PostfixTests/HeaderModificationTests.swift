@@ -6,7 +6,7 @@ import PostfixHarness
 import Testing
 import TestSupport
 
-@Suite(needsPostfix) struct HeaderModificationTests {
+@Suite(.blocking, needsPostfix) struct HeaderModificationTests {
     private static let fields = [
         "From: a@out.test", "X-A: 1", "X-B: b", "X-A: 2", "x-a: 3", "X-Fold: one\r\n\ttwo", "X-a: 4", "SUBJECT: hi",
         "Date: Fri, 21 Nov 1997 09:55:06 -0600", "MESSAGE-ID: <x@y.test>", "X-Empty:", "X-Tab:\tt", "X-Two:  two",

@@ -2,9 +2,10 @@
 
 import Foundation
 import PostfixHarness
+import TestSupport
 import Testing
 
-@Suite(needsPostfix) struct HostileTests {
+@Suite(.blocking, needsPostfix) struct HostileTests {
     /// After whatever was done to it, Postfix with the filter still takes an ordinary message.
     private func expectAlive(_ fixture: PostfixFixture) throws {
         try fixture.postfix.waitUntilDone()

@@ -2,9 +2,10 @@
 
 import Foundation
 import PostfixHarness
+import TestSupport
 import Testing
 
-@Suite(needsPostfix) struct InternalMailTests {
+@Suite(.blocking, needsPostfix) struct InternalMailTests {
     @Test func aBounceIsAnInternalMessageWithTheNullSender() throws {
         var behaviour = SinkBehaviour()
         behaviour.refusedRecipients = ["<inbox@home.test>": "550 5.1.1 <inbox@home.test> unknown"]

@@ -5,7 +5,7 @@ import PostfixHarness
 import TestSupport
 import Testing
 
-@Suite(needsPostfix) struct LifeTests {
+@Suite(.blocking, needsPostfix) struct LifeTests {
     private static let message = Array(mail(["From: a@out.test"]).utf8)
 
     @Test func sigtermFinishesTheOpenMessageAndRefusesNewOnes() throws {

@@ -2,9 +2,10 @@
 
 import Foundation
 import PostfixHarness
+import TestSupport
 import Testing
 
-@Suite(needsPostfix) struct ReplyTests {
+@Suite(.blocking, needsPostfix) struct ReplyTests {
     private static let message = Array(mail(["From: a@out.test", "Subject: x"]).utf8)
 
     /// One dialogue for a script: the replies by stage.

@@ -3,6 +3,7 @@
 import Foundation
 import PostfixHarness
 import PostfixSetup
+import TestSupport
 import Testing
 
 /// The header check as a plain file.
@@ -10,7 +11,7 @@ private func writeCheck(_ content: String, _ path: String) throws {
     try content.write(toFile: path, atomically: true, encoding: .utf8)
 }
 
-@Suite struct SetupPlanTests {
+@Suite(.blocking) struct SetupPlanTests {
     private static let inputs = PostfixInputs(
         relayDomains: ["relay.example", "hide.example"], socket: "unix:/run/postern/milter.sock", hostName: "mx.relay.example")
 
@@ -221,7 +222,7 @@ private func writeCheck(_ content: String, _ path: String) throws {
     }
 }
 
-@Suite(needsPostfix) struct SetupApplyTests {
+@Suite(.blocking, needsPostfix) struct SetupApplyTests {
     /// A configuration directory as Debian installs it, with an operator's own values.
     private func directory(_ main: String, master: String = "") throws -> String {
         let folder = try PostfixFixture.makeFolder()

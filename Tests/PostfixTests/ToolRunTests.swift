@@ -5,7 +5,7 @@ import PostfixSetup
 import TestSupport
 import Testing
 
-@Suite struct ToolRunTests {
+@Suite(.blocking) struct ToolRunTests {
     private func run(_ script: String) throws -> ToolRun { try ToolRun("/bin/sh", ["-c", script]) }
 
     @Test func outputErrorsAndStatus() throws {

@@ -3,11 +3,12 @@
 import InternetMessage
 import MailAuth
 import MailTesting
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct AnswerTests {
+@Suite(.blocking) struct AnswerTests {
     private static let day = UInt64(Fixture.now / 86_400)
     private static let token = AnswerToken(number: 77, nonce: 0xABCDEF0123, expiryDay: day + 1)
     private static let inbox = AddrSpec(localPart: "anna", domain: "inbox.example")

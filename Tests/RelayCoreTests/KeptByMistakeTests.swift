@@ -5,11 +5,12 @@ import InternetMessage
 import MailAuth
 import MailTesting
 import Support
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct KeptByMistakeTests {
+@Suite(.blocking) struct KeptByMistakeTests {
     private static let guess = "anna@inbox.example"
 
     /// A forward of the team's, as it reaches the inbox.

@@ -3,11 +3,12 @@
 import InternetMessage
 import MailCrypto
 import MailTesting
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct MessageIDsTests {
+@Suite(.blocking) struct MessageIDsTests {
     private let ids = MessageIDs(keys: Fixture.keys)!
     private let account = AccountNumber(1)!
     private func isRelay(_ domain: String) -> Bool { domain == "relay.example" }
@@ -57,7 +58,7 @@ import Testing
     }
 }
 
-@Suite struct MessageDateTests {
+@Suite(.blocking) struct MessageDateTests {
     @Test(
         arguments: [
             (0, "Thu, 1 Jan 1970 00:00:00 +0000"), (951_782_400, "Tue, 29 Feb 2000 00:00:00 +0000"),

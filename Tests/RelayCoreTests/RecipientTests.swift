@@ -3,11 +3,12 @@
 import InternetMessage
 import MailAuth
 import MailTesting
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct RecipientTests {
+@Suite(.blocking) struct RecipientTests {
     private let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"))
 
     private func codes(_ recipients: [String]) -> [String] {

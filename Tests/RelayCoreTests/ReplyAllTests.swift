@@ -3,11 +3,12 @@
 import InternetMessage
 import MailAuth
 import MailTesting
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct ReplyAllTests {
+@Suite(.blocking) struct ReplyAllTests {
     private static let own = "annarelay2@relay.example"
     private static let users = AuthenticationEvidence(
         spf: [SPFFinding(result: .pass, identity: .mailFrom, domain: "inbox.example", reason: "")])

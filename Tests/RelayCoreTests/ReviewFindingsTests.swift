@@ -3,11 +3,12 @@
 import InternetMessage
 import MailAuth
 import MailTesting
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct ReviewFindingsTests {
+@Suite(.blocking) struct ReviewFindingsTests {
     private func code(_ decision: RelayDecision) -> String {
         if case .refuse(let refusal) = decision.outcome { return "\(refusal.reply.code) \(refusal.reply.enhanced)" }
         return "\(decision.outcome)"

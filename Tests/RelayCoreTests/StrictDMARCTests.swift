@@ -3,11 +3,12 @@
 import InternetMessage
 import MailAuth
 import MailTesting
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct StrictDMARCTests {
+@Suite(.blocking) struct StrictDMARCTests {
     /// A zone, as name and text of its TXT record; `!` stands for a name server that does not answer.
     private typealias Records = KeyValuePairs<String, String>
 

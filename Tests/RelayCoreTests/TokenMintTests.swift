@@ -4,11 +4,12 @@ import InternetMessage
 import MailCrypto
 import MailTesting
 import Support
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct TokenMintTests {
+@Suite(.blocking) struct TokenMintTests {
     private let mint = TokenMint(keys: Fixture.keys)
     private let account = AccountNumber(12345)!
 

@@ -3,6 +3,7 @@
 import InternetMessage
 import MailAuth
 import MailTesting
+import TestSupport
 import Testing
 
 @testable import RelayCore
@@ -26,7 +27,7 @@ private struct TwoStepAuthenticator: SenderAuthenticator {
     }
 }
 
-@Suite struct UnprovedBodyTests {
+@Suite(.blocking) struct UnprovedBodyTests {
     private static let signed = AuthenticationEvidence.signed("inbox.example")
 
     private static func begin(best: AuthenticationEvidence, final: AuthenticationEvidence) throws -> (Fixture, RelayTransaction) {

@@ -3,11 +3,12 @@
 import InternetMessage
 import MailAuth
 import MailTesting
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct WorthlessTokenTests {
+@Suite(.blocking) struct WorthlessTokenTests {
     /// A user that the team itself plays, to get at reverse addresses of its own.
     private static let mallory = Fixture.account(9, "malloryre2", team: "app.example", inboxes: ["mallory@app.example"])
     private static let billing = AddrSpec(localPart: "billing", domain: "app.example")

@@ -7,7 +7,7 @@ import Testing
 import TestSupport
 import Yams
 
-@Suite(.timeLimit(.minutes(5))) struct BoundedYAMLTests {
+@Suite(.blocking, .timeLimit(.minutes(5))) struct BoundedYAMLTests {
     private func refusal(_ yaml: String) -> String? {
         do throws(YAMLFault) {
             _ = try BoundedYAML.root(yaml)

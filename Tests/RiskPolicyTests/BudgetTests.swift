@@ -2,9 +2,10 @@
 
 import CEL
 import RiskPolicy
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct BudgetTests {
+@Suite(.blocking, .timeLimit(.minutes(2))) struct BudgetTests {
     private var now: CELTimestamp { get throws { try #require(CELTimestamp(seconds: 1_790_000_000)) } }
 
     private func policy(_ rules: String, guarantees: String = "", list: Int = 0) throws -> Policy {

@@ -19,7 +19,7 @@ enum DefaultPolicy {
     }
 }
 
-@Suite struct DefaultPolicyTests {
+@Suite(.blocking) struct DefaultPolicyTests {
     @Test func meetsItsOwnTests() throws {
         let policy = try DefaultPolicy.load()
         let suite = try DefaultPolicy.tests(policy)

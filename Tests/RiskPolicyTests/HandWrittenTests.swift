@@ -1,11 +1,12 @@
 // The yardstick of `PolicyBench`, a policy written by hand, decides as the default policy does.
 
 import CEL
+import TestSupport
 import Testing
 
 @testable import RiskPolicy
 
-@Suite struct HandWrittenTests {
+@Suite(.blocking) struct HandWrittenTests {
     /// The default policy changed, the one by hand did not, and `make bench` ended there for two days.
     @Test func thePolicyByHandDecidesAsTheDefaultPolicyDoes() throws {
         let policy = try DefaultPolicy.load()

@@ -2,9 +2,10 @@
 
 import CEL
 import RiskPolicy
+import TestSupport
 import Testing
 
-@Suite struct HeldSymbolTests {
+@Suite(.blocking) struct HeldSymbolTests {
     /// - Parameter names: how many texts conditions name before the one that is asked for: past 64 there is no bit left.
     private func policy(names: Int) throws -> Policy {
         let others = (0..<names).map { "\"w\($0)\"" }.joined(separator: ", ")

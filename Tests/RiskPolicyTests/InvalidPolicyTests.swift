@@ -5,7 +5,7 @@ import RiskPolicy
 import Testing
 import TestSupport
 
-@Suite struct InvalidPolicyTests {
+@Suite(.blocking) struct InvalidPolicyTests {
     @Test func everyOneIsRefusedWithItsMessage() throws {
         let root = Folders.package.appending(path: "policy/invalid")
         let names = try FileManager.default.contentsOfDirectory(atPath: root.path).sorted()

@@ -2,9 +2,10 @@
 
 import CEL
 import RiskPolicy
+import TestSupport
 import Testing
 
-@Suite struct LiveListTests {
+@Suite(.blocking) struct LiveListTests {
     private var now: CELTimestamp { get throws { try #require(CELTimestamp(seconds: 1_790_000_000)) } }
 
     private func text(
@@ -120,7 +121,7 @@ import Testing
     }
 }
 
-@Suite struct LiveListEntriesTests {
+@Suite(.blocking) struct LiveListEntriesTests {
     @Test func overlappingRangesAreTakenAwayApart() {
         var entries = LiveListEntries(.range, ["10.0.0.0/8", "10.1.0.0/16", "10.1.0.0/16", "2001:db8::/32"])
         #expect(entries.count == 3)

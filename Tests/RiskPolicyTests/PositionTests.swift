@@ -1,9 +1,10 @@
 // Where faults of a condition are in the file, for every way in which YAML writes text.
 
 import RiskPolicy
+import TestSupport
 import Testing
 
-@Suite struct PositionTests {
+@Suite(.blocking) struct PositionTests {
     /// Loads a policy whose only condition is `yaml`; the fault's line and column count from the condition's first line.
     private func spot(_ yaml: String) throws -> String {
         let head = """

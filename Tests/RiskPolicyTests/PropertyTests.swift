@@ -7,7 +7,7 @@ import RiskPolicy
 import Testing
 import TestSupport
 
-@Suite struct PropertyTests {
+@Suite(.blocking) struct PropertyTests {
     private var now: CELTimestamp { get throws { try #require(CELTimestamp(seconds: 1_790_000_000)) } }
 
     @Test func guaranteesHoldOnGeneratedInputs() throws {

@@ -59,7 +59,7 @@ private struct PolicyMaker {
     }
 }
 
-@Suite(.timeLimit(.minutes(15))) struct RandomPolicyTests {
+@Suite(.blocking, .timeLimit(.minutes(15))) struct RandomPolicyTests {
     private var now: CELTimestamp { get throws { try #require(CELTimestamp(seconds: 1_790_000_000)) } }
 
     @Test func randomPoliciesDecideAsThePlainRulesDo() throws {

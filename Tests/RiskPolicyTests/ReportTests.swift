@@ -2,9 +2,10 @@
 
 import Foundation
 import RiskPolicy
+import TestSupport
 import Testing
 
-@Suite struct ReportTests {
+@Suite(.blocking) struct ReportTests {
     private func report(_ tests: String) throws -> PolicyTestReport {
         let policy = try DefaultPolicy.load()
         let suite = try PolicyTestSuite.load(tests, policy: policy)

@@ -2,9 +2,10 @@
 
 import CEL
 import RiskPolicy
+import TestSupport
 import Testing
 
-@Suite struct SemanticsTests {
+@Suite(.blocking) struct SemanticsTests {
     private func make(_ rules: String, extra: String = "", signals: String = "", generated: Int = 2_000) throws -> Policy {
         var options = PolicyLoadOptions()
         options.generatedInputs = generated

@@ -6,7 +6,7 @@ import RiskPolicy
 import TestSupport
 import Testing
 
-@Suite struct StatusPolicyTests {
+@Suite(.blocking) struct StatusPolicyTests {
     private func file(_ name: String) throws -> String {
         try String(contentsOf: Folders.package.appending(path: "policy/rules/status/\(name)"), encoding: .utf8)
     }

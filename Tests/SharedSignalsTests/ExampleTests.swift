@@ -6,7 +6,7 @@ import SharedSignals
 import TestSupport
 import Testing
 
-@Suite(.enabled(if: Folders.hasConformance, Folders.skipped)) struct ExampleTests {
+@Suite(.blocking, .enabled(if: Folders.hasConformance, Folders.skipped)) struct ExampleTests {
     private static func examples(_ file: String) throws -> [JSONObject] {
         let octets = Array(try Data(contentsOf: Folders.conformance.appending(path: "ssf/\(file)")))
         let examples = try StrictJSON.parseObject(octets, limit: 1 << 20)["examples"]?.array?.compactMap(\.object) ?? []

@@ -2,9 +2,10 @@
 
 import JSON
 import SharedSignals
+import TestSupport
 import Testing
 
-@Suite struct SharedSignalsRefusalTests {
+@Suite(.blocking) struct SharedSignalsRefusalTests {
     private static func object(_ text: String) throws -> JSONObject {
         try StrictJSON.parseObject(Array(text.utf8), limit: text.utf8.count)
     }

@@ -4,9 +4,10 @@ import SignIn
 import Foundation
 import JSON
 import Support
+import TestSupport
 import Testing
 
-@Suite(.enabled(if: Files.hasConformance, "skipped: no public test data; POSTERN_CONFORMANCE names its folder"))
+@Suite(.blocking, .enabled(if: Files.hasConformance, "skipped: no public test data; POSTERN_CONFORMANCE names its folder"))
 struct ConformanceTests {
     private let folder = Files.conformance.appendingPathComponent("jwt")
 

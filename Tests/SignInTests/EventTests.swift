@@ -4,9 +4,10 @@ import SignIn
 import Foundation
 import InternetMessage
 import JSON
+import TestSupport
 import Testing
 
-@Suite struct EventTests {
+@Suite(.blocking) struct EventTests {
     private let now = TestIssuer.now
 
     private func outgoing(_ kind: AccountEventKind = .emailDisabled) -> OutgoingEvent {

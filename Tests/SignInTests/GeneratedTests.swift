@@ -7,7 +7,7 @@ import Support
 import Testing
 import TestSupport
 
-@Suite struct GeneratedTokenTests {
+@Suite(.blocking) struct GeneratedTokenTests {
     private static let (seed, count) = Generated.settings(count: 1_500)
 
     /// Values that are near a good one, and far from any.
@@ -128,7 +128,7 @@ import TestSupport
     }
 }
 
-@Suite struct GeneratedJSONTests {
+@Suite(.blocking) struct GeneratedJSONTests {
     private static let (seed, count) = Generated.settings(count: 3_000)
 
     private static func text(_ random: inout SeededGenerator) -> String {

@@ -5,6 +5,7 @@ import Foundation
 import JSON
 import Support
 import Synchronization
+import TestSupport
 import Testing
 
 /// A fetcher that answers what it is told to, counts, and can be held.
@@ -67,7 +68,7 @@ private final class MemoryStorage: KeySetStorage {
     func save(_ keys: StoredKeySet, of issuer: IssuerConfiguration) async { stored.withLock { $0[issuer.name] = keys } }
 }
 
-@Suite struct KeySetCacheTests {
+@Suite(.blocking) struct KeySetCacheTests {
     private let clock = ManualClock()
     private let fetcher = ScriptedFetcher()
     private let issuer = TestIssuer.configuration()

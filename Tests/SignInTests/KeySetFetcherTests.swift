@@ -4,9 +4,10 @@ import SignIn
 import AsyncHTTPClient
 import Foundation
 import NIOSSL
+import TestSupport
 import Testing
 
-@Suite struct KeySetFetcherTests {
+@Suite(.blocking) struct KeySetFetcherTests {
     /// Runs `body` with a server and a fetcher that waits for `deadline` seconds at most.
     private func withServer(
         tls: NIOSSLContext? = nil, deadline: Int64 = 5, _ body: (KeyServer, HTTPKeySetFetcher) async throws -> Void

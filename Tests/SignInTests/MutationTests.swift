@@ -5,7 +5,7 @@ import Foundation
 import Testing
 import TestSupport
 
-@Suite struct MutationTests {
+@Suite(.blocking) struct MutationTests {
     private func isValid(_ octets: [UInt8], _ keys: JWKSet) -> Bool {
         guard let token = try? CompactJWS(octets: octets) else { return false }
         return

@@ -4,9 +4,10 @@ import SignIn
 import Foundation
 import InternetMessage
 import JSON
+import TestSupport
 import Testing
 
-@Suite(.enabled(if: Files.python != nil, "skipped: no Python with PyJWT and cryptography; see make test-tools"))
+@Suite(.blocking, .enabled(if: Files.python != nil, "skipped: no Python with PyJWT and cryptography; see make test-tools"))
 struct PyJWTTests {
     private let script = Files.own.appendingPathComponent("Tools/pyjwt_check.py").path
 

@@ -1,11 +1,12 @@
 // Values sealed for a browser open only with their key and for their purpose.
 
+import TestSupport
 import Testing
 
 @testable import Accounts
 @testable import SignIn
 
-@Suite struct SealedTokenTests {
+@Suite(.blocking) struct SealedTokenTests {
     private struct Value: Codable, Equatable { var user = "anna" }
 
     private static func tokens(first: UInt8 = 0) throws -> SealedTokens {

@@ -5,9 +5,10 @@ import Foundation
 import InternetMessage
 import JSON
 import Support
+import TestSupport
 import Testing
 
-@Suite struct SigningTests {
+@Suite(.blocking) struct SigningTests {
     private let now = TestIssuer.now
 
     private func content() -> IdentityTokenContent {

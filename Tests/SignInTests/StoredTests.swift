@@ -8,9 +8,10 @@ import NIOCore
 import PosternSQLite
 import StoreTesting
 import Synchronization
+import TestSupport
 import Testing
 
-@Suite struct StoredTests {
+@Suite(.blocking) struct StoredTests {
     /// A store in a folder that goes with it.
     private final class Stored: Sendable {
         let folder: URL

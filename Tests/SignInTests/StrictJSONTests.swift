@@ -6,7 +6,7 @@ import Support
 import Testing
 import TestSupport
 
-@Suite struct StrictJSONTests {
+@Suite(.blocking) struct StrictJSONTests {
     private func parse(_ text: String) -> JSONValue? { try? StrictJSON.parse(Array(text.utf8), limit: 65_536) }
 
     @Test func whatRFC8259AllowsIsRead() throws {

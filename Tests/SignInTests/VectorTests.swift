@@ -4,9 +4,10 @@
 import SignIn
 import Foundation
 import Support
+import TestSupport
 import Testing
 
-@Suite struct VectorTests {
+@Suite(.blocking) struct VectorTests {
     static let files = ["valid", "format", "type", "algorithm", "key", "signature", "claims", "nonce"]
 
     @Test(arguments: files) func vectors(_ name: String) async throws {

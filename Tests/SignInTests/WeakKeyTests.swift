@@ -3,9 +3,10 @@
 import SignIn
 import Foundation
 import MailCrypto
+import TestSupport
 import Testing
 
-@Suite struct WeakKeyTests {
+@Suite(.blocking) struct WeakKeyTests {
     /// Of 2048 bits, made for this test in the way of the library of CVE-2017-15361.
     private static let marked =
         "2mvjjJwEjnyV-H8HB9CVT70upZdXUXkDm6DBYJV32_BvTO_jZIusdMyKCnndIcnmGPdWzHjYmNFstb3GghHXVziNCtISh5JLOmq7dsZPnjq6Wlvwsa4BwAggG4P2"

@@ -4,9 +4,10 @@ import Accounts
 import Database
 import Decisions
 import PersonalData
+import TestSupport
 import Testing
 
-@Suite struct AccountCheckTests {
+@Suite(.blocking) struct AccountCheckTests {
     @Test(arguments: Engine.all) func aUserSeesWhatWasAskedOfThemAndObjectsOnce(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         let (persons, account) = (test.inner.store.persons, try test.account("u1"))

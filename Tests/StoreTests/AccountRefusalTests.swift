@@ -4,9 +4,10 @@ import Accounts
 import Database
 import InternetMessage
 import PersonalData
+import TestSupport
 import Testing
 
-@Suite struct AccountRefusalTests {
+@Suite(.blocking) struct AccountRefusalTests {
     private static let day: Int64 = 86_400
 
     private static func refused(

@@ -4,9 +4,10 @@ import Accounts
 import Database
 import Events
 import PersonalData
+import TestSupport
 import Testing
 
-@Suite struct AddressChangeTests {
+@Suite(.blocking) struct AddressChangeTests {
     private static func world(_ engine: Engine) throws -> (TestStore, RelayAddress) {
         let test = try TestStore(engine)
         _ = try test.store.apps.add(team: "juice", clientID: "com.juice", group: nil, TestStore.change)

@@ -4,9 +4,10 @@ import Accounts
 import InternetMessage
 import MailCrypto
 import Support
+import TestSupport
 import Testing
 
-@Suite struct AddressTests {
+@Suite(.blocking) struct AddressTests {
     @Test(arguments: Engine.all) func issuingAgainGivesTheSameAddress(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")

@@ -2,9 +2,10 @@
 
 import Accounts
 import Database
+import TestSupport
 import Testing
 
-@Suite struct AggregateReportStoreTests {
+@Suite(.blocking) struct AggregateReportStoreTests {
     private static func report(
         _ identifier: String, reporter: String = "big.example", domain: String = "relay.example", passed: Int = 5, failed: Int = 3
     ) -> AggregateReportRepository.Report {

@@ -7,9 +7,10 @@ import Decisions
 import Events
 import InternetMessage
 import PersonalData
+import TestSupport
 import Testing
 
-@Suite struct AppRemovalTests {
+@Suite(.blocking) struct AppRemovalTests {
     private static let later = RemovalTests.later
     private static let users = 120
 

@@ -2,9 +2,10 @@
 
 import Accounts
 import InternetMessage
+import TestSupport
 import Testing
 
-@Suite struct BounceTests {
+@Suite(.blocking) struct BounceTests {
     private struct Fixture {
         let test: TestStore
         let account: Int64

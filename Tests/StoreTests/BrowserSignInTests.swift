@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 import WebAuthn
 
-@Suite struct BrowserSignInTests {
+@Suite(.blocking) struct BrowserSignInTests {
     private static let (now, change) = (TestStore.now, TestStore.change)
 
     private func anna(_ engine: Engine) throws -> TestStore {

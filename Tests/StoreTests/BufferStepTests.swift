@@ -4,9 +4,10 @@ import Accounts
 import Database
 import InternetMessage
 import Synchronization
+import TestSupport
 import Testing
 
-@Suite struct BufferStepTests {
+@Suite(.blocking) struct BufferStepTests {
     /// After trouble of the store all that had gathered was written in one transaction, for which mail waited.
     @Test(arguments: Engine.all) func whatGatheredIsWrittenInStepsAndOnce(_ engine: Engine) throws {
         let test = try TestStore(engine)

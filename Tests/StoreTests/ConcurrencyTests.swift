@@ -3,9 +3,10 @@
 import Database
 import Accounts
 import Decisions
+import TestSupport
 import Testing
 
-@Suite struct ConcurrencyTests {
+@Suite(.blocking) struct ConcurrencyTests {
     /// A request that took longer than its claim lives gave its answer to the next one with the same key, or freed its key.
     @Test(arguments: Engine.all) func aRequestThatTookTooLongAnswersForNoOther(_ engine: Engine) throws {
         let test = try TestStore(engine)

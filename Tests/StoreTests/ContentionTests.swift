@@ -13,7 +13,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
+@Suite(.blocking, .enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
 struct ContentionTests {
     private static func parameter(_ name: String, _ standard: Int) -> Int {
         ProcessInfo.processInfo.environment[name].flatMap { Int($0) } ?? standard
@@ -201,7 +201,7 @@ struct ContentionTests {
     /// As long as the server knew little of a table, it read all consents to the app to find one, and each sign-in was repeated
     /// because of all others. It knows what it counted last: here when there were so many consents.
     @Test(arguments: [0, 50, 60]) func aSignInReadsNoOneElsesConsentWhateverTheServerBelieves(_ known: Int) throws {
-        let test = try TestStore(try #require(Engine.postgres))
+        let test = try TestStore(try #require(Engine.postgresAlone))
         let change = TestStore.change
         _ = try test.store.apps.add(team: "juice", clientID: "com.juice", group: nil, change)
         let users = (0..<60).map { "u\($0)" }
@@ -229,9 +229,9 @@ struct ContentionTests {
     }
 
     /// The same for what follows a sign-in, and for other requests about one row. A change that is under way keeps the locks of
-    /// those beside it, so that they can be looked at.
+    /// those beside it, so that they can be looked at: also those of other tests, so that the server is this test's own.
     @Test func noRequestReadsATeamsRowsToFindOneWhateverTheServerBelieves() throws {
-        let test = try TestStore(try #require(Engine.postgres))
+        let test = try TestStore(try #require(Engine.postgresAlone))
         let (store, change, now) = (test.store, TestStore.change, TestStore.now)
         _ = try store.apps.add(team: "juice", clientID: "com.juice", group: nil, change)
         try store.clients.addRedirect(team: "juice", clientID: "com.juice", uri: "https://juice.example/in", change)

@@ -4,9 +4,10 @@ import Database
 import Accounts
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
-@Suite struct CounterTests {
+@Suite(.blocking) struct CounterTests {
     @Test(arguments: Engine.all) func whatWasForwardedIsKnownByTheDomainOfTheInbox(_ engine: Engine) throws {
         let test = try TestStore(engine)
         for user in ["u1", "u2"] {

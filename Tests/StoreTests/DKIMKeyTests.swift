@@ -4,9 +4,10 @@ import Database
 import Accounts
 import Relay
 import Foundation
+import TestSupport
 import Testing
 
-@Suite struct DKIMKeyTests {
+@Suite(.blocking) struct DKIMKeyTests {
     private static let pem = "-----BEGIN PRIVATE KEY-----\nc2VjcmV0IG9mIHRoZSByZWxheQ==\n-----END PRIVATE KEY-----\n"
 
     /// Adds a key; the store does not look into the text.

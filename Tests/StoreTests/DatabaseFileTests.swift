@@ -2,11 +2,12 @@
 
 import Database
 import Foundation
+import TestSupport
 import Testing
 
 @testable import PosternSQLite
 
-@Suite struct DatabaseFileTests {
+@Suite(.blocking) struct DatabaseFileTests {
     /// Mappings of the file itself, not of its log's index.
     private func mappings(of path: String) throws -> Int {
         try String(contentsOfFile: "/proc/self/maps", encoding: .utf8).split(separator: "\n").count { $0.hasSuffix(" " + path) }

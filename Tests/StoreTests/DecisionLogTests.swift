@@ -6,9 +6,10 @@ import Decisions
 import Foundation
 import InternetMessage
 import Synchronization
+import TestSupport
 import Testing
 
-@Suite struct DecisionLogTests {
+@Suite(.blocking) struct DecisionLogTests {
     private static let now = TestStore.now
 
     @Test(arguments: Engine.all) func aDecisionComesBackAsItWasWritten(_ engine: Engine) throws {

@@ -8,9 +8,10 @@ import Declaration
 import Events
 import Foundation
 import SignIn
+import TestSupport
 import Testing
 
-@Suite struct DeclarationTests {
+@Suite(.blocking) struct DeclarationTests {
     private static let all = """
         lists:
           tor: {kind: range}

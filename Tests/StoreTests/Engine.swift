@@ -55,7 +55,7 @@ struct Engine: Sendable, CustomTestStringConvertible {
     }
 
     /// A server of its own for each folder, whose files hold what one store wrote and nothing else.
-    private static let postgresAlone: Engine? = PostgresServer.installed.map { binaries in
+    static let postgresAlone: Engine? = PostgresServer.installed.map { binaries in
         let servers = Mutex<[URL: PostgresServer]>([:])
         return Engine(name: "postgresql") { folder in
             let server = try servers.withLock { servers in

@@ -2,9 +2,10 @@
 
 import Accounts
 import InternetMessage
+import TestSupport
 import Testing
 
-@Suite struct ExternalEventTests {
+@Suite(.blocking) struct ExternalEventTests {
     private static let issuer = "https://appleid.apple.com"
     private static let authorized = TestStore.now
 

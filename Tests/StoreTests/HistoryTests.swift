@@ -3,9 +3,10 @@
 import Accounts
 import Decisions
 import Foundation
+import TestSupport
 import Testing
 
-@Suite struct HistoryTests {
+@Suite(.blocking) struct HistoryTests {
     private static let now = TestStore.now
     private static let hour: Int64 = 3_600
 

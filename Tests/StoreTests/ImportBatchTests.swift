@@ -7,7 +7,7 @@ import InternetMessage
 import Testing
 import TestSupport
 
-@Suite struct ImportBatchTests {
+@Suite(.blocking) struct ImportBatchTests {
     /// Rows in which users, inboxes, subjects and addresses come again, and some of which are not to be taken.
     private static func rows(_ seed: UInt64, _ count: Int) throws -> [ImportRow] {
         var random = SeededGenerator(seed: seed)

@@ -4,9 +4,10 @@ import Database
 import Accounts
 import Import
 import InternetMessage
+import TestSupport
 import Testing
 
-@Suite struct ImportTests {
+@Suite(.blocking) struct ImportTests {
     private func row(
         _ user: String, inbox: String? = nil, isVerified: Bool = true, team: String? = nil, sub: String? = nil,
         address: String? = nil

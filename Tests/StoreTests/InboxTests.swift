@@ -4,9 +4,10 @@ import Database
 import Accounts
 import InternetMessage
 import PersonalData
+import TestSupport
 import Testing
 
-@Suite struct InboxTests {
+@Suite(.blocking) struct InboxTests {
     private func add(
         _ test: TestStore, _ user: String, _ text: String, verified: Bool = true, replyOnly: Bool = false
     ) throws -> Inbox {

@@ -4,9 +4,10 @@ import Database
 import Accounts
 import SignIn
 import Foundation
+import TestSupport
 import Testing
 
-@Suite struct IssuerTests {
+@Suite(.blocking) struct IssuerTests {
     private func issuer(_ name: String, iss: String, location: String = "https://issuer.example/keys") -> Issuer {
         Issuer(
             name: name, iss: iss, source: .uri, location: location, algorithms: ["RS256", "ES256"], nonceForm: "sha256_hex",

@@ -9,9 +9,10 @@ import Foundation
 import InternetMessage
 import PasskeyTesting
 import Support
+import TestSupport
 import Testing
 
-@Suite struct KeyRotationTests {
+@Suite(.blocking) struct KeyRotationTests {
     private static let second = (0..<32).map { UInt8(200 &+ $0) }
     private static let third = (0..<32).map { UInt8(100 &+ $0) }
 

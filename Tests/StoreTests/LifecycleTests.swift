@@ -4,9 +4,10 @@ import Database
 import Accounts
 import Events
 import InternetMessage
+import TestSupport
 import Testing
 
-@Suite struct LifecycleTests {
+@Suite(.blocking) struct LifecycleTests {
     static let later = Change(actor: "uid:0", now: TestStore.now + 3_600)
 
     /// A team with two groups of apps, each with an endpoint, and a user.

@@ -3,9 +3,10 @@
 
 import Accounts
 import Database
+import TestSupport
 import Testing
 
-@Suite struct ListPageTests {
+@Suite(.blocking) struct ListPageTests {
     private static let change = TestStore.change
 
     /// Accounts in the order of their numbers. Team `gone` was removed, and its rows are still there; u2 has a second address.

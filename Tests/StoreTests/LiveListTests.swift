@@ -6,9 +6,10 @@ import Database
 import Decisions
 import Foundation
 import Logging
+import TestSupport
 import Testing
 
-@Suite struct LiveListTests {
+@Suite(.blocking) struct LiveListTests {
     private static let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 
     private func later(_ seconds: Int64) -> Change { Change(actor: "uid:0", now: TestStore.now + seconds) }

@@ -7,7 +7,7 @@ import InternetMessage
 import TestSupport
 import Testing
 
-@Suite struct LookupTests {
+@Suite(.blocking) struct LookupTests {
     static let change = TestStore.change
 
     /// Accounts whose columns are not what follows from grants and inboxes.

@@ -2,11 +2,12 @@
 
 import Accounts
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Database
 
-@Suite struct MigrationTests {
+@Suite(.blocking) struct MigrationTests {
     /// Every database has the checksums of what was applied to it: a file that is edited after its release opens none of them.
     @Test func aReleasedMigrationIsNeverEdited() throws {
         let fixture = URL(fileURLWithPath: #filePath).deletingLastPathComponent()

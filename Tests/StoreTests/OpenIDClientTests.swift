@@ -3,9 +3,10 @@
 import Accounts
 import Database
 import SignIn
+import TestSupport
 import Testing
 
-@Suite struct OpenIDClientTests {
+@Suite(.blocking) struct OpenIDClientTests {
     private static let change = TestStore.change
 
     private static func world(_ engine: Engine) throws -> (TestStore, ProviderClient) {

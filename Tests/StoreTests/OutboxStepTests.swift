@@ -4,9 +4,10 @@ import Database
 import Accounts
 import Events
 import Synchronization
+import TestSupport
 import Testing
 
-@Suite struct OutboxStepTests {
+@Suite(.blocking) struct OutboxStepTests {
     private static let change = TestStore.change
 
     /// Pending events, one for each of these accounts, in this order, for the first endpoint.

@@ -5,9 +5,10 @@ import Events
 import Foundation
 import InternetMessage
 import Synchronization
+import TestSupport
 import Testing
 
-@Suite struct OutboxTests {
+@Suite(.blocking) struct OutboxTests {
     private static let change = TestStore.change
 
     /// One of the ways in which a team's picture of an account changes.

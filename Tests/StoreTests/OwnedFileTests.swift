@@ -3,9 +3,10 @@
 import Database
 import Foundation
 import PosternSQLite
+import TestSupport
 import Testing
 
-@Suite(.enabled(if: getuid() == 0, "these tests run as root alone"))
+@Suite(.blocking, .enabled(if: getuid() == 0, "these tests run as root alone"))
 struct OwnedFileTests {
     private static let user: uid_t = 23_456
     private static let group: gid_t = 23_457

@@ -2,9 +2,10 @@
 
 import Accounts
 import Decisions
+import TestSupport
 import Testing
 
-@Suite struct PolicyTests {
+@Suite(.blocking) struct PolicyTests {
     private func policy(_ name: String, _ version: String) -> StoredPolicy {
         StoredPolicy(name: name, version: version, document: Array("\(name) \(version)".utf8))
     }

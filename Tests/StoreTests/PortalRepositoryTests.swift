@@ -3,9 +3,10 @@
 import Accounts
 import SignIn
 import InternetMessage
+import TestSupport
 import Testing
 
-@Suite struct PortalRepositoryTests {
+@Suite(.blocking) struct PortalRepositoryTests {
     private static let now = TestStore.now
     private static let limits = NoticeLimits(perInbox: 20, perUser: 20)
 

@@ -2,9 +2,10 @@
 
 import Foundation
 import PostgresHarness
+import TestSupport
 import Testing
 
-@Suite(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
+@Suite(.blocking, .enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
 struct PostgresHarnessTests {
     @Test("A server that a thread started outlives the thread: it vanished in the middle of a run")
     func threadEnds() async throws {

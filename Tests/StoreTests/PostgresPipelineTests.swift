@@ -8,7 +8,7 @@ import StoreTesting
 import TestSupport
 import Testing
 
-@Suite(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
+@Suite(.blocking, .enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
 struct PostgresPipelineTests {
     /// A migrated schema, with a pool of one connection, so that what one transaction leaves behind is met by the next.
     private struct Fixture {

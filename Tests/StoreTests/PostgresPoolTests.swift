@@ -8,7 +8,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
+@Suite(.blocking, .enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
 struct PostgresPoolTests {
     /// A server that takes `limit` connections of a user without rights, and a database of that user's. Superusers still get in.
     private func withServer(

@@ -8,7 +8,7 @@ import StoreTesting
 import TestSupport
 import Testing
 
-@Suite(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
+@Suite(.blocking, .enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
 struct PostgresTests {
     private static func count(_ database: any Database) throws -> Int64? {
         try database.read { try $0.value("SELECT COUNT(*) FROM teams", Int64.self) }

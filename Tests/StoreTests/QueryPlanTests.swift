@@ -7,9 +7,10 @@ import InternetMessage
 import PersonalData
 import PosternSQLite
 import SignIn
+import TestSupport
 import Testing
 
-@Suite struct QueryPlanTests {
+@Suite(.blocking) struct QueryPlanTests {
     @Test func noQueryOnThePathOfMailScansATable() throws {
         let test = try TestStore(.sqlite)
         try test.user("u1", name: "Jane")

@@ -2,9 +2,10 @@
 
 import Accounts
 import InternetMessage
+import TestSupport
 import Testing
 
-@Suite struct RedirectURITests {
+@Suite(.blocking) struct RedirectURITests {
     @Test(arguments: [
         "https://juice.example/cb", "https://juice.example", "https://juice.example:8443/cb?x=1&y=%20", "HTTPS://juice.example/",
         "http://127.0.0.1:3000/cb", "http://[::1]/cb", "http://localhost/cb", "com.example.juice:/cb", "com.example.juice://cb",
@@ -49,7 +50,7 @@ import Testing
     }
 }
 
-@Suite struct NameTests {
+@Suite(.blocking) struct NameTests {
     @Test(arguments: [
         "\u{202E}", "\u{200B}", "\u{2066}", "\u{FEFF}", "\u{7}", "\u{85}", "\u{2028}", "\u{AD}", "\u{E0041}", "\u{200E}", "\n",
     ])

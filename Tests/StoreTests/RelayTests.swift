@@ -2,9 +2,10 @@
 
 import Accounts
 import InternetMessage
+import TestSupport
 import Testing
 
-@Suite struct RelayTests {
+@Suite(.blocking) struct RelayTests {
     @Test(arguments: Engine.all) func aRelayAddressIsReadWhole(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1", inbox: "jane@home.example")

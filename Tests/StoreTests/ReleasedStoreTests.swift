@@ -5,9 +5,10 @@ import Accounts
 import Foundation
 import InternetMessage
 import PosternSQLite
+import TestSupport
 import Testing
 
-@Suite struct ReleasedStoreTests {
+@Suite(.blocking) struct ReleasedStoreTests {
     /// The last migration of the program that made the fixture.
     private static let version: Int64 = 38
 

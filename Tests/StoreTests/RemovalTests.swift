@@ -4,9 +4,10 @@ import Accounts
 import Events
 import InternetMessage
 import PersonalData
+import TestSupport
 import Testing
 
-@Suite struct RemovalTests {
+@Suite(.blocking) struct RemovalTests {
     static let later = Change(actor: "uid:0", now: TestStore.now + 60)
 
     /// What is stored of accounts and teams, table by table.

@@ -5,9 +5,10 @@ import Database
 import Decisions
 import Events
 import PersonalData
+import TestSupport
 import Testing
 
-@Suite struct ReviewStoreTests {
+@Suite(.blocking) struct ReviewStoreTests {
     private static func list(
         _ test: TestDecisions, cause: ReviewCause? = nil, all: Bool = false, after: Int64 = 3_600
     ) throws -> [ReviewItem] {

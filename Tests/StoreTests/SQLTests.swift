@@ -2,9 +2,10 @@
 
 import Database
 import PosternSQLite
+import TestSupport
 import Testing
 
-@Suite struct SQLTests {
+@Suite(.blocking) struct SQLTests {
     private enum Colour: String, SQLCodable { case red, green }
 
     @Test func eachValueIsAnArgumentInItsPlace() {
@@ -55,7 +56,7 @@ import Testing
     }
 }
 
-@Suite struct RowTests {
+@Suite(.blocking) struct RowTests {
     private enum Colour: String, SQLCodable { case red, green }
 
     private static func row(_ engine: Engine, _ sql: SQL) throws -> SQLRow {

@@ -3,9 +3,10 @@
 import Database
 import Foundation
 import PosternSQLite
+import TestSupport
 import Testing
 
-@Suite struct SQLiteCheckpointTests {
+@Suite(.blocking) struct SQLiteCheckpointTests {
     private let test: TestStore
     private let path: String
 

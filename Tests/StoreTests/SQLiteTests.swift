@@ -3,9 +3,10 @@
 import Database
 import Foundation
 import PosternSQLite
+import TestSupport
 import Testing
 
-@Suite struct SQLiteTests {
+@Suite(.blocking) struct SQLiteTests {
     @Test func theFilesAreReadableByTheirOwnerOnly() throws {
         let test = try TestStore(.sqlite)
         let files = try FileManager.default.contentsOfDirectory(atPath: test.folder.url.path)

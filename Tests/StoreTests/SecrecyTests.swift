@@ -4,9 +4,10 @@ import Database
 import Accounts
 import Foundation
 import InternetMessage
+import TestSupport
 import Testing
 
-@Suite struct SecrecyTests {
+@Suite(.blocking) struct SecrecyTests {
     @Test(arguments: Engine.alone) func theFilesHoldNoInboxAndNoName(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1", inbox: "Secretive.Person+x@private-home.example", name: "Jane Quietly Doe")
@@ -99,7 +100,7 @@ import Testing
     }
 }
 
-@Suite struct KeyFileTests {
+@Suite(.blocking) struct KeyFileTests {
     @Test func readsWhatItWrites() throws {
         let keys = TestStore.keys()
         #expect(try KeyRing(fileText: keys.fileText) == keys)

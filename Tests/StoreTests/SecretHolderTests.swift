@@ -1,9 +1,10 @@
 // Values that hold keys, printed.
 
 import Accounts
+import TestSupport
 import Testing
 
-@Suite struct SecretHolderTests {
+@Suite(.blocking) struct SecretHolderTests {
     /// Whatever prints the store, or what contains it, prints no key: neither as text nor through reflection.
     @Test func printingTheStoreShowsNoKey() throws {
         let store = try TestStore(.sqlite).store

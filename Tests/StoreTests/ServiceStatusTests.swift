@@ -2,9 +2,10 @@
 
 import Monitoring
 import Accounts
+import TestSupport
 import Testing
 
-@Suite struct ServiceStatusTests {
+@Suite(.blocking) struct ServiceStatusTests {
     @Test(arguments: Engine.all) func minutesStayWhenTheirServiceGoes(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let status = test.store.serviceStatus

@@ -8,7 +8,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite struct SideBySideTests {
+@Suite(.blocking) struct SideBySideTests {
     private static func number(_ test: TestStore, _ sql: String) throws -> Int64? {
         try test.database.value(SQL(sql, []))
     }

@@ -4,9 +4,10 @@ import Accounts
 import Database
 import InternetMessage
 import SignIn
+import TestSupport
 import Testing
 
-@Suite struct SignInStepTests {
+@Suite(.blocking) struct SignInStepTests {
     private static let change = TestStore.change
 
     /// Team `juice` with two groups of apps and team `tea` with one; `anna` and `bob` have an inbox each.

@@ -5,9 +5,10 @@ import Accounts
 import Database
 import Events
 import InternetMessage
+import TestSupport
 import Testing
 
-@Suite struct SourceClaimTests {
+@Suite(.blocking) struct SourceClaimTests {
     private static let day: Int64 = 86_400
 
     private static func at(_ now: Int64) -> Change { Change(actor: "serve", now: now) }

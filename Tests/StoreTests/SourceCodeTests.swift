@@ -5,9 +5,10 @@ import Database
 import Dispatch
 import InternetMessage
 import Synchronization
+import TestSupport
 import Testing
 
-@Suite struct SourceCodeTests {
+@Suite(.blocking) struct SourceCodeTests {
     private static let address = "team@partner.example"
     private static let hour: Int64 = 3600
     private static let day: Int64 = 86_400

@@ -1,9 +1,10 @@
 // Outbound sources: what may be registered, and how many.
 
 import Accounts
+import TestSupport
 import Testing
 
-@Suite struct SourceTests {
+@Suite(.blocking) struct SourceTests {
     @Test(
         arguments: [
             "relay.example", "sub.relay.example", "a@relay.example", "gmail.com", "GoogleMail.com", "yahoo.co.uk", "com", "co.uk",

@@ -8,9 +8,10 @@ import Foundation
 import Logging
 import RiskPolicy
 import SignIn
+import TestSupport
 import Testing
 
-@Suite struct StatusStoreTests {
+@Suite(.blocking) struct StatusStoreTests {
     private static let hour: Int64 = 3_600
 
     /// A user of an app that has not been authorized, other teams, and the decider.

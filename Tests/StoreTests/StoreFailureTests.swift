@@ -1,9 +1,10 @@
 // One pattern of failure: both engines say the same of the same trouble, and nothing of a transaction that failed remains.
 
 import Database
+import TestSupport
 import Testing
 
-@Suite struct StoreFailureTests {
+@Suite(.blocking) struct StoreFailureTests {
     /// What went wrong, and what every engine must call it.
     struct Trouble: Sendable, CustomTestStringConvertible {
         let code: StoreFailure.Code

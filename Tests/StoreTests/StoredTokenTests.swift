@@ -5,9 +5,10 @@ import Accounts
 import Foundation
 import InternetMessage
 import Synchronization
+import TestSupport
 import Testing
 
-@Suite struct StoredTokenTests {
+@Suite(.blocking) struct StoredTokenTests {
     private let odd = AddrSpec(localPart: "Odd \"quoted\" @ part", domain: "[IPv6:2001:db8::1]")
 
     @Test(arguments: Engine.all) func writtenOnceAndFoundInAnyLetterCase(_ engine: Engine) throws {

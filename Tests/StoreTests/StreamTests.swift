@@ -9,9 +9,10 @@ import JSON
 import PasskeyTesting
 import SharedSignals
 import SignIn
+import TestSupport
 import Testing
 
-@Suite struct StreamTests {
+@Suite(.blocking) struct StreamTests {
     private static let change = TestStore.change
     private static let issuer = "https://id.relay.example"
     private static let rules = StreamRepository.Rules(issuer: issuer, allowsPrivate: false)

@@ -7,7 +7,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite struct TransferStepTests {
+@Suite(.blocking) struct TransferStepTests {
     private static let change = TestStore.change
 
     /// How many consents move beside sign-ups; more than `make test` takes are for measuring.

@@ -4,9 +4,10 @@ import Database
 import Accounts
 import Events
 import InternetMessage
+import TestSupport
 import Testing
 
-@Suite struct TransferTests {
+@Suite(.blocking) struct TransferTests {
     static let change = TestStore.change
     static let overlap: Int64 = 60 * 86_400
 

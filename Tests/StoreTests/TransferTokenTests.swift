@@ -5,9 +5,10 @@ import Accounts
 import SignIn
 import Events
 import InternetMessage
+import TestSupport
 import Testing
 
-@Suite struct TransferTokenTests {
+@Suite(.blocking) struct TransferTokenTests {
     static let change = TestStore.change
     static let redirect = "https://app.example/signed-in"
 

@@ -5,9 +5,10 @@ import Database
 import Decisions
 import Foundation
 import RiskPolicy
+import TestSupport
 import Testing
 
-@Suite struct VelocityStoreTests {
+@Suite(.blocking) struct VelocityStoreTests {
     private static func counter(_ window: Int64, distinct: Bool) -> PolicyCounter {
         PolicyCounter(
             name: "c", key: .context("k"), window: window, events: [.signIn], distinct: distinct ? .account : nil)

@@ -2,9 +2,10 @@
 
 import Accounts
 import InternetMessage
+import TestSupport
 import Testing
 
-@Suite struct VerificationTests {
+@Suite(.blocking) struct VerificationTests {
     private static let limits = NoticeLimits(lifetime: 3600, tries: 3, perInbox: 2, perUser: 4, perInstallation: 6)
 
     private func begin(

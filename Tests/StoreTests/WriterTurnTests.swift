@@ -4,9 +4,10 @@ import Database
 import Foundation
 @testable import PosternSQLite
 import Synchronization
+import TestSupport
 import Testing
 
-@Suite struct WriterTurnTests {
+@Suite(.blocking) struct WriterTurnTests {
     /// Someone who writes until told to end, and those who wait meanwhile.
     private final class Line: Sendable {
         let turn: WriterTurn

@@ -1,9 +1,10 @@
 // Colours that an operator gives the users' pages: readable in light and in dark, or refused.
 
 import Support
+import TestSupport
 import Testing
 
-@Suite struct ColourTests {
+@Suite(.blocking) struct ColourTests {
     @Test func onlyColoursAreRead() {
         #expect(Colour("#0F5c55")?.description == "#0f5c55")
         for text in ["0f5c55", "#0f5c5", "#0f5c555", "#+f5c55", "#-12345", "#0f5c5g", "red", "", "#０f5c55"] {

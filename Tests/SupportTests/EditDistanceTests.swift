@@ -1,9 +1,10 @@
 // The distance by which a mistyped name is found.
 
 import Support
+import TestSupport
 import Testing
 
-@Suite struct EditDistanceTests {
+@Suite(.blocking) struct EditDistanceTests {
     @Test(arguments: [
         ("", "", 0), ("", "abc", 3), ("kitten", "sitting", 3), ("milter.listen", "mitler.listen", 1), ("ab", "ba", 1),
         ("abc", "ca", 3),

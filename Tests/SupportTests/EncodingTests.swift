@@ -1,9 +1,10 @@
 // Hexadecimal digits, base32, base64url: both ways, and what is refused.
 
 import Support
+import TestSupport
 import Testing
 
-@Suite struct Base32Tests {
+@Suite(.blocking) struct Base32Tests {
     @Test(arguments: 0...20)
     func roundTrip(_ count: Int) {
         let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 * 37 + 200) }
@@ -17,7 +18,7 @@ import Testing
     }
 }
 
-@Suite struct HexTests {
+@Suite(.blocking) struct HexTests {
     @Test func everyOctetComesBackInEitherCase() {
         let octets = (0...255).map { UInt8($0) }
         let text = Hex.encode(octets)
@@ -32,7 +33,7 @@ import Testing
     func whatIsNotPairsOfDigitsIsRefused(_ text: String) { #expect(Hex.decode(text.utf8) == nil) }
 }
 
-@Suite struct Base64URLTests {
+@Suite(.blocking) struct Base64URLTests {
     @Test(arguments: 0...20)
     func roundTrip(_ count: Int) {
         let octets = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 59 &+ 251) }

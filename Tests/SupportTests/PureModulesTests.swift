@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite struct PureModulesTests {
+@Suite(.blocking) struct PureModulesTests {
     /// Glibc is named where one function of it searches memory or converts a character set.
     @Test(arguments: [
         ("Sources/Support", ["Glibc", "Swift"]),

@@ -19,14 +19,7 @@ package func wait(_ what: String, atMost seconds: TimeInterval, until holds: () 
 
 /// Runs what blocks on a thread of its own. The task's values come along: an expectation in it belongs to the test.
 package func onThread<Value: Sendable>(_ body: @Sendable () throws -> Value) async throws -> Value {
-    try await withTaskExecutorPreference(ThreadExecutor()) { try body() }
-}
-
-private final class ThreadExecutor: TaskExecutor {
-    func enqueue(_ job: consuming ExecutorJob) {
-        let job = UnownedJob(job)
-        Thread.detachNewThread { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
-    }
+    try await withTaskExecutorPreference(ThreadExecutor.shared) { try body() }
 }
 
 /// Runs each on its own thread until all have ended; throws the first error.

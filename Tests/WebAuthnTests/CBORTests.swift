@@ -8,7 +8,7 @@ import Support
 import TestSupport
 import Testing
 
-@Suite struct CBORTests {
+@Suite(.blocking) struct CBORTests {
     private static func read(_ hex: String, _ form: CBORReader.Form = .any) throws -> CBORValue {
         try CBORReader.value(of: try #require(Hex.decode(hex.utf8)), form: form)
     }

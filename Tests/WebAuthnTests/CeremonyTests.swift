@@ -4,11 +4,12 @@ import CBOR
 import MailCrypto
 import PasskeyTesting
 import Support
+import TestSupport
 import Testing
 
 @testable import WebAuthn
 
-@Suite struct CeremonyTests {
+@Suite(.blocking) struct CeremonyTests {
     private func step(_ body: () throws -> Void) -> WebAuthnError.Step? {
         do { try body() } catch { return (error as? WebAuthnError)?.step }
         return nil

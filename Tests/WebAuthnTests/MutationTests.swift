@@ -9,7 +9,7 @@ import Testing
 
 @testable import WebAuthn
 
-@Suite struct MutationTests {
+@Suite(.blocking) struct MutationTests {
     /// Alters each octet of a member of a line, and gives the places where it was accepted all the same.
     private func survivors(_ ceremony: PublicCeremony, _ member: String) throws -> [Int] {
         let digits = try #require(ceremony.line[member] as? String)

@@ -99,7 +99,7 @@ enum PublicCeremonies {
     }
 }
 
-@Suite(.enabled(if: Folders.hasConformance, Folders.skipped)) struct PublicVectorTests {
+@Suite(.blocking, .enabled(if: Folders.hasConformance, Folders.skipped)) struct PublicVectorTests {
     /// Every vector of the specification is accepted; those with a certificate lead to its authority.
     @Test func everyVectorOfTheSpecificationIsAccepted() throws {
         let vectors = try PublicCeremonies.standard()

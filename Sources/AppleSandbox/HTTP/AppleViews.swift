@@ -1,24 +1,24 @@
-// The pages: Mustache templates embedded in the program; Mustache escapes values.
+// The pages: templates embedded in the program; values are escaped.
 
 import HTTP
 import HTTPTypes
 import Hummingbird
-import Mustache
 import NIOCore
 import Support
+import Templates
 
 struct AppleViews: Sendable {
-    private let layout: MustacheTemplate
-    private let choiceTemplate: MustacheTemplate
-    private let overviewTemplate: MustacheTemplate
-    private let formPostTemplate: MustacheTemplate
+    private let layout: HTMLTemplate
+    private let choiceTemplate: HTMLTemplate
+    private let overviewTemplate: HTMLTemplate
+    private let formPostTemplate: HTMLTemplate
 
     /// Throws if a template does not parse.
     init() throws {
-        layout = try MustacheTemplate(string: Embedded.layout_mustache)
-        choiceTemplate = try MustacheTemplate(string: Embedded.choice_mustache)
-        overviewTemplate = try MustacheTemplate(string: Embedded.overview_mustache)
-        formPostTemplate = try MustacheTemplate(string: Embedded.form_post_mustache)
+        layout = try HTMLTemplate(Embedded.layout_mustache)
+        choiceTemplate = try HTMLTemplate(Embedded.choice_mustache)
+        overviewTemplate = try HTMLTemplate(Embedded.overview_mustache)
+        formPostTemplate = try HTMLTemplate(Embedded.form_post_mustache)
     }
 
     /// A page as a response: loads only its own style, and no script except the one that submits a form.
@@ -32,7 +32,7 @@ struct AppleViews: Sendable {
         return Response(type: "text/html; charset=utf-8", headers: headers, body: ByteBuffer(string: html))
     }
 
-    private func laidOut(_ template: MustacheTemplate, title: String, narrow: Bool, _ values: [String: Any]) -> String {
+    private func laidOut(_ template: HTMLTemplate, title: String, narrow: Bool, _ values: [String: Any]) -> String {
         layout.render(["title": title, "is_narrow": narrow, "content": template.render(Self.present(values))] as [String: Any])
     }
 

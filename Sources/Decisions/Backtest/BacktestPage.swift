@@ -2,6 +2,7 @@
 
 import Foundation
 import RiskPolicy
+import Support
 
 /// Writes the page.
 package struct BacktestPage {
@@ -35,7 +36,7 @@ package struct BacktestPage {
         <section class="notes" aria-label="Cautions">
         <h2>Before you read the figures</h2>
         <ul>
-        \(backtest.cautions.map { "<li>\(ReportPage.escaped($0))</li>" }.joined(separator: "\n"))
+        \(backtest.cautions.map { "<li>\(HTMLText.escaped($0))</li>" }.joined(separator: "\n"))
         </ul>
         </section>
         <section>
@@ -88,7 +89,7 @@ package struct BacktestPage {
                 rule.count.newlyAsks, rule.flips.newlyAsked.legitimate, rule.flips.newlyAsked.fraudulent, rule.count.noLongerAsks,
                 rule.flips.noLongerAsked.legitimate, rule.flips.noLongerAsked.fraudulent,
             ].map { "<td>\($0 == 0 ? "<span class=\"none\">0</span>" : Figures.count($0))</td>" }.joined()
-            return "<tr><th scope=\"row\"><code>\(ReportPage.escaped(rule.id))</code></th>\(cells)</tr>"
+            return "<tr><th scope=\"row\"><code>\(HTMLText.escaped(rule.id))</code></th>\(cells)</tr>"
         }
         let table = """
             <table>

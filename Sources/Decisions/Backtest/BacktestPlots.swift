@@ -2,6 +2,7 @@
 
 import Foundation
 import RiskPolicy
+import Support
 
 /// Draws the plots.
 enum BacktestPlots {
@@ -10,12 +11,12 @@ enum BacktestPlots {
     static func number(_ value: Double) -> String { String(format: "%.1f", value) }
 
     static func svg(_ height: Double, _ title: String, _ parts: [String]) -> String {
-        "<svg viewBox=\"0 0 \(Int(width)) \(number(height))\" role=\"img\" aria-label=\"\(ReportPage.escaped(title))\">\n"
+        "<svg viewBox=\"0 0 \(Int(width)) \(number(height))\" role=\"img\" aria-label=\"\(HTMLText.escaped(title))\">\n"
             + parts.joined(separator: "\n") + "\n</svg>"
     }
 
     static func text(_ x: Double, _ y: Double, _ text: String, anchor: String = "start", isStrong: Bool = false) -> String {
-        "<text x=\"\(number(x))\" y=\"\(number(y))\" text-anchor=\"\(anchor)\"\(isStrong ? " class=\"strong\"" : "")>\(ReportPage.escaped(text))</text>"
+        "<text x=\"\(number(x))\" y=\"\(number(y))\" text-anchor=\"\(anchor)\"\(isStrong ? " class=\"strong\"" : "")>\(HTMLText.escaped(text))</text>"
     }
 
     /// A round number at or above the largest value, and the step between grid lines. Values are shares of 1.
@@ -72,7 +73,7 @@ enum BacktestPlots {
                     let tip =
                         "\(day(point.time, backtest.sliceSeconds)), \(name): \(Figures.percent(point[keyPath: rate])) of \(Figures.count(point.questions))"
                     parts.append(
-                        "<circle class=\"dot \(kind)\" cx=\"\(number(x(point.time)))\" cy=\"\(number(y(point[keyPath: rate])))\" r=\"3\"><title>\(ReportPage.escaped(tip))</title></circle>"
+                        "<circle class=\"dot \(kind)\" cx=\"\(number(x(point.time)))\" cy=\"\(number(y(point[keyPath: rate])))\" r=\"3\"><title>\(HTMLText.escaped(tip))</title></circle>"
                     )
                 }
             }

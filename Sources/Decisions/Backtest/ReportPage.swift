@@ -1,5 +1,7 @@
 // The frame of a report as one HTML page: no script, no external requests, light and dark.
 
+import Support
+
 /// Writes pages of figures and plots.
 package enum ReportPage {
     /// - Parameters:
@@ -14,7 +16,7 @@ package enum ReportPage {
         <meta charset="utf-8">
         <meta name="viewport" content="width=device-width, initial-scale=1">
         <meta name="color-scheme" content="light dark">
-        <title>\(escaped(title))</title>
+        <title>\(HTMLText.escaped(title))</title>
         <style>
         \(style)
         </style>
@@ -22,8 +24,8 @@ package enum ReportPage {
         <body>
         <main>
         <header>
-        <h1>\(escaped(title))</h1>
-        <p class="sub">\(escaped(sub))</p>
+        <h1>\(HTMLText.escaped(title))</h1>
+        <p class="sub">\(HTMLText.escaped(sub))</p>
         </header>
         \(content)
         </main>
@@ -36,20 +38,14 @@ package enum ReportPage {
     /// A legend of colours.
     package static func legend(_ items: [(kind: String, name: String)]) -> String {
         "<p class=\"legend\">"
-            + items.map { "<span class=\"key\"><span class=\"swatch \($0.kind)\"></span>\(escaped($0.name))</span>" }
+            + items.map { "<span class=\"key\"><span class=\"swatch \($0.kind)\"></span>\(HTMLText.escaped($0.name))</span>" }
             .joined()
             + "</p>"
     }
 
     /// On a phone, wide content keeps a readable width and scrolls, also by keyboard.
     package static func scrolling(_ name: String, _ content: String) -> String {
-        "<div class=\"scroll\" role=\"region\" aria-label=\"\(escaped(name))\" tabindex=\"0\">\n\(content)\n</div>"
-    }
-
-    /// Escapes text for HTML.
-    package static func escaped(_ text: String) -> String {
-        text.replacingOccurrences(of: "&", with: "&amp;").replacingOccurrences(of: "<", with: "&lt;")
-            .replacingOccurrences(of: ">", with: "&gt;").replacingOccurrences(of: "\"", with: "&quot;")
+        "<div class=\"scroll\" role=\"region\" aria-label=\"\(HTMLText.escaped(name))\" tabindex=\"0\">\n\(content)\n</div>"
     }
 
     /// Colours that can be distinguished without separating red from green, on light and dark backgrounds.

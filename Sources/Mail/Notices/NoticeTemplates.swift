@@ -4,7 +4,7 @@ import Accounts
 import Foundation
 import InternetMessage
 import Languages
-import Mustache
+import Templates
 
 /// Why a text cannot be used.
 package struct TemplateError: Error, Sendable, Hashable, CustomStringConvertible {
@@ -78,8 +78,8 @@ package struct NoticeTemplates: Sendable {
     }
 
     private struct Template: Sendable {
-        let text: MustacheTemplate
-        let html: MustacheTemplate
+        let text: TextTemplate
+        let html: HTMLTemplate
     }
 
     package let languages: Languages
@@ -141,7 +141,7 @@ package struct NoticeTemplates: Sendable {
             let html = Self.framed(
                 try file("\(kind.rawValue).html") ?? Self.builtIn("\(kind.rawValue).html", standard.html))
             let template = Template(
-                text: try Self.parse(text, language, isHTML: false), html: try Self.parse(html, language, isHTML: true))
+                text: try Self.parse(text, language, TextTemplate.init), html: try Self.parse(html, language, HTMLTemplate.init))
             templates[kind] = template
             try Self.check(kind, template, language, text: text.path, html: html.path)
         }
@@ -184,14 +184,11 @@ package struct NoticeTemplates: Sendable {
 
     private static func builtIn(_ name: String, _ text: String) -> (path: String, text: String) { ("built-in \(name)", text) }
 
-    private static func parse(
-        _ file: (path: String, text: String), _ language: Catalogue, isHTML: Bool
-    ) throws(TemplateError) -> MustacheTemplate {
-        // Values are escaped for the kind of text.
-        let pragma = "{{% CONTENT_TYPE:\(isHTML ? "HTML" : "TEXT")}}"
+    private static func parse<T>(
+        _ file: (path: String, text: String), _ language: Catalogue, _ template: (String) throws(TemplateSyntaxError) -> T
+    ) throws(TemplateError) -> T {
         do {
-            return try MustacheTemplate(
-                string: pragma + language.localised(file.text.replacingOccurrences(of: "\r\n", with: "\n")))
+            return try template(language.localised(file.text.replacingOccurrences(of: "\r\n", with: "\n")))
         } catch {
             throw TemplateError(path: file.path, message: "is not a valid Mustache template: \(error)")
         }

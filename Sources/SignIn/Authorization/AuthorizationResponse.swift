@@ -48,9 +48,12 @@ package struct AuthorizationResponse: Sendable, Hashable, Codable, CustomStringC
         case .fragment: return .redirect("\(target.redirectURI)#\(FormEncoding.encode(parameters))")
         case .formPost:
             let fields = members.map {
-                "<input type=\"hidden\" name=\"\(Page.escape($0.name))\" value=\"\(Page.escape($0.value))\">\n"
+                "<input type=\"hidden\" name=\"\(HTMLText.escaped($0.name))\" value=\"\(HTMLText.escaped($0.value))\">\n"
             }
-            return .page(Page.formPost.filled(["action": Page.escape(target.redirectURI), "fields": fields.joined()]))
+            return .page(
+                Page.formPost.filled(
+                    ["action": HTMLText.escaped(target.redirectURI), "fields": fields.joined()],
+                    formsTo: target.redirectURI.hasPrefix("https:") ? "https:" : "https: http:"))
         case .webMessage:
             // This mode is accepted only for URIs with an origin; a message to no origin would reach no window.
             let origin = WebOrigin(target.redirectURI)?.description ?? "null:"
@@ -58,7 +61,7 @@ package struct AuthorizationResponse: Sendable, Hashable, Codable, CustomStringC
             for member in members { response[member.name] = .string(member.value) }
             return .page(
                 Page.webMessage.filled([
-                    "origin": Page.escape(origin), "response": Page.escape(JSONValue.object(response).text),
+                    "origin": HTMLText.escaped(origin), "response": HTMLText.escaped(JSONValue.object(response).text),
                 ]))
         }
     }
@@ -78,15 +81,15 @@ package enum RenderedResponse: Sendable, Hashable {
 /// A page that passes a response on, and the policy for its header.
 package struct RenderedPage: Sendable, Hashable {
     package let html: String
-    /// Content-Security-Policy: allows only the page's script. Without `form-action`, because browsers also apply it to
-    /// redirects that the client makes afterwards; the only form of the page is Postern's own.
+    /// Content-Security-Policy: allows only the page's script. A form may lead to any origin, because browsers also apply
+    /// `form-action` to the redirects with which the client goes on; the only form of the page is Postern's own.
     package let policy: String
 }
 
 extension RenderedPage {
     /// A page for a user who cannot continue.
     package static func message(title: String, text: String) -> RenderedPage {
-        Page.message.filled(["title": Page.escape(title), "text": Page.escape(text)])
+        Page.message.filled(["title": HTMLText.escaped(title), "text": HTMLText.escaped(text)])
     }
 }
 
@@ -110,26 +113,14 @@ private struct Page: Sendable {
         policy = "default-src 'none'; script-src 'sha256-\(hash)'; base-uri 'none'; frame-ancestors 'none'"
     }
 
-    /// - Parameter values: must be escaped.
-    func filled(_ values: [String: String]) -> RenderedPage {
+    /// - Parameters:
+    ///   - values: must be escaped.
+    ///   - destinations: where a form of the page may lead.
+    func filled(_ values: [String: String], formsTo destinations: String = "'none'") -> RenderedPage {
         var html = ""
         for (place, part) in parts.enumerated() {
             html += place.isMultiple(of: 2) ? part : part == "script" ? script : values[part] ?? ""
         }
-        return RenderedPage(html: html, policy: policy)
-    }
-
-    /// Escapes text for a quoted attribute.
-    static func escape(_ text: String) -> String {
-        text.unicodeScalars.map { scalar in
-            switch scalar {
-            case "&": "&amp;"
-            case "<": "&lt;"
-            case ">": "&gt;"
-            case "\"": "&quot;"
-            case "'": "&#39;"
-            default: String(scalar)
-            }
-        }.joined()
+        return RenderedPage(html: html, policy: "\(policy); form-action \(destinations)")
     }
 }

@@ -6,9 +6,10 @@ import Events
 import Foundation
 import InternetMessage
 import PersonalData
+import TestSupport
 import Testing
 
-@Suite struct AccountChangeTests {
+@Suite(.blocking) struct AccountChangeTests {
     let serving: ServingFixture
     var fixture: APIFixture { serving.fixture }
     let address: RelayAddress

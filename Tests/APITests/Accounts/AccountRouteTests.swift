@@ -3,9 +3,10 @@
 import Accounts
 import API
 import Foundation
+import TestSupport
 import Testing
 
-@Suite struct AccountRouteTests {
+@Suite(.blocking) struct AccountRouteTests {
     private func fixture() throws -> (APIFixture, RelayAddress) {
         let fixture = try APIFixture { [AccountRoutes($0.parts)] }
         _ = try fixture.store.apps.add(team: "juice", clientID: "com.juice", group: nil, APIFixture.change)

@@ -7,9 +7,10 @@ import API
 import Foundation
 import JSON
 import Logging
+import TestSupport
 import Testing
 
-@Suite struct NotificationTests {
+@Suite(.blocking) struct NotificationTests {
     static let iss = "https://issuer.example"
 
     /// An issuer with a key in a file, and an account of its with team juice.

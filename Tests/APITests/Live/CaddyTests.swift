@@ -2,9 +2,10 @@
 
 import Foundation
 import PostfixHarness
+import TestSupport
 import Testing
 
-@Suite struct CaddyTests {
+@Suite(.blocking) struct CaddyTests {
     private static let caddy = "/usr/bin/caddy"
 
     /// Caddy in its own folder, without certificates.

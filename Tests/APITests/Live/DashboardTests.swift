@@ -2,6 +2,7 @@
 
 import Foundation
 import PostfixHarness
+import TestSupport
 import Testing
 
 /// Prometheus' own reader of metrics and rules.
@@ -9,7 +10,7 @@ enum Promtool {
     static let path = ["/usr/bin/promtool", "/usr/local/bin/promtool"].first(where: FileManager.default.isExecutableFile)
 }
 
-@Suite struct DashboardTests {
+@Suite(.blocking) struct DashboardTests {
     private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
         "../../../dashboards"
     ).standardizedFileURL

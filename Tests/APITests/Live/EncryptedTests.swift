@@ -2,9 +2,10 @@
 
 import Foundation
 import PostfixHarness
+import TestSupport
 import Testing
 
-@Suite struct EncryptedTests {
+@Suite(.blocking) struct EncryptedTests {
     /// What an OpenSSL client that trusts `authority` alone is answered; its own words where it does not get through.
     private func ask(_ service: LiveService, trusting authority: String, _ options: [String] = []) throws -> String {
         let client = try ManagedProcess(

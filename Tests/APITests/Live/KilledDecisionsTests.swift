@@ -7,9 +7,10 @@ import Glibc
 import PosternConfiguration
 import PostfixHarness
 import Synchronization
+import TestSupport
 import Testing
 
-@Suite struct KilledDecisionsTests {
+@Suite(.blocking) struct KilledDecisionsTests {
     private struct Response: Sendable {
         let id: String
         let at: ContinuousClock.Instant

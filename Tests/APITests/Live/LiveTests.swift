@@ -5,9 +5,10 @@ import Foundation
 import Glibc
 import PostfixHarness
 import Service
+import TestSupport
 import Testing
 
-@Suite struct LiveTests {
+@Suite(.blocking) struct LiveTests {
     @Test func aKeyIsTakenAndRevokedWhileTheServiceRuns() throws {
         let service = try LiveService()
         try service.run("team", "add", "juice", "--name", "Juice")

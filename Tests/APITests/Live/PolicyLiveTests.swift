@@ -7,9 +7,10 @@ import Foundation
 import PosternConfiguration
 import PostfixHarness
 import RiskPolicy
+import TestSupport
 import Testing
 
-@Suite struct PolicyLiveTests {
+@Suite(.blocking) struct PolicyLiveTests {
     @Test func aPolicyThatIsEditedWronglyIsRefusedAndMailFlows() throws {
         let service = try LiveService()
         try service.run("team", "add", "juice", "--name", "Juice")

@@ -2,9 +2,10 @@
 
 import Foundation
 import PostfixHarness
+import TestSupport
 import Testing
 
-@Suite struct ReverseProxyTests {
+@Suite(.blocking) struct ReverseProxyTests {
     private static let nginx = ["/usr/sbin/nginx", "/usr/bin/nginx"].first { FileManager.default.isExecutableFile(atPath: $0) }
 
     /// nginx in its own folder. The PROXY protocol in front stands for users that come from elsewhere than this machine.

@@ -3,9 +3,10 @@
 import Accounts
 import Foundation
 import PostfixHarness
+import TestSupport
 import Testing
 
-@Suite struct SchemathesisTests {
+@Suite(.blocking) struct SchemathesisTests {
     /// `make test-tools` puts it there.
     private static var tool: String? {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(

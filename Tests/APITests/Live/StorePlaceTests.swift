@@ -6,9 +6,10 @@ import InternetMessage
 import PosternConfiguration
 import PostfixHarness
 import Synchronization
+import TestSupport
 import Testing
 
-@Suite struct StorePlaceTests {
+@Suite(.blocking) struct StorePlaceTests {
     private static let files = ["postern.db", "postern.db-wal", "postern.db-shm"]
 
     /// A service, an operator's key that it knows, and the user `first`, who is in its store.

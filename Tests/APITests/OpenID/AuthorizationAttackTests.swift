@@ -4,12 +4,13 @@ import Accounts
 import HTTPTypes
 import InternetMessage
 import SignIn
+import TestSupport
 import Testing
 
 @testable import API
 import PersonalData
 
-@Suite struct AuthorizationAttackTests {
+@Suite(.blocking) struct AuthorizationAttackTests {
     @Test func anAnswerGoesToTheBrowserThatAskedAlone() async throws {
         let party = try await OpenIDFixture()
         let identifier = try party.identifier(try await party.ask(OpenIDFixture.query()))

@@ -3,6 +3,7 @@
 import HTTPTypes
 import JSON
 import SignIn
+import TestSupport
 import Testing
 
 @testable import API
@@ -18,7 +19,7 @@ enum CertificationPlan: String, CaseIterable, Sendable {
     func with(_ changes: [String: String?]) -> [String: String?] { self.changes.merging(changes) { $1 } }
 }
 
-@Suite struct BasicPlanTests {
+@Suite(.blocking) struct BasicPlanTests {
     @Test("oidcc-server", arguments: CertificationPlan.allCases) func server(_ plan: CertificationPlan) async throws {
         let party = try await OpenIDFixture()
         let (callback, tokens, claims) = try await party.signIn(plan.changes)

@@ -6,12 +6,13 @@ import JSON
 import MailCrypto
 import SignIn
 import Support
+import TestSupport
 import Testing
 
 @testable import API
 import PersonalData
 
-@Suite struct ClientAuthenticationTests {
+@Suite(.blocking) struct ClientAuthenticationTests {
     private static let client = OpenIDFixture.client
 
     private func ask(

@@ -3,11 +3,12 @@
 import HTTPTypes
 import SignIn
 import Support
+import TestSupport
 import Testing
 
 @testable import API
 
-@Suite struct EndSessionTests {
+@Suite(.blocking) struct EndSessionTests {
     private static let after = "https://juice.example/bye"
 
     private func party() async throws -> (OpenIDFixture, hint: String, subject: String) {

@@ -3,11 +3,12 @@
 import Foundation
 import FoundationXML
 import HTTPTypes
+import TestSupport
 import Testing
 
 @testable import API
 
-@Suite struct SignInButtonTests {
+@Suite(.blocking) struct SignInButtonTests {
     private func fixture() async throws -> APIFixture {
         try await ProviderFixture(authorizationEndpoint: nil, signInPage: "https://sign-in.example/").api
     }

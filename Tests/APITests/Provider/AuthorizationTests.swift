@@ -5,9 +5,10 @@ import SignIn
 import Foundation
 import HTTPTypes
 import InternetMessage
+import TestSupport
 import Testing
 
-@Suite struct AuthorizationTests {
+@Suite(.blocking) struct AuthorizationTests {
     @Test func aPageGetsACodeAnIdentityTokenAndItsStateUnchanged() async throws {
         let fixture = try await ProviderFixture()
         let state = "ünchanged \"\\ / & = % +\u{1F511}\n"

@@ -2,9 +2,10 @@
 
 import Accounts
 import Foundation
+import TestSupport
 import Testing
 
-@Suite struct MigrationTests {
+@Suite(.blocking) struct MigrationTests {
     private func token(
         _ fixture: ProviderFixture, _ client: String = "com.example.juice", by key: TeamKey? = nil, team: String = "juice"
     ) async throws -> String {

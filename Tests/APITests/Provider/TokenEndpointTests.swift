@@ -5,12 +5,13 @@ import Events
 import Foundation
 import SignIn
 import HTTPTypes
+import TestSupport
 import Testing
 
 @testable import API
 @testable import HTTP
 
-@Suite struct TokenEndpointTests {
+@Suite(.blocking) struct TokenEndpointTests {
     /// It was counted and logged as a failure of ours.
     @Test func aBodyThatNeverEndsIs408Here() {
         let error = AuthError(ConnectionGuard.GivenUp())

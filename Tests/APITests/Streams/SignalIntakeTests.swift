@@ -8,9 +8,10 @@ import InternetMessage
 import JSON
 import SharedSignals
 import SignIn
+import TestSupport
 import Testing
 
-@Suite struct SignalIntakeTests {
+@Suite(.blocking) struct SignalIntakeTests {
     private typealias Fixture = NotificationTests.Fixture
 
     private static func claims(

@@ -6,9 +6,10 @@ import HTTPTypes
 import JSON
 import SharedSignals
 import SignIn
+import TestSupport
 import Testing
 
-@Suite struct StreamRoutesTests {
+@Suite(.blocking) struct StreamRoutesTests {
     private static let pollBody = #"{"returnImmediately":true}"#
 
     private func fixture() async throws -> (ProviderFixture, key: String) {

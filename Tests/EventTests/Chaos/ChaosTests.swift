@@ -7,7 +7,7 @@ import PostgresHarness
 import TestSupport
 import Testing
 
-@Suite(.enabled(if: EventHosts.hasCompiler, "there is no C compiler"))
+@Suite(.blocking, .enabled(if: EventHosts.hasCompiler, "there is no C compiler"))
 struct ChaosTests {
     /// `make chaos` sets more.
     private static let seconds = ProcessInfo.processInfo.environment["POSTERN_CHAOS_SECONDS"].flatMap { Double($0) } ?? 8

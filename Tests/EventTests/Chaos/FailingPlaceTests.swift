@@ -10,7 +10,7 @@ import PostgresHarness
 import TestSupport
 import Testing
 
-@Suite(.enabled(if: EventHosts.hasCompiler, "there is no C compiler"))
+@Suite(.blocking, .enabled(if: EventHosts.hasCompiler, "there is no C compiler"))
 struct FailingPlaceTests {
     private static let noLimit = ["limits.messages_per_day": "1000000"]
 

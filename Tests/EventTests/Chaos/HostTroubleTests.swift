@@ -8,7 +8,7 @@ import PostgresHarness
 import TestSupport
 import Testing
 
-@Suite(.enabled(if: EventHosts.hasCompiler, "there is no C compiler"))
+@Suite(.blocking, .enabled(if: EventHosts.hasCompiler, "there is no C compiler"))
 struct HostTroubleTests {
     private func with(_ hosts: EventHosts, _ body: (EventHosts) throws -> Void) async throws {
         do {

@@ -2,12 +2,13 @@
 
 import Foundation
 import PostfixHarness
+import TestSupport
 import Testing
 
 private let mayCopyTheMachine =
     (try? ManagedProcess.run("/usr/bin/unshare", ["--mount", "--net", "--pid", "--fork", "true"]))?.status == 0
 
-@Suite(.enabled(if: mayCopyTheMachine, "a copy of this machine is made, which is not allowed here"))
+@Suite(.blocking, .enabled(if: mayCopyTheMachine, "a copy of this machine is made, which is not allowed here"))
 struct DocsTests {
     private static let here = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     private static let root = here.appendingPathComponent("../../..").standardizedFileURL

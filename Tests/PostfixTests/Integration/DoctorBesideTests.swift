@@ -3,9 +3,10 @@
 import PostfixHarness
 import PostfixSetup
 import RelayHarness
+import TestSupport
 import Testing
 
-@Suite(needsPostfix) struct DoctorBesideTests {
+@Suite(.blocking, needsPostfix) struct DoctorBesideTests {
     private func postern(_ command: [String], _ fixture: RelayFixture) throws -> (status: Int32, output: String) {
         try ManagedProcess.run(
             fixture.program,

@@ -3,6 +3,7 @@
 import Foundation
 import PostfixHarness
 import RelayHarness
+import TestSupport
 import Testing
 
 private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -19,21 +20,21 @@ private func needs(_ program: String, _ package: String) -> any SuiteTrait & Tes
         if: FileManager.default.isExecutableFile(atPath: program), "skipped: \(package) is not installed (make test-tools)")
 }
 
-@Suite(needsPostfix) struct IntegrationTests {
+@Suite(.blocking, needsPostfix) struct IntegrationTests {
     @Test func thereAreCases() {
         for program in ["dovecot", "opendkim", "postsrsd", "rspamd", "smarthost"] {
             #expect(!cases(program).isEmpty, "\(program)")
         }
     }
 
-    @Suite(needs(OpenDKIM.program, "opendkim")) struct BesideOpenDKIM {
+    @Suite(.blocking, needs(OpenDKIM.program, "opendkim")) struct BesideOpenDKIM {
         @Test(arguments: cases("opendkim")) func testcase(_ name: String) throws {
             let failure = try RelayCase.run(name, in: folder, neighbours: [OpenDKIM()]) { $0.trustsLoopback = true }
             #expect(failure == nil, "\(failure ?? "")")
         }
     }
 
-    @Suite(needs(Rspamd.program, "rspamd")) struct BesideRspamd {
+    @Suite(.blocking, needs(Rspamd.program, "rspamd")) struct BesideRspamd {
         @Test(arguments: cases("rspamd")) func testcase(_ name: String) throws {
             let failure = try RelayCase.run(name, in: folder, neighbours: [Rspamd()]) {
                 $0.trustsLoopback = true
@@ -43,7 +44,7 @@ private func needs(_ program: String, _ package: String) -> any SuiteTrait & Tes
         }
     }
 
-    @Suite(needs(PostSRSd.program, "postsrsd")) struct BesidePostSRSd {
+    @Suite(.blocking, needs(PostSRSd.program, "postsrsd")) struct BesidePostSRSd {
         @Test(arguments: cases("postsrsd")) func testcase(_ name: String) throws {
             let neighbour = try PostSRSd(excludesRelayDomains: !name.contains("without"))
             let failure = try RelayCase.run(name, in: folder, neighbours: [neighbour])
@@ -51,7 +52,8 @@ private func needs(_ program: String, _ package: String) -> any SuiteTrait & Tes
         }
     }
 
-    @Suite(.enabled(if: Dovecot.isThere, "skipped: dovecot-lmtpd 2.3 is not installed (make test-tools)")) struct BesideDovecot {
+    @Suite(.blocking, .enabled(if: Dovecot.isThere, "skipped: dovecot-lmtpd 2.3 is not installed (make test-tools)"))
+    struct BesideDovecot {
         @Test(arguments: cases("dovecot")) func testcase(_ name: String) throws {
             let failure = try RelayCase.run(name, in: folder, neighbours: [Dovecot()])
             #expect(failure == nil, "\(failure ?? "")")

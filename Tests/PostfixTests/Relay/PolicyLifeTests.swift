@@ -6,9 +6,10 @@ import Foundation
 import PosternSQLite
 import PostfixHarness
 import RelayHarness
+import TestSupport
 import Testing
 
-@Suite(needsPostfix) struct PolicyLifeTests {
+@Suite(.blocking, needsPostfix) struct PolicyLifeTests {
     private func overview(_ fixture: RelayFixture) throws -> [String: Any] {
         let text = try fixture.run(["policy", "list", "--json"])
         return try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])

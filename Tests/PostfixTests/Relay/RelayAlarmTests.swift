@@ -3,9 +3,10 @@
 import Foundation
 import PostfixHarness
 import RelayHarness
+import TestSupport
 import Testing
 
-@Suite(needsPostfix) struct RelayAlarmTests {
+@Suite(.blocking, needsPostfix) struct RelayAlarmTests {
     /// It lay there for five days, and doctor, status and metrics said nothing.
     @Test func whatLiesInTheFailSafeTransportIsAnAlarm() throws {
         let (fixture, anna) = try RelayFixtures.anna(

@@ -3,9 +3,10 @@
 import Foundation
 import PostfixHarness
 import RelayHarness
+import TestSupport
 import Testing
 
-@Suite(needsPostfix, Browser.isThere) struct RelayButtonTests {
+@Suite(.blocking, needsPostfix, Browser.isThere) struct RelayButtonTests {
     /// Postern, an app whose pages are in a folder of its own, and a browser.
     private final class Stage {
         let fixture: RelayFixture

@@ -2,12 +2,13 @@
 
 import Foundation
 import RelayHarness
+import TestSupport
 import Testing
 
 private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .appendingPathComponent("RelayCases").path
 
-@Suite struct RelayCaseTests {
+@Suite(.blocking) struct RelayCaseTests {
     private static let names: [String] = ((try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? [])
         .filter { $0.hasSuffix(".testcase") }.sorted()
 

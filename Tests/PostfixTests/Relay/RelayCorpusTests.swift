@@ -4,9 +4,10 @@ import Foundation
 import InternetMessage
 import PostfixHarness
 import RelayHarness
+import TestSupport
 import Testing
 
-@Suite(needsPostfix) struct RelayCorpusTests {
+@Suite(.blocking, needsPostfix) struct RelayCorpusTests {
     private static let inbox = "anna.bergstroem@home.example"
 
     private static let root: URL =

@@ -4,9 +4,10 @@ import DNSTesting
 import Foundation
 import PostfixHarness
 import RelayHarness
+import TestSupport
 import Testing
 
-@Suite(needsPostfix) struct RelayDNSTests {
+@Suite(.blocking, needsPostfix) struct RelayDNSTests {
     @Test(arguments: [
         TestDNSServer.Quirk.responseCode(2), .responseCode(5), .silence, .raw([1, 2, 3]), .corruptAnswer([0xC0, 0x0C, 0xFF]),
         .wrongID,

@@ -5,9 +5,10 @@ import Foundation
 import PostfixHarness
 import PostfixSetup
 import RelayHarness
+import TestSupport
 import Testing
 
-@Suite(needsPostfix) struct RelayDoctorTests {
+@Suite(.blocking, needsPostfix) struct RelayDoctorTests {
     private func doctor(
         _ fixture: RelayFixture, skip: [String] = ["outside"], _ more: [String] = []
     ) throws -> (status: Int32, output: String) {

@@ -3,9 +3,10 @@
 import Foundation
 import PostfixHarness
 import RelayHarness
+import TestSupport
 import Testing
 
-@Suite(needsPostfix) struct RelayFanOutTests {
+@Suite(.blocking, needsPostfix) struct RelayFanOutTests {
     /// A relay with users user0, user1… of one team, and their addresses; copies go through a proxy.
     private struct Fixture {
         let relay: RelayFixture

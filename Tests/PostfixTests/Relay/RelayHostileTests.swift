@@ -3,9 +3,10 @@
 import Foundation
 import PostfixHarness
 import RelayHarness
+import TestSupport
 import Testing
 
-@Suite(needsPostfix) struct RelayHostileTests {
+@Suite(.blocking, needsPostfix) struct RelayHostileTests {
     private func expectAlive(_ fixture: RelayFixture, _ address: String) throws {
         let before = fixture.sink.messages.count
         let result = try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))

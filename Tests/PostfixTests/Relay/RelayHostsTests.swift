@@ -47,7 +47,7 @@ private struct Hosts {
     var arrived: [SinkMessage] { all.flatMap(\.sink.messages) }
 }
 
-@Suite(needsPostfix, .enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
+@Suite(.blocking, needsPostfix, .enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
 struct RelayHostsTests {
     /// `make soak-failures` sets more.
     private static func parameter(_ name: String, _ standard: Int) -> Int {

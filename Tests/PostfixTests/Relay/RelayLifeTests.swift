@@ -3,9 +3,10 @@
 import Foundation
 import PostfixHarness
 import RelayHarness
+import TestSupport
 import Testing
 
-@Suite(needsPostfix) struct RelayLifeTests {
+@Suite(.blocking, needsPostfix) struct RelayLifeTests {
     @Test func anIdleServiceEndsAtOnceOnSIGTERM() throws {
         let (fixture, address) = try RelayFixtures.anna()
         defer { fixture.stop() }

@@ -3,9 +3,10 @@
 import Foundation
 import PostfixHarness
 import RelayHarness
+import TestSupport
 import Testing
 
-@Suite(needsPostfix) struct RelayMailTests {
+@Suite(.blocking, needsPostfix) struct RelayMailTests {
     @Test func theClientAndEveryInnerAddressAreAbsentFromWhatTheTeamReceives() throws {
         let (fixture, address) = try RelayFixtures.anna()
         defer { fixture.stop() }

@@ -5,6 +5,7 @@ import InternetMessage
 import MailTesting
 import PostfixHarness
 import RelayHarness
+import TestSupport
 import Testing
 
 /// A relay whose Postfix takes Postern's own mail, and a user's.
@@ -23,7 +24,7 @@ func home(
     return (fixture, url)
 }
 
-@Suite(needsPostfix) struct RelayVerificationTests {
+@Suite(.blocking, needsPostfix) struct RelayVerificationTests {
     private func text(_ message: SinkMessage) -> String {
         let part = message.text.components(separatedBy: "Content-Type: text/html")[0]
         return String(decoding: QuotedPrintable.decode(Array(part.utf8)[...]).bytes, as: UTF8.self)
@@ -97,7 +98,7 @@ func home(
     }
 }
 
-@Suite(needsPostfix, Browser.isThere) struct RelayPageTests {
+@Suite(.blocking, needsPostfix, Browser.isThere) struct RelayPageTests {
     private func link(_ message: SinkMessage) throws -> String {
         let part = message.text.components(separatedBy: "Content-Type: text/html")[0]
         let text = String(decoding: QuotedPrintable.decode(Array(part.utf8)[...]).bytes, as: UTF8.self)

@@ -4,9 +4,10 @@ import Foundation
 import InternetMessage
 import PostfixHarness
 import RelayHarness
+import TestSupport
 import Testing
 
-@Suite(needsPostfix, Browser.isThere) struct RelayPasskeyTests {
+@Suite(.blocking, needsPostfix, Browser.isThere) struct RelayPasskeyTests {
     private func code(_ message: SinkMessage) throws -> String {
         let part = message.text.components(separatedBy: "Content-Type: text/html")[0]
         let text = String(decoding: QuotedPrintable.decode(Array(part.utf8)[...]).bytes, as: UTF8.self)

@@ -3,9 +3,10 @@
 import Foundation
 import PostfixHarness
 import RelayHarness
+import TestSupport
 import Testing
 
-@Suite(needsPostfix) struct RelayRecipientsTests {
+@Suite(.blocking, needsPostfix) struct RelayRecipientsTests {
     /// A Postfix as a team runs it: no filter, everything for the relay goes to the relay.
     private func teamServer(_ fixture: RelayFixture) throws -> PrivatePostfix {
         var options = PrivatePostfix.Options()

@@ -3,9 +3,10 @@
 import Foundation
 import PostfixHarness
 import RelayHarness
+import TestSupport
 import Testing
 
-@Suite(needsPostfix) struct RelayServiceTests {
+@Suite(.blocking, needsPostfix) struct RelayServiceTests {
     @Test func aRefusedMessageIsToldToItsTeamUnderTheIDThatTheSenderGot() throws {
         let (fixture, address) = try RelayFixtures.anna()
         defer { fixture.stop() }

@@ -4,9 +4,10 @@ import Foundation
 import HostileMail
 import PostfixHarness
 import RelayHarness
+import TestSupport
 import Testing
 
-@Suite(needsPostfix) struct RelayShutdownTests {
+@Suite(.blocking, needsPostfix) struct RelayShutdownTests {
     /// Seconds of processor time behind the final dot after which the message is being rewritten, and not taken in any more.
     private static let rewritingBegan = 0.5
 

@@ -4,9 +4,10 @@ import Foundation
 import InternetMessage
 import PostfixHarness
 import RelayHarness
+import TestSupport
 import Testing
 
-@Suite(needsPostfix, Browser.isThere) struct RelaySignInTests {
+@Suite(.blocking, needsPostfix, Browser.isThere) struct RelaySignInTests {
     @Test(.enabled(if: Axe.script != nil, "skipped: no Python with Authlib and axe-core (make test-tools)"))
     func aUserSignsUpHidesTheAddressAndComesBackByPasskey() throws {
         // The demonstration, which is a program of its own: `AUTO=1 make demo-sign-in`.
@@ -115,5 +116,62 @@ import Testing
         #expect(try browser.value("return document.querySelector('[value=share]').checked") as? Bool == true)
         try browser.press(Browser.Key.enter)
         #expect(try browser.leads(to: back + "?code=pc_"))
+    }
+
+    /// An app whose callback leads on over two other origins, as many do: Chromium applies `form-action` to all that follows a
+    /// form.
+    private static func app() throws -> (process: ManagedProcess, ports: [String]) {
+        let process = try ManagedProcess(
+            "/usr/bin/python3",
+            [
+                "-c",
+                """
+                import http.server, sys, threading
+                class Handler(http.server.BaseHTTPRequestHandler):
+                    def answer(self):
+                        self.rfile.read(int(self.headers.get('Content-Length') or 0))
+                        at = ports.index(self.server.server_port)
+                        self.send_response(200 if at == 2 else 303)
+                        if at < 2: self.send_header('Location', f'http://127.0.0.1:{ports[at + 1]}/{"on" if at == 0 else "end"}')
+                        self.send_header('Content-Type', 'text/html')
+                        self.end_headers()
+                        self.wfile.write(b'<h1>Signed in</h1>')
+                    do_GET = do_POST = answer
+                    def log_message(self, *arguments): pass
+                servers = [http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler) for _ in range(3)]
+                ports = [server.server_port for server in servers]
+                for server in servers: threading.Thread(target=server.serve_forever, daemon=True).start()
+                print('ports', *ports, flush=True)
+                sys.stdin.read()
+                """,
+            ])
+        let line = try process.waitForLine(containing: "ports ")
+        return (process, line.split(separator: " ").dropFirst().map(String.init))
+    }
+
+    @Test func signIn_appThatLeadsOnOverOtherOrigins_arrivesInEachMode() throws {
+        let (fixture, url) = try home(host: "localhost") { $0.settings["sign_in.page"] = "built-in" }
+        defer { fixture.stop() }
+        let (app, ports) = try Self.app()
+        defer { app.end() }
+        try fixture.addUser("anna", inboxes: ["anna@home.example"])
+        let (back, end) = ("http://127.0.0.1:\(ports[0])/back", "http://127.0.0.1:\(ports[2])/end")
+        try fixture.run(["app", "add", "juice", "com.example.juice", "--redirect-uri", back])
+        let browser = try Browser()
+        defer { browser.quit() }
+        var pages = Pages(browser, fixture, url)
+        for (mode, button) in [("query", "continue"), ("form_post", "continue"), ("fragment", "continue"), ("query", "cancel")] {
+            try browser.forgetCookies()
+            try browser.open(
+                "\(url)/auth/authorize?client_id=com.example.juice&redirect_uri=\(back)&response_type=code&scope=openid"
+                    + "&state=1&prompt=login&response_mode=\(mode)")
+            let code = try pages.code()
+            try browser.type(code, into: "#code")
+            try browser.click("form[action='/me/sent'] button")
+            #expect(try browser.shows("h1", "Continue to The Juice Company"))
+            try browser.click("button[value='\(button)']")
+            #expect(try browser.leads(to: end), "\(mode) \(button)")
+        }
+        #expect(try browser.complaints() == [])
     }
 }

@@ -5,9 +5,10 @@ import InternetMessage
 import MailTesting
 import PostfixHarness
 import RelayHarness
+import TestSupport
 import Testing
 
-@Suite(needsPostfix) struct RelaySigningTests {
+@Suite(.blocking, needsPostfix) struct RelaySigningTests {
     private static let count = 200
 
     @Test(

@@ -8,7 +8,7 @@ import RelayHarness
 import TestSupport
 import Testing
 
-@Suite(needsPostfix) struct RelaySourceTests {
+@Suite(.blocking, needsPostfix) struct RelaySourceTests {
     @Test func mailFromADomainPassesOnceItIsProved() throws {
         let (fixture, address) = try RelayFixtures.anna()
         defer { fixture.stop() }

@@ -3,9 +3,10 @@
 import Foundation
 import PostfixHarness
 import RelayHarness
+import TestSupport
 import Testing
 
-@Suite(needsPostfix) struct RelaySuspensionTests {
+@Suite(.blocking, needsPostfix) struct RelaySuspensionTests {
     @Test func bouncesSuspendForwardingAndAConfirmationEndsIt() throws {
         let (fixture, address) = try RelayFixtures.anna(RelayFixtures.options { $0.settings["suspension.failures"] = "2" })
         defer { fixture.stop() }

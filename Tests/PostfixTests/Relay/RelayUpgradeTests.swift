@@ -3,9 +3,10 @@
 import Foundation
 import PostfixHarness
 import RelayHarness
+import TestSupport
 import Testing
 
-@Suite(needsPostfix) struct RelayUpgradeTests {
+@Suite(.blocking, needsPostfix) struct RelayUpgradeTests {
     /// Stores that released programs made, with the address of jane@home.example in each. A release adds its own.
     private static let released = [("released-store", "s47g3svmj6@relay.example")]
 

@@ -4,11 +4,12 @@ import Foundation
 import InternetMessage
 import MailAuth
 import MailTesting
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct BounceLeakTests {
+@Suite(.blocking) struct BounceLeakTests {
     private struct Case: Decodable {
         let file: String
         let hidden_addresses: [String]

@@ -2,11 +2,12 @@
 
 import Foundation
 import InternetMessage
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct BounceTableTests {
+@Suite(.blocking) struct BounceTableTests {
     @Test(.enabled(if: Corpus.isThere, "../shared/conformance is not there; POSTERN_CONFORMANCE names it"))
     func classAndStatusOfPublicReports() throws {
         let entries = Corpus.entries("bounces")

@@ -3,11 +3,12 @@
 import Foundation
 import InternetMessage
 import Support
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct BounceVariantTests {
+@Suite(.blocking) struct BounceVariantTests {
     /// Ways to write the same report.
     enum Variant: String, CaseIterable {
         case base64, quotedPrintable, quotedPrintableEscaped, utf16, shoutedFields, foldedFields, lineFeeds, moreFields,

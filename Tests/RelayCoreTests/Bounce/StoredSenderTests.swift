@@ -3,11 +3,12 @@
 import InternetMessage
 import MailAuth
 import MailTesting
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct StoredSenderTests {
+@Suite(.blocking) struct StoredSenderTests {
     private static let relay = "annarelay2@relay.example"
     private static let day = UInt64(Fixture.now / 86_400) + 14
 

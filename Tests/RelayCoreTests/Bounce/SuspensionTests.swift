@@ -3,11 +3,12 @@
 import InternetMessage
 import MailAuth
 import MailTesting
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct SuspensionTests {
+@Suite(.blocking) struct SuspensionTests {
     private static let letter = "From: news@app.example\r\nTo: annarelay2@relay.example\r\n\r\nHello\r\n"
 
     /// A report of Postfix about a message with this nonce.

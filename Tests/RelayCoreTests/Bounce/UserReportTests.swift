@@ -3,11 +3,12 @@
 import InternetMessage
 import MailAuth
 import MailTesting
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct UserReportTests {
+@Suite(.blocking) struct UserReportTests {
     private static let billing = AddrSpec(localPart: "billing", domain: "app.example")
 
     /// A report as the holder of a return path can make it: everything that is free text in it is the attacker's.

@@ -3,11 +3,12 @@
 import InternetMessage
 import MailAuth
 import MailTesting
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct RefusedRecipientTests {
+@Suite(.blocking) struct RefusedRecipientTests {
     private static let message = "From: billing@app.example\r\nMessage-ID: <1@app.example>\r\n\r\nx\r\n"
     private static let both = ["annarelay2@relay.example", "bobrelay22@relay.example"]
     private static let spf = AuthenticationEvidence(

@@ -5,6 +5,7 @@ import MailAuth
 import MailCrypto
 import MailTesting
 import Support
+import TestSupport
 import Testing
 
 @testable import RelayCore
@@ -84,7 +85,7 @@ struct Forwarded {
     func link(_ address: String) -> String { "mailto:" + reverse(address).replacing("=", with: "%3D") }
 }
 
-@Suite struct BodyLinkTests {
+@Suite(.blocking) struct BodyLinkTests {
     private static let html = "Content-Type: text/html; charset=utf-8\r\n\r\n"
     private static let plain = "Content-Type: text/plain; charset=utf-8\r\n\r\n"
 

@@ -3,11 +3,12 @@
 import InternetMessage
 import MailAuth
 import MailTesting
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct CalendarForwardTests {
+@Suite(.blocking) struct CalendarForwardTests {
     private static let invitation = """
         BEGIN:VCALENDAR\r
         METHOD:REQUEST\r

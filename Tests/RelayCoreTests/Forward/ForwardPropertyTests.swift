@@ -5,11 +5,12 @@ import InternetMessage
 import MailAuth
 import MailTesting
 import MilterTesting
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct ForwardPropertyTests {
+@Suite(.blocking) struct ForwardPropertyTests {
     private static let addressFields: Set<String> = ["from", "reply-to", "sender", "to", "cc"]
     private static let listFields: Set<String> = [
         "list-unsubscribe", "list-post", "list-help", "list-subscribe", "list-owner", "list-archive",

@@ -3,11 +3,12 @@
 import InternetMessage
 import MailAuth
 import MailTesting
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct ForwardTests {
+@Suite(.blocking) struct ForwardTests {
     private static let message =
         "From: Billing <billing@app.example>\r\nTo: annarelay2@relay.example\r\nSubject: Hello\r\nMessage-ID: <1@app.example>\r\n\r\nHello\r\n"
 

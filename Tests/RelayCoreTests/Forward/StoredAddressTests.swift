@@ -3,11 +3,12 @@
 import InternetMessage
 import MailAuth
 import MailTesting
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct StoredAddressTests {
+@Suite(.blocking) struct StoredAddressTests {
     private static let relay = "annarelay2@relay.example"
 
     private static func play(_ fixture: Fixture, _ fields: String) -> RelayDecision {

@@ -4,11 +4,12 @@ import InternetMessage
 import MailAuth
 import MailTesting
 import Support
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct TextAddressTests {
+@Suite(.blocking) struct TextAddressTests {
     private static func fixture(_ limit: Int) -> Fixture {
         var settings = RelaySettings(relayDomains: ["relay.example"], authservID: "mx.relay.example")
         settings.limits.textAddressesPerDay = limit

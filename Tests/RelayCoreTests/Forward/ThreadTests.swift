@@ -3,11 +3,12 @@
 import InternetMessage
 import MailAuth
 import MailTesting
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct ThreadTests {
+@Suite(.blocking) struct ThreadTests {
     /// What one side has in its mailbox of a message.
     private struct Seen {
         let id: String

@@ -4,11 +4,12 @@ import Foundation
 import InternetMessage
 import MailTesting
 import Support
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct AttackFindingsTests {
+@Suite(.blocking) struct AttackFindingsTests {
     private static let engine = Fixture(evidence: .init()).engine
 
     /// A reply of a user with this inbox; its decoded text, or why it was refused.

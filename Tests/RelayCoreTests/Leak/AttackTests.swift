@@ -3,11 +3,12 @@
 import Foundation
 import InternetMessage
 import MailTesting
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct AttackTests {
+@Suite(.blocking) struct AttackTests {
     private static let tool = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .appendingPathComponent("Tools/attack.py").path
 

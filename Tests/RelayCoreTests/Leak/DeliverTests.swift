@@ -3,11 +3,12 @@
 import InternetMessage
 import MailTesting
 import Support
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct UnrewritablePartTests {
+@Suite(.blocking) struct UnrewritablePartTests {
     private static func rewriting(
         _ choice: RelaySettings.ReplyChoice, inbox: String = "anna@inbox.example"
     )

@@ -2,11 +2,12 @@
 
 import InternetMessage
 import MailTesting
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct EncryptedReplyTests {
+@Suite(.blocking) struct EncryptedReplyTests {
     private static func rewrite(
         _ choice: RelaySettings.ReplyChoice, type: String, body: String
     ) throws(Refusal) -> OutgoingMessage {

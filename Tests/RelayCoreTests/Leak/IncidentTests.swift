@@ -3,6 +3,7 @@
 import InternetMessage
 import MailAuth
 import MailTesting
+import TestSupport
 import Testing
 
 @testable import RelayCore
@@ -14,7 +15,7 @@ struct BlindRewriter: BodyRewriting {
     }
 }
 
-@Suite struct IncidentTests {
+@Suite(.blocking) struct IncidentTests {
     @Test func whatTheRewritingOverlooksIsRefusedAndCounted() {
         let sound = Fixture(evidence: AuthenticationEvidence.signed("inbox.example"))
         let engine = sound.engine.rewriting { _, _, _ in BlindRewriter() }

@@ -3,11 +3,12 @@
 import Foundation
 import InternetMessage
 import MailTesting
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct LeakPropertyTests {
+@Suite(.blocking) struct LeakPropertyTests {
     struct Planted {
         let name: String
         let inbox: AddrSpec

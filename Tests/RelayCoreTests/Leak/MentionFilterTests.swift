@@ -3,11 +3,12 @@
 import InternetMessage
 import MailTesting
 import Support
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct MentionFilterTests {
+@Suite(.blocking) struct MentionFilterTests {
     private static let engine = Fixture(evidence: .init()).engine
     private static let inboxes = [
         "anna@inbox.example", "jane.k77x@home.example", "max.m4yer@gmail.com", "q@b.example", "ole@xn--mller-kva.example",

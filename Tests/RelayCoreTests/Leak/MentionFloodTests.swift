@@ -3,11 +3,12 @@
 import InternetMessage
 import MailAuth
 import MailTesting
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct MentionFloodTests {
+@Suite(.blocking) struct MentionFloodTests {
     enum Quoting: CaseIterable { case marked, unmarked, attribution, name }
 
     /// More than are known by their place: each has up to four signs.

@@ -5,11 +5,12 @@ import Foundation
 import InternetMessage
 import MailAuth
 import MailTesting
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct OracleGeneratorTests {
+@Suite(.blocking) struct OracleGeneratorTests {
     /// `POSTERN_ORACLE=SEED:COUNT` makes other pairs, and more of them.
     private static let (seed, count): (String, Int) = {
         let parts = (ProcessInfo.processInfo.environment["POSTERN_ORACLE"] ?? "postern:3000").split(separator: ":").map(

@@ -3,11 +3,12 @@
 import InternetMessage
 import MailAuth
 import MailTesting
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct OracleTests {
+@Suite(.blocking) struct OracleTests {
     /// The header fields of a report that are the original's, as the team sees them.
     private static func original(
         subject: String, id: String, returned: (HeaderSection) -> HeaderSection = { $0 }

@@ -4,11 +4,12 @@ import Foundation
 import InternetMessage
 import MailAuth
 import MailTesting
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct OrdinaryTextTests {
+@Suite(.blocking) struct OrdinaryTextTests {
     private static let engine = Fixture(evidence: .init()).engine
 
     private static func account(_ inbox: AddrSpec) -> RelayAccount {

@@ -4,11 +4,12 @@
 import InternetMessage
 import MailTesting
 import Support
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct PartTitleTests {
+@Suite(.blocking) struct PartTitleTests {
     /// The refusal of a reply with these parts; the last one names the inbox.
     private static func refusal(_ parts: [String], author: String = "anna@inbox.example") throws -> Refusal {
         let engine = Fixture(evidence: .init()).engine

@@ -4,11 +4,12 @@ import Foundation
 import InternetMessage
 import MailAuth
 import MailTesting
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct RelayVectorTests {
+@Suite(.blocking) struct RelayVectorTests {
     @Test(arguments: ["forward", "reply", "bounce"])
     func everyVector(folder: String) throws {
         let base = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent(

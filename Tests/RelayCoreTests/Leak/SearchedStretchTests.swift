@@ -4,11 +4,12 @@ import HostileMail
 import InternetMessage
 import MailTesting
 import Support
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct SearchedStretchTests {
+@Suite(.blocking) struct SearchedStretchTests {
     private static let engine = Fixture(evidence: .init()).engine
     private static let inbox = "anna@inbox.example"
     private static func names() -> ReplyNames {

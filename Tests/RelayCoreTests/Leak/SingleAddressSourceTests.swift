@@ -3,11 +3,12 @@
 import InternetMessage
 import MailAuth
 import MailTesting
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct SingleAddressSourceTests {
+@Suite(.blocking) struct SingleAddressSourceTests {
     private static let author = AddrSpec(localPart: "team.shop", domain: "inbox.example")
 
     /// anna's account with a team whose only source is an address at the provider of anna's inbox.

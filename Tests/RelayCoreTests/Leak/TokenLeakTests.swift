@@ -3,11 +3,12 @@
 import InternetMessage
 import MailAuth
 import MailTesting
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct TokenLeakTests {
+@Suite(.blocking) struct TokenLeakTests {
     private static let engine = Fixture(evidence: .init()).engine
 
     private static func names() -> ReplyNames {

@@ -3,11 +3,12 @@
 import HostileMail
 import InternetMessage
 import MailTesting
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct WindowEndTests {
+@Suite(.blocking) struct WindowEndTests {
     private static let engine = Fixture(evidence: .init()).engine
     private static func names(_ inboxes: [String]) -> ReplyNames {
         ReplyNames(

@@ -4,11 +4,12 @@ import HostileMail
 import InternetMessage
 import MailTesting
 import Support
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct WorkBudgetTests {
+@Suite(.blocking) struct WorkBudgetTests {
     static let engine = Fixture(evidence: .init()).engine
     private static let inbox = "anna.bergstroem@home.example"
     private static let reverse =

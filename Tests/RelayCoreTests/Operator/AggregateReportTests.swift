@@ -4,11 +4,12 @@ import Foundation
 import InternetMessage
 import MailAuth
 import MailTesting
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct AggregateReportTests {
+@Suite(.blocking) struct AggregateReportTests {
     private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .appendingPathComponent("../Vectors/dmarc").standardizedFileURL
 

@@ -3,11 +3,12 @@
 import InternetMessage
 import MailAuth
 import MailTesting
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct ComplaintTests {
+@Suite(.blocking) struct ComplaintTests {
     private let fixture = Fixture(evidence: .init())
     private static let today = UInt64(Fixture.now / 86_400)
 

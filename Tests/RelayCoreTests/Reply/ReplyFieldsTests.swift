@@ -4,11 +4,12 @@ import Foundation
 import InternetMessage
 import MailAuth
 import MailTesting
+import TestSupport
 import Testing
 
 @testable import RelayCore
 
-@Suite struct ReplyFieldsTests {
+@Suite(.blocking) struct ReplyFieldsTests {
     /// Fields that the relay writes; the user's own that pass, rewritten; and those that describe the body.
     private static let documented: Set<String> = [
         "From", "To", "Cc", "Date", "Message-ID", "In-Reply-To", "References", "Auto-Submitted", "X-Postern-Mark",

@@ -1,11 +1,12 @@
 // Which requests a user gets to see, and what is answered to the others.
 
 import Support
+import TestSupport
 import Testing
 
 @testable import SignIn
 
-@Suite struct AuthenticationRequestTests {
+@Suite(.blocking) struct AuthenticationRequestTests {
     private typealias Fixture = AuthorizationFixture
     private static let challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
 

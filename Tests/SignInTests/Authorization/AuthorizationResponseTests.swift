@@ -4,11 +4,12 @@ import Foundation
 import JSON
 import MailCrypto
 import Support
+import TestSupport
 import Testing
 
 @testable import SignIn
 
-@Suite struct AuthorizationResponseTests {
+@Suite(.blocking) struct AuthorizationResponseTests {
     private static let hostile = "\"'><script>alert(1)</script>&state=x\u{2028}ü"
 
     private func target(
@@ -93,9 +94,10 @@ import Testing
             let start = try #require(page.html.range(of: "<script>")), end = try #require(page.html.range(of: "</script>"))
             let script = String(page.html[start.upperBound..<end.lowerBound])
             let hash = Data(SHA256.hash(Array(script.utf8))).base64EncodedString()
+            let forms = mode == .formPost ? "https:" : "'none'"
             #expect(
                 page.policy
-                    == "default-src 'none'; script-src 'sha256-\(hash)'; base-uri 'none'; frame-ancestors 'none'")
+                    == "default-src 'none'; script-src 'sha256-\(hash)'; base-uri 'none'; frame-ancestors 'none'; form-action \(forms)")
             #expect(!script.contains("{{") && !page.html.contains("{{"))
         }
     }

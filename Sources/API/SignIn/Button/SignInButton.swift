@@ -1,5 +1,7 @@
 // A sign-in button as SVG. Pure: the same button always gives the same octets. No text of a query is written into it.
 
+import Support
+
 /// The appearance of a button.
 struct SignInButton: Sendable {
     /// CSS pixels.
@@ -50,7 +52,7 @@ struct SignInButton: Sendable {
         let isLeft = !language.isRightToLeft
         let iconX = isLeft ? start : total - start - icon
         let textX = (isLeft ? start + icon + gap : start) + shown / 2
-        let title = Self.escaped(text)
+        let title = HTMLText.escaped(text)
         let (ground, ink, accent, line) = colours
         let border = line.map { " stroke=\"\($0)\"" } ?? ""
         return """
@@ -93,10 +95,5 @@ struct SignInButton: Sendable {
         let rest = hundredths % 100
         if rest == 0 { return "\(hundredths / 100)" }
         return "\(hundredths / 100).\(rest < 10 ? "0" : "")\(rest)"
-    }
-
-    private static func escaped(_ text: String) -> String {
-        text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;").replacing(
-            "\"", with: "&quot;")
     }
 }

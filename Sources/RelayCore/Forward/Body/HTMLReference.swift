@@ -40,18 +40,4 @@ enum HTMLReference {
         }
         return nil
     }
-
-    /// Escapes octets for use in text and in an attribute.
-    static func escaped(_ text: [UInt8]) -> [UInt8] {
-        text.flatMap { octet -> [UInt8] in
-            switch octet {
-            case UInt8(ascii: "&"): Array("&amp;".utf8)
-            case UInt8(ascii: "<"): Array("&lt;".utf8)
-            case UInt8(ascii: ">"): Array("&gt;".utf8)
-            case UInt8(ascii: "\""): Array("&quot;".utf8)
-            case UInt8(ascii: "'"): Array("&#39;".utf8)
-            default: [octet]
-            }
-        }
-    }
 }

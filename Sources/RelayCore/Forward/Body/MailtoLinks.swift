@@ -2,6 +2,7 @@
 // writes for another.
 
 import InternetMessage
+import Support
 
 /// The links of one text.
 struct MailtoLinks {
@@ -47,7 +48,7 @@ struct MailtoLinks {
                 if isLeft {
                     left += 1
                 } else if new != uri {
-                    let written = syntax == .markup ? HTMLReference.escaped(new) : new
+                    let written = syntax == .markup ? HTMLText.escaped(new) : new
                     edits.append(TextEdit(range: found.lowerBound..<position, replacement: written))
                 }
             }

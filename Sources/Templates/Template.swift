@@ -1,0 +1,57 @@
+// Mustache templates. The only module that imports Mustache: no text of ours is rendered with its escaping, which goes by
+// Character.
+
+import Mustache
+import Support
+
+/// A template of HTML. Each value is escaped, but for `{{{…}}}`.
+package struct HTMLTemplate: Sendable {
+    private let template: MustacheTemplate
+
+    /// Throws `TemplateSyntaxError` for what is no template.
+    package init(_ text: String) throws(TemplateSyntaxError) {
+        template = try TemplateSyntaxError.parsed(text, as: HTMLContent.name)
+    }
+
+    package func render(_ values: [String: Any]) -> String { template.render(values) }
+}
+
+/// A template of plain text: values are written as they are.
+package struct TextTemplate: Sendable {
+    private let template: MustacheTemplate
+
+    /// Throws `TemplateSyntaxError` for what is no template.
+    package init(_ text: String) throws(TemplateSyntaxError) { template = try TemplateSyntaxError.parsed(text, as: "TEXT") }
+
+    package func render(_ values: [String: Any]) -> String { template.render(values) }
+}
+
+/// Why a text is no template.
+package struct TemplateSyntaxError: Error, Sendable, CustomStringConvertible {
+    package let description: String
+
+    fileprivate static func parsed(_ text: String, as type: String) throws(TemplateSyntaxError) -> MustacheTemplate {
+        // A pragma would choose another escaping, and a partial would be rendered with Mustache's own.
+        for (mark, name) in [("{{%", "a pragma"), ("{{>", "a partial"), ("{{<", "a parent")]
+        where text.utf8.contains(mark.utf8) {
+            throw TemplateSyntaxError(description: "\(name), \(mark), is not supported")
+        }
+        HTMLContent.register()
+        do {
+            return try MustacheTemplate(string: "{{% CONTENT_TYPE:\(type)}}" + text)
+        } catch {
+            throw TemplateSyntaxError(description: "\(error)")
+        }
+    }
+}
+
+/// HTML with our own escaping.
+private struct HTMLContent: MustacheContentType {
+    static let name = "POSTERN"
+
+    private static let registration: Void = MustacheContentTypes.register(HTMLContent(), named: name)
+
+    static func register() { registration }
+
+    func escapeText(_ text: String) -> String { HTMLText.escaped(text) }
+}

@@ -97,7 +97,8 @@ import Testing
             let forms = mode == .formPost ? "https:" : "'none'"
             #expect(
                 page.policy
-                    == "default-src 'none'; script-src 'sha256-\(hash)'; base-uri 'none'; frame-ancestors 'none'; form-action \(forms)")
+                    == "default-src 'none'; script-src 'sha256-\(hash)'; base-uri 'none'; frame-ancestors 'none'; form-action \(forms)"
+            )
             #expect(!script.contains("{{") && !page.html.contains("{{"))
         }
     }

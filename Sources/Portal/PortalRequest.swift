@@ -221,7 +221,8 @@ struct PortalRequest: Sendable {
 
     /// The page that goes on by itself; nil where a redirect may.
     private func onward(to path: String) -> Response? {
-        guard request.method == .post, leadsAway, let refresh = HTTPField.Name("Refresh"),
+        guard request.method == .post, leadsAway || path.hasPrefix("\(PortalPage.sheetPath)?"),
+            let refresh = HTTPField.Name("Refresh"),
             var response = try? html("onward", ["target": path], title: language.text("One moment"))
         else { return nil }
         response.headers[refresh] = "0; url=\(path)"
@@ -280,7 +281,8 @@ enum PortalHeaders {
                 + "form-action 'self'\(formScheme.map { " \($0):" } ?? ""); base-uri 'none'; frame-ancestors 'none'"
                 + (hasScript ? "; require-trusted-types-for 'script'; trusted-types 'none'" : ""))
     }
-    static let referrer = field("Referrer-Policy", "no-referrer")
+    static let referrer = referrer("no-referrer")
+    static func referrer(_ policy: String) -> HTTPField { field("Referrer-Policy", policy) }
     static let frames = field("X-Frame-Options", "DENY")
     static let opener = field("Cross-Origin-Opener-Policy", "same-origin")
 

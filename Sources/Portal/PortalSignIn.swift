@@ -6,6 +6,7 @@ import HTTP
 import Hummingbird
 import InternetMessage
 import Logging
+import Support
 
 extension PortalPage {
     private static let noLink: Logger.Message = "no sign-in link was sent"
@@ -132,6 +133,9 @@ extension PortalPage {
         guard PortalCSRF.matches(request.form["csrf"], browser) else { throw PortalRefusal.foreign }
         if let seconds = codes.take(request.clientNetworks, now: monotonic()) { throw PortalRefusal.tooOften(seconds) }
         let (code, old) = (request.form["code"] ?? "", request.sessionToken)
+        guard TypedCode.digits(code) != nil else {
+            return try askForCode(request, problem: request.language.text("A code has six digits."))
+        }
         let sealed = cookies.sealed(PortalCookies.signUp, in: request.request.headers)
         let session = try await pool.run {
             try store.page.signIn(

@@ -137,6 +137,17 @@ import Testing
         #expect(reply(message(answers: 1, old)) == .answer(.records([.txt(Array("hi!".utf8))]), ttl: 0))
     }
 
+    @Test func reply_chainOfAliases_isFollowedForSixteenSteps() {
+        func name(_ number: Int) -> [UInt8] { number == 0 ? Self.owner : [2, 98, UInt8(97 + number), 0xC0, 14] }
+        for length in [1, 16, 17, 20] {
+            let chain = (0..<length).flatMap { Self.record(name($0), 5, ttl: 9, name($0 + 1)) }
+            let message = message(answers: UInt8(length + 1), chain + Self.record(name(length), 16, ttl: 9, [1, 66]))
+            #expect(
+                reply(message)
+                    == (length <= 16 ? .answer(.records([.txt([66])]), ttl: 9) : .unusable("CNAME chain too long")), "\(length)")
+        }
+    }
+
     @Test func unusableMessages() {
         let good = message(answers: 1, Self.record(Self.owner, 16, ttl: 9, [2, 104, 105]))
         #expect(reply(good) == .answer(.records([.txt(Array("hi".utf8))]), ttl: 9))

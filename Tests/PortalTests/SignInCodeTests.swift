@@ -149,6 +149,27 @@ import Testing
         }
     }
 
+    @Test(arguments: ["", "abc", "12345", "1234567", "²³¹²³¹"]) func code_whatCannotBeOne_costsNoTry(text: String) async throws {
+        try await PortalFixture.with { fixture in
+            let visitor = try await asks(fixture, for: "anna@home.example")
+            let answer = try await visitor.submit("/me/sent", ["code": text])
+            #expect(answer.status == 422 && answer.text.contains("A code has six digits."))
+            #expect(try fixture.store.database.value("SELECT SUM(tries) FROM page_codes", Int64.self) == 0)
+        }
+    }
+
+    @Test(arguments: ["１２３", "٤٥٦"]) func code_otherDigits_areTaken(sample: String) async throws {
+        try await PortalFixture.with { fixture in
+            let visitor = try await asks(fixture, for: "anna@home.example")
+            let zero = sample == "１２３" ? 0xFF10 : 0x660 as UInt32
+            let typed = try fixture.code("anna@home.example").unicodeScalars.map { scalar in
+                scalar == " " ? scalar : Unicode.Scalar(zero + scalar.value - 0x30) ?? scalar
+            }
+            let answer = try await visitor.submit("/me/sent", ["code": String(String.UnicodeScalarView(typed))])
+            #expect(answer.status == 303 && answer.location == "/me")
+        }
+    }
+
     /// Known, unknown and beyond the limit of messages: the same page to each wrong code, and the same rows.
     @Test func whatIsAnsweredToACodeTellsNothingOfWhoIsKnown() async throws {
         try await PortalFixture.with(limits: NoticeLimits(perInbox: 1)) { fixture in
@@ -157,12 +178,13 @@ import Testing
                 let visitor = try await asks(fixture, for: inbox)
                 var answers: [String] = []
                 for _ in 0...SignInCodeLimits.tries {
-                    let answer = try await visitor.submit("/me/sent", ["code": "not a code"])
+                    let answer = try await visitor.submit("/me/sent", ["code": "000 000"])
                     answers.append("\(answer.status) \(answer.text.replacing(/value="[a-z2-7]+"/, with: ""))")
                 }
                 pages.append(answers)
             }
             #expect(fixture.mailCount("anna@home.example") == 1)
+            try #require(try fixture.code("anna@home.example") != "000 000")
             #expect(Set(pages.flatMap(\.self)).count == 1)
             let tries: [Int64] = try fixture.store.database.values("SELECT tries FROM page_codes ORDER BY id")
             #expect(tries == [5, 5, 5])

@@ -22,6 +22,28 @@ import Testing
         "https://juice.example/" + String(repeating: "a", count: 2_000), "com.example:",
     ]) func refuses(_ uri: String) { expectRefusal(.invalid) { _ = try RedirectURI.checked(uri) } }
 
+    @Test(arguments: [
+        ("http://127.0.0.1/cb", "http://127.0.0.1:51999/cb"), ("http://127.0.0.1:3000/cb", "http://127.0.0.1/cb"),
+        ("http://[::1]:1/cb?a=1", "http://[::1]:65535/cb?a=1"), ("http://127.0.0.1", "http://127.0.0.1:8080"),
+        ("https://juice.example/cb", "https://juice.example/cb"),
+    ]) func matches_loopbackAddressWithAnotherPort_isTheSame(registered: String, asked: String) {
+        #expect(RedirectURI.matches(asked, registered: registered))
+    }
+
+    @Test(arguments: [
+        ("http://127.0.0.1/cb", "http://127.0.0.1:51999/other"), ("http://127.0.0.1/cb", "http://[::1]:1/cb"),
+        ("http://127.0.0.1/cb", "https://127.0.0.1:1/cb"), ("http://127.0.0.1/cb", "http://127.0.0.1:0/cb"),
+        ("http://127.0.0.1/cb", "http://127.0.0.1:65536/cb"), ("http://127.0.0.1/cb", "http://127.0.0.1:/cb"),
+        ("http://127.0.0.1/cb", "http://127.0.0.1:1@evil.example/cb"),
+        ("http://127.0.0.1/cb", "http://127.0.0.1.evil.example/cb"),
+        ("http://127.0.0.1/cb", "http://127.0.0.1:80.evil.example/cb"), ("http://localhost/cb", "http://localhost:51999/cb"),
+        ("http://127.0.0.1/cb", "http://127.0.0.1:１/cb"), ("https://juice.example/cb", "https://juice.example:8443/cb"),
+        ("https://juice.example/K", "https://juice.example/\u{212A}"), ("http://127.0.0.1/cb", "http://127.0.0.2:1/cb"),
+        ("http://127.0.0.1/cb", "HTTP://127.0.0.1:1/cb"), ("http://127.0.0.1/cb", "http://127.1/cb"),
+    ]) func matches_anythingElse_isAnother(registered: String, asked: String) {
+        #expect(!RedirectURI.matches(asked, registered: registered))
+    }
+
     @Test(arguments: Engine.all) func belongToAnApp(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let (apps, clients) = (test.store.apps, test.store.clients)

@@ -71,7 +71,7 @@ import Testing
             _ = try claims.prove(team: "juice", address: Self.address, code: code, Self.at(seconds))
         }
         // What cannot be a code is no try.
-        for text in ["", "12345", "1234567", "12345x", "１２３４５６"] { expectRefusal(.invalid) { try prove(text) } }
+        for text in ["", "12345", "1234567", "12345x", "¹²³⁴⁵⁶"] { expectRefusal(.invalid) { try prove(text) } }
         for _ in 0..<5 { expectRefusal(.invalid) { try prove(Self.wrong(first)) } }
         // Six times wrong: the right one is worth nothing any more.
         expectRefusal(.unmet) { try prove(Self.wrong(first)) }

@@ -153,7 +153,8 @@ extension Response {
     private static func page(_ page: RenderedPage, status: HTTPResponse.Status = .ok) -> Response {
         var headers: HTTPFields = [.contentType: "text/html; charset=utf-8"]
         for (name, value) in [
-            ("Content-Security-Policy", page.policy), ("X-Frame-Options", "DENY"), ("Referrer-Policy", "no-referrer"),
+            ("Content-Security-Policy", page.policy), ("X-Frame-Options", "DENY"),
+            ("Referrer-Policy", page.referrerPolicy),
         ] {
             if let name = HTTPField.Name(name) { headers[name] = value }
         }

@@ -86,7 +86,7 @@ extension SignInRoutes {
         let response = AuthorizationResponse(asked.target, AuthorizationError(code, detail))
         let ticket = try await parts.run { store in
             let registered = try store.openIDClients.authorizationClient(asked.clientID)?.redirectURIs ?? []
-            guard registered.contains(where: asked.target.redirectURI.hasSameOctets(as:)) else {
+            guard registered.contains(where: { RedirectURI.matches(asked.target.redirectURI, registered: $0) }) else {
                 throw Problem.notFound("the app or its redirect_uri was removed")
             }
             return try store.authorizations.answer(body.request, with: response, now: time)

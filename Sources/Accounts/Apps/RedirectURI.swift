@@ -41,6 +41,31 @@ package enum RedirectURI {
         return text
     }
 
+    /// Whether a request may use a URI where another is registered: the same octet by octet; but for `http` on a loopback
+    /// address, written as 127.0.0.1 or [::1], the port may be any, because an app on a computer takes a free one (RFC 8252
+    /// section 7.3).
+    package static func matches(_ asked: String, registered: String) -> Bool {
+        if asked.utf8.elementsEqual(registered.utf8) { return true }
+        guard let asked = withoutPort(asked), let registered = withoutPort(registered) else { return false }
+        return asked == registered
+    }
+
+    /// Nil for what is not `http` on a loopback address.
+    private static func withoutPort(_ uri: String) -> [UInt8]? {
+        let octets = Array(uri.utf8)
+        guard let start = ["http://127.0.0.1", "http://[::1]"].first(where: { octets.starts(with: $0.utf8) }) else { return nil }
+        var rest = octets.dropFirst(start.utf8.count)
+        if rest.first == UInt8(ascii: ":") {
+            let port = rest.dropFirst().prefix(while: \.isASCIIDigit)
+            guard let number = Int(String(decoding: port.prefix(6), as: UTF8.self)), (1...65_535).contains(number) else {
+                return nil
+            }
+            rest = rest.dropFirst(1 + port.count)
+        }
+        guard rest.isEmpty || rest.first == UInt8(ascii: "/") || rest.first == UInt8(ascii: "?") else { return nil }
+        return Array(start.utf8) + rest
+    }
+
     private static func isScheme(_ octets: ArraySlice<UInt8>) -> Bool {
         guard let first = octets.first, first.isASCIILetter else { return false }
         return octets.allSatisfy { $0.isASCIILetter || ($0 >= 0x30 && $0 <= 0x39) || [0x2B, 0x2D, 0x2E].contains($0) }

@@ -3,6 +3,7 @@
 import Database
 import InternetMessage
 import MailCrypto
+import Support
 
 /// Starts and completes verifications. An inbox has one at a time: a new one makes the earlier message invalid.
 package struct InboxConfirmationRepository: Sendable {
@@ -59,12 +60,12 @@ package struct InboxConfirmationRepository: Sendable {
         }
     }
 
-    /// Confirms an inbox by the code of its message; spaces and hyphens in it do not count. A wrong code is counted and refused
+    /// Confirms an inbox by the code of its message. A wrong code is counted and refused
     /// (`invalid`); after the last try, or if no verification is in progress, `unmet`.
     package func confirm(
         user id: String, _ name: InboxName, code: String, limits: NoticeLimits, _ change: Change
     ) throws(StoreFailure) -> Inbox {
-        let code = String(code.filter { !$0.isWhitespace && $0 != "-" })
+        guard let code = TypedCode.digits(code) else { throw .refused(.invalid, "a code has six digits") }
         // A refusal thrown inside the transaction would undo the count of the try.
         let outcome: Result<Inbox, StoreFailure> = try inboxes.events.write(at: change.now) {
             connection, tracker throws(StoreFailure) in

@@ -101,15 +101,12 @@ extension SourceClaimRepository {
         }
     }
 
-    /// Proves an address by the code that was mailed to it; spaces and hyphens in it do not count. A proved address stays
+    /// Proves an address by the code that was mailed to it. A proved address stays
     /// proved. A wrong code is counted and refused (`invalid`); after the last try, or if there is no valid code, `unmet`;
     /// after too many wrong codes in a day, `limit`.
     package func prove(team id: String, address text: String, code: String, _ change: Change) throws(StoreFailure) -> SourceClaim
     {
-        let digits = String(code.filter { !$0.isWhitespace && $0 != "-" })
-        guard digits.utf8.count == 6, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
-            throw .refused(.invalid, "a code has six digits")
-        }
+        guard let digits = TypedCode.digits(code) else { throw .refused(.invalid, "a code has six digits") }
         // A refusal thrown inside the transaction would undo the count of the try.
         let outcome: Result<SourceClaim, StoreFailure> = try database.write(.durable) { connection throws(StoreFailure) in
             let team = try connection.team(id)

@@ -212,12 +212,14 @@ extension PortalPage {
         let registered = try await pool.run {
             try store.openIDClients.authorizationClient(sheet.request.clientID)?.redirectURIs ?? []
         }
-        guard registered.contains(where: target.redirectURI.hasSameOctets(as:)) else { throw PortalRefusal.over }
+        guard registered.contains(where: { RedirectURI.matches(target.redirectURI, registered: $0) }) else {
+            throw PortalRefusal.over
+        }
         switch AuthorizationResponse(target, error).rendered {
         case .redirect(let address): return request.redirect(address)
         case .page(let page):
             var headers: HTTPFields = [.cacheControl: "no-store", .contentSecurityPolicy: page.policy]
-            headers.append(PortalHeaders.referrer)
+            headers.append(PortalHeaders.referrer(page.referrerPolicy))
             headers.append(PortalHeaders.frames)
             return Response(type: "text/html; charset=utf-8", headers: headers, body: ByteBuffer(string: page.html))
         }

@@ -26,7 +26,7 @@ package struct AuthenticationRequestReader: Sendable {
         guard let client, client.clientID.hasSameOctets(as: clientID) else { return .page(.clientUnknown) }
         guard let redirectURI = parameters["redirect_uri"] else { return .page(.redirectMissing) }
         // Redirect URIs are checked at registration. Checked again here, so that a scheme such as javascript: is never used.
-        guard client.redirectURIs.contains(where: { $0.hasSameOctets(as: redirectURI) }),
+        guard client.redirectURIs.contains(where: { RedirectURI.matches(redirectURI, registered: $0) }),
             (try? RedirectURI.checked(redirectURI)) != nil
         else { return .page(.redirectUnregistered) }
         let form = ResponseForm(parameters, redirectURI: redirectURI)

@@ -84,6 +84,9 @@ package struct RenderedPage: Sendable, Hashable {
     /// Content-Security-Policy: allows only the page's script. A form may lead to any origin, because browsers also apply
     /// `form-action` to the redirects with which the client goes on; the only form of the page is Postern's own.
     package let policy: String
+    /// Referrer-Policy. Where a form leads to the client, browsers write our origin as `Origin`; under `no-referrer` they write
+    /// `null`, which many clients refuse.
+    package let referrerPolicy: String
 }
 
 extension RenderedPage {
@@ -115,12 +118,14 @@ private struct Page: Sendable {
 
     /// - Parameters:
     ///   - values: must be escaped.
-    ///   - destinations: where a form of the page may lead.
-    func filled(_ values: [String: String], formsTo destinations: String = "'none'") -> RenderedPage {
+    ///   - destinations: where a form of the page may lead; nil for nowhere.
+    func filled(_ values: [String: String], formsTo destinations: String? = nil) -> RenderedPage {
         var html = ""
         for (place, part) in parts.enumerated() {
             html += place.isMultiple(of: 2) ? part : part == "script" ? script : values[part] ?? ""
         }
-        return RenderedPage(html: html, policy: "\(policy); form-action \(destinations)")
+        return RenderedPage(
+            html: html, policy: "\(policy); form-action \(destinations ?? "'none'")",
+            referrerPolicy: destinations == nil ? "no-referrer" : "strict-origin")
     }
 }

@@ -1,5 +1,6 @@
 // Sign-out at an app's request (OpenID Connect RP-Initiated Logout 1.0 section 2). Pure.
 
+import Accounts
 import Support
 
 /// A checked request to `/auth/end-session`.
@@ -44,7 +45,9 @@ package struct EndSessionRequest: Sendable, Hashable, Codable {
         clientID = Self.clientID(parameters, hint: hint)
         subject = hint?.subject
         redirectURI = parameters["post_logout_redirect_uri"]
-        if let redirectURI, !redirectURIs.contains(where: redirectURI.hasSameOctets(as:)) { throw .redirectUnregistered }
+        if let redirectURI, !redirectURIs.contains(where: { RedirectURI.matches(redirectURI, registered: $0) }) {
+            throw .redirectUnregistered
+        }
         state = parameters["state"].flatMap { $0.utf8.count <= AuthenticationRequestReader.maximumState ? $0 : nil }
     }
 }

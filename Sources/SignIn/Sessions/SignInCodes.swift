@@ -3,6 +3,7 @@
 import Accounts
 import Database
 import MailCrypto
+import Support
 
 /// How many wrong codes are allowed: there are only a million codes, so guessing must stop early.
 package enum SignInCodeLimits {
@@ -17,14 +18,14 @@ extension PortalRepository {
     /// Uses a code and opens a session; returns its token for the cookie. Nil if the code is wrong or no longer valid. Reads
     /// and writes are the same whether or not anyone has the entered inbox.
     /// - Parameters:
-    ///   - code: as entered; spaces and hyphens are ignored.
+    ///   - code: as entered. What cannot be a code is no try.
     ///   - browser: the cookie of the requesting browser; only its last code is valid.
     ///   - sealed: the value that `sealSignUp` gave that browser; nil if none.
     ///   - replacing: the token of a session that the browser has; it ends.
     package func signIn(
         code: String, browser: String, signUp sealed: String? = nil, replacing old: String?, now: Int64
     ) throws(StoreFailure) -> String? {
-        let digits = String(code.filter { !$0.isWhitespace && $0 != "-" })
+        guard let digits = TypedCode.digits(code) else { return nil }
         let session = try SecretHash.newToken()
         let browser = secrets.hash(.browser, browser)
         let user = try events.write(at: now) { connection, tracker throws(StoreFailure) -> Int64? in

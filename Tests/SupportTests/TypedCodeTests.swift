@@ -1,0 +1,23 @@
+// Codes as people type and paste them.
+
+import Support
+import TestSupport
+import Testing
+
+@Suite(.blocking) struct TypedCodeTests {
+    @Test(arguments: [
+        "012345", "012 345", " 012-345\r\n", "０１２３４５", "٠١٢ ٣٤٥", "۰۱۲۳۴۵", "०१२३४५", "012\u{2013}345", "\u{200F}012345\u{200E}",
+        "0\u{FE0F}1\u{FE0F}2345", "012\u{A0}345", "012\u{2212}345", "\u{1D7CE}12345",
+    ])
+    func digits_typedOrPasted_areTaken(text: String) {
+        #expect(TypedCode.digits(text) == "012345")
+    }
+
+    @Test(arguments: [
+        "", "12345", "1234567", "abcdef", "12345a", "１２３４５", "²³¹²³¹", "①②③④⑤⑥", "012345\u{301}", "+12345", "1e2345", "一二三四五六",
+        String(repeating: " ", count: 251) + "012345",
+    ])
+    func digits_whatCannotBeACode_areNone(text: String) {
+        #expect(TypedCode.digits(text) == nil)
+    }
+}

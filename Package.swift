@@ -430,7 +430,7 @@ let package = Package(
                 "Milter", "MilterTesting", "RelayMilter", "RelayCore", "PosternMetrics", "InternetMessage", "MailAuth",
                 "MailCrypto", "MailTesting", "TestSupport", logging,
             ], swiftSettings: strict),
-        .target(name: "PostgresHarness", path: "Tests/PostgresHarness", swiftSettings: strict),
+        .target(name: "PostgresHarness", dependencies: ["Concurrency"], path: "Tests/PostgresHarness", swiftSettings: strict),
         .target(
             name: "StoreTesting", dependencies: ["Accounts", "Database", "PosternPostgres", "PosternSQLite", "PostgresHarness"],
             path: "Tests/StoreTesting", swiftSettings: strict),

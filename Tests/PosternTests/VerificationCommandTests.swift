@@ -29,7 +29,9 @@ import Testing
         #expect(message.text.contains("\r\nDKIM-Signature:") || message.text.hasPrefix("DKIM-Signature:"))
         #expect(!added.output.contains(try code(message)) && !added.output.contains("new@"))
 
-        try runner.fail("inbox", "confirm", "jane", "2", "--code", "12345", status: 65, saying: "tries left: 4")
+        try runner.fail("inbox", "confirm", "jane", "2", "--code", "12345", status: 65, saying: "six digits")
+        let wrong = try code(message) == "000000" ? "000001" : "000000"
+        try runner.fail("inbox", "confirm", "jane", "2", "--code", wrong, status: 65, saying: "tries left: 4")
         try runner.succeed("inbox", "confirm", "jane", "2", "--code", try code(message))
         try runner.fail("inbox", "verify", "jane", "2", status: 73, saying: "already verified")
     }

@@ -1,5 +1,6 @@
 // A private PostgreSQL in a temporary folder: started with the first test that needs one, ended with the process.
 
+import Concurrency
 import Foundation
 
 /// A server of one's own on a unix socket, without a network port.
@@ -17,7 +18,7 @@ package final class PostgresServer: @unchecked Sendable {
     private let account: String?
     private let lock = NSLock()
     /// The guardian, and our end of the pipe (a pair of sockets) that it reads.
-    private var running: (guardian: Process, pipe: Int32)?
+    private var running: (end: Monitor<Int32?>, pipe: Int32)?
 
     /// Runs the server and ends it by the signal that a line of standard input names. The end of the input, which is the end of
     /// this process however it came about, ends the server at once and removes the folder. (A signal at the parent's death would
@@ -136,7 +137,7 @@ package final class PostgresServer: @unchecked Sendable {
 
     /// Starts the server, or starts it again after `stop`; returns when it takes connections.
     package func start() throws {
-        let process = command(
+        let words = command(
             "postgres", guarded: true,
             [
                 "-D", data, "-k", folder.path, "-c", "listen_addresses=\(port == nil ? "" : "127.0.0.1")", "-p",
@@ -150,29 +151,26 @@ package final class PostgresServer: @unchecked Sendable {
         if !FileManager.default.fileExists(atPath: log.path) {
             _ = FileManager.default.createFile(atPath: log.path, contents: nil)
         }
-        let handle = try FileHandle(forWritingTo: log)
-        try handle.seekToEnd()
-        process.standardOutput = handle
-        process.standardError = handle
+        let output = open(log.path, O_WRONLY | O_APPEND | O_CLOEXEC)
+        guard output >= 0 else { throw Failure(description: "\(log.path) cannot be opened") }
+        defer { close(output) }
         // Closed in every other child, which would keep it open for longer than this process lives.
         var ends: [Int32] = [-1, -1]
         guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
             throw Failure(description: "no pipe")
         }
-        let input = FileHandle(fileDescriptor: ends[0], closeOnDealloc: true)
-        process.standardInput = input
-        do {
-            // A child inherits the thread's blocked signals, and a shell that is not told of its children's end waits for ever.
-            var (none, before) = (sigset_t(), sigset_t())
-            sigemptyset(&none)
-            pthread_sigmask(SIG_SETMASK, &none, &before)
-            defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
-            try process.run()
-        } catch {
+        defer { close(ends[0]) }
+        let process: SystemProcess
+        do { process = try spawn(words, (ends[0], output, output)) } catch {
             close(ends[1])
             throw error
         }
-        lock.withLock { running = (process, ends[1]) }
+        let end = Monitor<Int32?>(nil)
+        SystemThread.detach {
+            let status = process.wait()
+            end.with { $0 = status }
+        }
+        lock.withLock { running = (end, ends[1]) }
         // pg_isready says when; asked again and again, as there is nothing to wait on.
         for _ in 0..<600 {
             if (try? run("pg_isready", ["-q", "-h", folder.path, "-p", "\(port ?? 5432)", "-U", "postern", "-d", "postgres"]))
@@ -180,7 +178,7 @@ package final class PostgresServer: @unchecked Sendable {
             {
                 return
             }
-            guard process.isRunning else { break }
+            guard end.with({ $0 == nil }) else { break }
             usleep(20_000)
         }
         throw Failure(description: "PostgreSQL did not start: \((try? String(contentsOf: log, encoding: .utf8)) ?? "")")
@@ -196,13 +194,13 @@ package final class PostgresServer: @unchecked Sendable {
 
     private func end(saying line: String) {
         guard
-            let running = lock.withLock({ () -> (guardian: Process, pipe: Int32)? in
+            let running = lock.withLock({ () -> (end: Monitor<Int32?>, pipe: Int32)? in
                 defer { self.running = nil }; return self.running
             })
         else { return }
         _ = line.withCString { write(running.pipe, $0, strlen($0)) }
         close(running.pipe)
-        running.guardian.waitUntilExit()
+        _ = running.end.wait(atMost: nil) { $0 != nil }
     }
 
     /// Ends the server and deletes its folder, and with it the data, unless these were given a folder of their own.
@@ -254,26 +252,31 @@ package final class PostgresServer: @unchecked Sendable {
     /// Runs one of PostgreSQL's programs to its end.
     @discardableResult
     package func run(_ program: String, _ arguments: [String]) throws -> String {
-        let process = command(program, arguments)
-        let output = Pipe()
-        process.standardOutput = output
-        process.standardError = output
-        try process.run()
-        let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else { throw Failure(description: "\(program): \(text)") }
+        let output = try SystemProcess.pipe()
+        let input = open("/dev/null", O_RDONLY | O_CLOEXEC)
+        defer { close(input) }
+        let reader = FileHandle(fileDescriptor: output.read, closeOnDealloc: true)
+        let process: SystemProcess
+        do { process = try spawn(command(program, arguments), (input, output.write, output.write)) } catch {
+            close(output.write)
+            throw error
+        }
+        close(output.write)
+        let text = String(decoding: reader.readDataToEndOfFile(), as: UTF8.self)
+        guard process.wait() == 0 else { throw Failure(description: "\(program): \(text)") }
         return text
     }
 
-    private func command(_ program: String, guarded: Bool = false, _ arguments: [String]) -> Process {
-        let process = Process()
+    private func command(_ program: String, guarded: Bool = false, _ arguments: [String]) -> [String] {
         var words = ["\(binaries)/\(program)"] + arguments
         if let account { words = ["/usr/bin/setpriv", "--reuid", account, "--regid", account, "--clear-groups"] + words }
         if guarded { words = ["/bin/sh", "-c", Self.guardian, "postgres-guardian", folder.path] + words }
-        process.executableURL = URL(fileURLWithPath: words.removeFirst())
-        process.arguments = words
-        process.currentDirectoryURL = folder
-        process.standardInput = FileHandle.nullDevice
-        return process
+        return words
+    }
+
+    private func spawn(_ words: [String], _ descriptors: (Int32, Int32, Int32)) throws -> SystemProcess {
+        try SystemProcess(
+            words[0], Array(words.dropFirst()), environment: ProcessInfo.processInfo.environment, directory: folder.path,
+            descriptors: descriptors)
     }
 }

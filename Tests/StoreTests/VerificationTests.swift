@@ -40,7 +40,7 @@ import Testing
         #expect(try test.store.audit.entries().first.map { "\($0.action) \($0.detail)" } == "inbox.confirm inbox 1 by code")
         // What is verified is not verified again, and a code for it is no longer looked at.
         expectRefusal(.exists) { _ = try begin(test) }
-        try confirm(test, "anything")
+        try confirm(test, wrong(pending.code))
     }
 
     @Test(arguments: Engine.all) func wrongCodesAreCountedAndTheLastOneEndsIt(_ engine: Engine) throws {

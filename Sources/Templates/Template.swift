@@ -32,9 +32,11 @@ package struct TemplateSyntaxError: Error, Sendable, CustomStringConvertible {
 
     fileprivate static func parsed(_ text: String, as type: String) throws(TemplateSyntaxError) -> MustacheTemplate {
         // A pragma would choose another escaping, and a partial would be rendered with Mustache's own.
-        for (mark, name) in [("{{%", "a pragma"), ("{{>", "a partial"), ("{{<", "a parent")]
-        where text.utf8.contains(mark.utf8) {
-            throw TemplateSyntaxError(description: "\(name), \(mark), is not supported")
+        // Other delimiters would hide either.
+        for start in text.utf8.ranges(of: "{{".utf8) {
+            let tag = text.utf8[start.upperBound...].first { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }
+            guard let tag, "%><=".utf8.contains(tag) else { continue }
+            throw TemplateSyntaxError(description: "a tag that begins with \(Unicode.Scalar(tag)) is not supported")
         }
         HTMLContent.register()
         do {

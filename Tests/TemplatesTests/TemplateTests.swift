@@ -25,7 +25,11 @@ import Testing
         #expect(try TextTemplate("{{a}}").render(["a": "<\u{301}&"]) == "<\u{301}&")
     }
 
-    @Test(arguments: ["{{% CONTENT_TYPE:TEXT}}{{a}}", "{{>part}}", "{{<parent}}{{/parent}}", "{{#a}}", "\u{600}{{%x}}"])
+    @Test(arguments: [
+        "{{% CONTENT_TYPE:TEXT}}{{a}}", "{{>part}}", "{{<parent}}{{/parent}}", "{{#a}}", "\u{600}{{%x}}",
+        "{{ % CONTENT_TYPE:TEXT}}",
+        "{{=<% %>=}}<%a%>", "{{\n> part}}",
+    ])
     func init_whatWouldChangeTheEscapingOrIsNoTemplate_isRefused(text: String) {
         #expect(throws: TemplateSyntaxError.self) { try HTMLTemplate(text) }
         #expect(throws: TemplateSyntaxError.self) { try TextTemplate(text) }

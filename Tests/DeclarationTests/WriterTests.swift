@@ -118,16 +118,9 @@ struct SchemaTests {
         let schema = FileManager.default.temporaryDirectory.appending(path: "postern-schema-\(UUID().uuidString).json")
         defer { try? FileManager.default.removeItem(at: schema) }
         try Data(DeclarationSchema.text.utf8).write(to: schema)
-        let process = Process()
-        process.executableURL = URL(filePath: try #require(Tools.python))
         let tool = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Tools/validate.py").path
-        process.arguments = [tool, schema.path] + names.map { PlanTests.vectors.appending(path: $0).path }
-        let output = Pipe()
-        process.standardOutput = output
-        try process.run()
-        let data = try output.fileHandleForReading.readToEnd() ?? Data()
-        process.waitUntilExit()
-        #expect(process.terminationStatus == 0)
-        return String(decoding: data, as: UTF8.self).split(separator: "\n").map(String.init)
+        let vectors = names.map { PlanTests.vectors.appending(path: $0).path }
+        let run = try ProgramRun.succeed([try #require(Tools.python), tool, schema.path] + vectors)
+        return run.output.split(separator: "\n").map(String.init)
     }
 }

@@ -21,13 +21,9 @@ func require(_ condition: Bool, _ property: String) {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let environment = ProcessInfo.processInfo.environment
         let conformance = environment["POSTERN_CONFORMANCE"] ?? root.appendingPathComponent("../shared/conformance").path
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["python3", root.appendingPathComponent("Fuzzing/seed.py").path, folder.path, root.path, conformance]
-        process.standardOutput = FileHandle.nullDevice
-        try process.run()
-        process.waitUntilExit()
-        try #require(process.terminationStatus == 0, "Fuzzing/seed.py failed")
+        try ProgramRun.succeed([
+            "python3", root.appendingPathComponent("Fuzzing/seed.py").path, folder.path, root.path, conformance,
+        ])
         return folder
     }
 

@@ -1,6 +1,7 @@
 // DKIM verifiers that others wrote: dkimpy and Mail::DKIM, run over a folder of messages.
 
 import Foundation
+import TestSupport
 
 package enum DKIMVerifiers {
     private static let own = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
@@ -13,9 +14,6 @@ package enum DKIMVerifiers {
     .first { (try? run([$0, "-c", "import dkim, nacl"])) != nil }
 
     package static let hasMailDKIM = (try? run(["perl", "-MMail::DKIM::Verifier", "-MNet::DNS", "-e", "1"])) != nil
-
-    /// A verifier that did not run.
-    package struct Failure: Error { let command: [String], status: Int32 }
 
     /// A line for each `*.eml` of the folder: its name, then the result of each signature from the top. Keys are in `dns.tsv`.
     package static func dkimpy(_ folder: URL, python: String) throws -> [[Substring]] {
@@ -34,16 +32,6 @@ package enum DKIMVerifiers {
     }
 
     private static func run(_ command: [String]) throws -> String {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = command
-        let output = Pipe()
-        process.standardOutput = output
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        let data = output.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else { throw Failure(command: command, status: process.terminationStatus) }
-        return String(decoding: data, as: UTF8.self)
+        try ProgramRun.succeed(command).output
     }
 }

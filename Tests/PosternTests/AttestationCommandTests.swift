@@ -52,16 +52,12 @@ import Testing
         let (input, errors) = (runner.folder.appendingPathComponent("in"), runner.folder.appendingPathComponent("errors"))
         try Data("{\"id\":1}\n".utf8).write(to: input)
         for command in ["attestation", "passkey", "verify"] {
-            let process = Process()
-            process.executableURL = URL(fileURLWithPath: "/bin/sh")
             let arguments = command == "verify" ? "verify --batch" : "\(command) verify --batch"
-            process.arguments = [
-                "-c", "exec \"$0\" \(arguments) < \"$1\" > /dev/full 2> \"$2\"", CommandRunner.executable.path, input.path,
-                errors.path,
-            ]
-            try process.run()
-            process.waitUntilExit()
-            #expect(process.terminationReason == .exit && process.terminationStatus == 74, "\(command)")
+            let run = try ProgramRun([
+                "/bin/sh", "-c", "exec \"$0\" \(arguments) < \"$1\" > /dev/full 2> \"$2\"", CommandRunner.executable.path,
+                input.path, errors.path,
+            ])
+            #expect(run.status == 74, "\(command)")
             let said = try String(contentsOf: errors, encoding: .utf8)
             #expect(said == "postern: standard output: no space left on device\n", "\(command): \(said)")
         }

@@ -1,8 +1,8 @@
 // Runs the built command in its own folder.
 
-import Concurrency
 import Foundation
 import PostfixHarness
+import TestSupport
 import Testing
 
 /// What a run of `postern` gave.
@@ -46,23 +46,9 @@ final class CommandRunner: Sendable {
         // What `make sanitize` asks of its sanitizer.
         for name in ["ASAN_OPTIONS", "TSAN_OPTIONS"] { variables[name] = ProcessInfo.processInfo.environment[name] }
         variables.merge(environment) { $1 }
-        // Files, not pipes: a command never waits for us to read.
-        let names = ["in", "out", "err"].map { folder.appendingPathComponent("\(UUID().uuidString).\($0)") }
-        defer { for name in names { try? FileManager.default.removeItem(at: name) } }
-        try Data(input.utf8).write(to: names[0])
-        for name in names[1...] { try Data().write(to: name) }
-        let files = [
-            try FileHandle(forReadingFrom: names[0]), try FileHandle(forWritingTo: names[1]),
-            try FileHandle(forWritingTo: names[2]),
-        ]
-        let status = try SystemProcess(
-            Self.executable.path, arguments, environment: variables, directory: folder.path,
-            descriptors: (files[0].fileDescriptor, files[1].fileDescriptor, files[2].fileDescriptor)
-        ).wait()
-        for file in files { try file.close() }
-        return CommandResult(
-            status: status, output: try String(contentsOf: names[1], encoding: .utf8),
-            errors: try String(contentsOf: names[2], encoding: .utf8))
+        let run = try ProgramRun(
+            [Self.executable.path] + arguments, input: Data(input.utf8), environment: variables, directory: folder)
+        return CommandResult(status: run.status, output: run.output, errors: run.errors)
     }
 
     /// Runs a command that must succeed, and gives its output without the final newline.

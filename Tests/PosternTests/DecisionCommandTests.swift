@@ -72,37 +72,21 @@ import Testing
 
     @Test func aSandboxAnswersAndLeavesNothingBehind() async throws {
         let runner = try CommandRunner()
-        let process = Process()
-        process.executableURL = CommandRunner.executable
-        process.arguments = ["sandbox", "--port", "0", "--json"]
-        process.environment = ["PATH": "/usr/bin:/bin", "TMPDIR": runner.folder.path]
-        let pipe = Pipe()
-        process.standardOutput = pipe
-        try process.run()
-        defer { if process.isRunning { process.terminate() } }
-        var text = Data()
-        var facts: [String: Any]?
-        while facts == nil {
-            let part = pipe.fileHandleForReading.availableData
-            if part.isEmpty { break }
-            text += part
-            facts = try? JSONSerialization.jsonObject(with: text) as? [String: Any]
+        let process = try ManagedProcess(
+            CommandRunner.executable.path, ["sandbox", "--port", "0", "--json"], environment: ["TMPDIR": runner.folder.path])
+        defer { process.end() }
+        let facts: [String: Any]? = process.wait { lines in
+            try? JSONSerialization.jsonObject(with: Data(lines.joined(separator: "\n").utf8)) as? [String: Any]
         }
         let url = try #require(facts?["url"] as? String)
         let key = try #require(facts?["key"] as? String)
         #expect(url.hasPrefix("http://127.0.0.1:"))
         func post(_ path: String, _ body: String) throws -> [String: Any] {
-            let curl = Process()
-            curl.executableURL = URL(fileURLWithPath: "/usr/bin/curl")
-            curl.arguments = [
-                "-s", url + path, "-H", "Authorization: Bearer \(key)", "-H", "Content-Type: application/json", "-d", body,
-            ]
-            let output = Pipe()
-            curl.standardOutput = output
-            try curl.run()
-            let data = output.fileHandleForReading.readDataToEndOfFile()
-            curl.waitUntilExit()
-            return try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])
+            let run = try ProgramRun([
+                "curl", "-s", url + path, "-H", "Authorization: Bearer \(key)", "-H", "Content-Type: application/json", "-d",
+                body,
+            ])
+            return try #require(try JSONSerialization.jsonObject(with: run.standardOutput) as? [String: Any])
         }
         let token = try post("/sandbox/token", #"{"sub":"jane","real_user_status":2,"nonce":"n-1"}"#)
         let jwt = try #require(token["identity_token"] as? String)
@@ -119,9 +103,8 @@ import Testing
         #expect(canned["challenges"] as? [String] == ["reauthenticate"])
         let none = try post("/v1/decisions", #"{"event":"sign_in","client_id":"com.example.app","sub":"test-unavailable"}"#)
         #expect(none["status"] as? Int == 503)
-        process.terminate()
-        process.waitUntilExit()
-        #expect(process.terminationStatus == 0)
+        process.signal(SIGTERM)
+        #expect(try process.waitForExit() == 0)
         let left = try FileManager.default.contentsOfDirectory(atPath: runner.folder.path).filter {
             $0.hasPrefix("postern-sandbox")
         }

@@ -1,6 +1,7 @@
 // postern import: what is taken, what is refused, and that nothing is half done or doubled.
 
 import Foundation
+import PostfixHarness
 import TestSupport
 import Testing
 
@@ -197,20 +198,14 @@ import Testing
         var text = "user,inbox,verified,team\n"
         for number in 0..<3_000 { text += "u\(number),u\(number)@home.example,true,juice\n" }
         try write(runner, "people.csv", text)
-        let process = Process()
-        process.executableURL = CommandRunner.executable
-        process.arguments = ["import", "people.csv", "--trust-verified"]
-        process.currentDirectoryURL = runner.folder
-        process.environment = ["POSTERN_CONFIG": runner.configuration]
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        try process.run()
+        let process = try ManagedProcess(
+            CommandRunner.executable.path, ["import", "people.csv", "--trust-verified"],
+            environment: ["POSTERN_CONFIG": runner.configuration], directory: runner.folder.path)
         // Not before something was committed, and long before the end.
         func count() throws -> Int { try runner.succeed("user", "list").split(separator: "\n").count }
         while process.isRunning, try count() == 0 {}
-        kill(process.processIdentifier, SIGKILL)
-        process.waitUntilExit()
-        #expect(process.terminationReason == .uncaughtSignal, "the import ended before it was killed")
+        process.signal(SIGKILL)
+        #expect(try process.waitForExit() == 128 + SIGKILL, "the import ended before it was killed")
         let before = try count()
         #expect(before > 0 && before < 3_000)
         let rest = try runner.succeed("import", "people.csv", "--trust-verified")

@@ -21,14 +21,7 @@ import Testing
     }()
 
     private static func run(_ arguments: [String], to file: URL) throws {
-        _ = FileManager.default.createFile(atPath: file.path, contents: nil)
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["python3", tool] + arguments
-        process.standardOutput = try FileHandle(forWritingTo: file)
-        try process.run()
-        process.waitUntilExit()
-        try #require(process.terminationStatus == 0, "attack.py ended with \(process.terminationStatus)")
+        try ProgramRun.succeed(["python3", tool] + arguments).standardOutput.write(to: file)
     }
 
     @Test func nothingLeaksNothingIsLostAndLittleIsRefused() throws {

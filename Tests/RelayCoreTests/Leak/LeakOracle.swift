@@ -1,6 +1,7 @@
 // Runs leakcheck.py over many messages in one process.
 
 import Foundation
+import TestSupport
 
 enum LeakOracle {
     struct Item {
@@ -32,17 +33,7 @@ enum LeakOracle {
             data += try JSONSerialization.data(withJSONObject: object) + Data("\n".utf8)
         }
         try data.write(to: list)
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["python3", "-c", program, Corpus.leakcheck.path, list.path]
-        let pipe = Pipe()
-        process.standardOutput = pipe
-        try process.run()
-        let output = pipe.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else {
-            throw Failure(description: "leakcheck.py ended with \(process.terminationStatus)")
-        }
+        let output = try ProgramRun.succeed(["python3", "-c", program, Corpus.leakcheck.path, list.path]).standardOutput
         var hits: [String: [String]] = [:]
         for line in output.split(separator: 0x0A) {
             guard let object = try JSONSerialization.jsonObject(with: line) as? [String: Any], let id = object["id"] as? String
@@ -51,6 +42,4 @@ enum LeakOracle {
         }
         return hits
     }
-
-    struct Failure: Error, CustomStringConvertible { let description: String }
 }

@@ -1,10 +1,11 @@
 // What these tests share: files, keys, and tokens of their own issuer.
 
-import SignIn
 import Foundation
 import JSON
 import Logging
+import SignIn
 import Synchronization
+import TestSupport
 
 enum Files {
     static let own = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -23,28 +24,9 @@ enum Files {
     static let python: String? = [package.appendingPathComponent(".build/test-tools/bin/python3").path, "python3"]
         .first { (try? run([$0, "-c", "import jwt, cryptography"], input: "")) != nil }
 
-    struct Failure: Error { let command: [String], status: Int32, errors: String }
-
     /// Runs a program and gives what it wrote.
     static func run(_ command: [String], input: String) throws -> String {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-identity-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let names = ["in", "out", "err"].map { folder.appendingPathComponent($0) }
-        for name in names { try Data((name == names[0] ? input : "").utf8).write(to: name) }
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = command
-        process.standardInput = try FileHandle(forReadingFrom: names[0])
-        process.standardOutput = try FileHandle(forWritingTo: names[1])
-        process.standardError = try FileHandle(forWritingTo: names[2])
-        try process.run()
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else {
-            throw Failure(
-                command: command, status: process.terminationStatus, errors: try String(contentsOf: names[2], encoding: .utf8))
-        }
-        return try String(contentsOf: names[1], encoding: .utf8)
+        try ProgramRun.succeed(command, input: Data(input.utf8)).output
     }
 }
 

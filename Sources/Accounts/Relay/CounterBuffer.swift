@@ -89,6 +89,23 @@ package final class CounterBuffer: Sendable {
     /// most, if all of them count that much within a second.
     package func reserve(account: Int64, kind: CounterKind, day: Int64, limit: Int, now: Int64) throws(StoreFailure) -> Bool {
         let key = Key(account: account, day: day, kind: kind)
+        while true {
+            switch try attempt(key, limit: limit, now: now) {
+            case .counted: return true
+            case .refused(let owed):
+                // Places that were held for others may have been written, and so counted twice, while this one waited.
+                guard state.withLock({ $0.entries[key]?.owed ?? 0 }) < owed else { return false }
+            }
+        }
+    }
+
+    private enum Attempt {
+        case counted
+        /// The limit is reached, if `owed` more are counted as on their way into the store.
+        case refused(owed: Int)
+    }
+
+    private func attempt(_ key: Key, limit: Int, now: Int64) throws(StoreFailure) -> Attempt {
         let part = limit / Self.parts
         let (pending, owed, turn): (Int?, Int, Int) = state.withLock { state in
             var entry = state.entries[key] ?? Entry()
@@ -109,11 +126,12 @@ package final class CounterBuffer: Sendable {
             }
             return (entry.pending, entry.owed, state.turns)
         }
-        guard let pending else { return true }
+        guard let pending else { return .counted }
         do {
-            let count = try repository.reserve(account: account, kind: kind, day: day, limit: limit - owed, adding: pending)
+            let count = try repository.reserve(
+                account: key.account, kind: key.kind, day: key.day, limit: limit - owed, adding: pending)
             reserved(pending, key, count: count ?? limit, turn: turn, now: now)
-            return count != nil
+            return count == nil ? .refused(owed: owed) : .counted
         } catch {
             state.withLock { $0.entries[key]?.writing -= 1 }
             written(pending, key, isWritten: false)

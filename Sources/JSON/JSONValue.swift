@@ -1,5 +1,7 @@
 // A JSON value (RFC 8259) as received: member names are compared octet by octet, numbers keep their spelling.
 
+import Support
+
 /// A JSON value. Prints its kind only: it may hold an address or a subject.
 package enum JSONValue: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
     case null
@@ -39,6 +41,32 @@ package enum JSONValue: Sendable, Hashable, CustomStringConvertible, CustomRefle
     package var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
+extension JSONValue {
+    /// Texts are compared octet by octet.
+    package static func == (left: JSONValue, right: JSONValue) -> Bool {
+        switch (left, right) {
+        case (.null, .null): true
+        case (.bool(let left), .bool(let right)): left == right
+        case (.number(let left), .number(let right)): left == right
+        case (.string(let left), .string(let right)): left.hasSameOctets(as: right)
+        case (.array(let left), .array(let right)): left == right
+        case (.object(let left), .object(let right)): left == right
+        default: false
+        }
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        switch self {
+        case .null: hasher.combine(0)
+        case .bool(let value): hasher.combine(value)
+        case .number(let value): hasher.combine(value)
+        case .string(let text): hasher.combine(WireText(text))
+        case .array(let items): hasher.combine(items)
+        case .object(let object): hasher.combine(object)
+        }
+    }
+}
+
 extension JSONValue: ExpressibleByStringLiteral {
     package init(stringLiteral value: String) { self = .string(value) }
 }
@@ -65,6 +93,15 @@ package struct JSONObject: Sendable, Hashable, ExpressibleByDictionaryLiteral, C
     package struct Member: Sendable, Hashable {
         package let name: String
         package let value: JSONValue
+
+        package static func == (left: Member, right: Member) -> Bool {
+            left.name.hasSameOctets(as: right.name) && left.value == right.value
+        }
+
+        package func hash(into hasher: inout Hasher) {
+            hasher.combine(WireText(name))
+            hasher.combine(value)
+        }
     }
 
     package private(set) var members: [Member]

@@ -1,5 +1,7 @@
 // From a JSON value to a Swift value: unknown members are refused, and an error names the path of the wrong value.
 
+import Support
+
 /// A JSON value that does not have the expected shape.
 package struct JSONShapeError: Error, Sendable, Hashable {
     /// The JSON pointer (RFC 6901) of the value.
@@ -38,9 +40,16 @@ package enum StrictDecoder {
         path.map { "/" + ($0.intValue.map(String.init) ?? escaped($0.stringValue)) }.joined()
     }
 
-    /// A name as a step of a pointer, cut after 64 characters.
+    /// A name as a step of a pointer: control characters replaced, cut after 64 scalars.
     package static func escaped(_ name: String) -> String {
-        String(name.prefix(64)).replacing("~", with: "~0").replacing("/", with: "~1")
+        let octets = name.withoutControls(limit: 64).utf8.flatMap { octet -> [UInt8] in
+            switch octet {
+            case UInt8(ascii: "~"): Array("~0".utf8)
+            case UInt8(ascii: "/"): Array("~1".utf8)
+            default: [octet]
+            }
+        }
+        return String(decoding: octets, as: UTF8.self)
     }
 
     /// `clientID` and `clientId` as `client_id`.
@@ -64,18 +73,21 @@ package enum StrictDecoder {
 /// Which members were asked for, by the pointer of their object.
 private final class Usage {
     /// Nil for a value that was decoded as a whole.
-    private var names: [String: Set<String>] = [:]
+    private var names: [WireText: Set<WireText>] = [:]
 
-    func opened(_ pointer: String) { if names[pointer] == nil { names[pointer] = [] } }
-    func asked(_ name: String, at pointer: String) { names[pointer, default: []].insert(name) }
+    func opened(_ pointer: String) {
+        let pointer = WireText(pointer)
+        if names[pointer] == nil { names[pointer] = [] }
+    }
+    func asked(_ name: String, at pointer: String) { names[WireText(pointer), default: []].insert(WireText(name)) }
 
     /// Throws for the first member, in order of names, that was not asked for.
     func check(_ value: JSONValue, path: String) throws {
         switch value {
         case .object(let object):
-            guard let known = names[path] else { return }
-            for (name, member) in object.members.map({ ($0.name, $0.value) }).sorted(by: { $0.0 < $1.0 }) {
-                let pointer = path + "/" + StrictDecoder.escaped(name)
+            guard let known = names[WireText(path)] else { return }
+            for (name, member) in object.members.map({ (WireText($0.name), $0.value) }).sorted(by: { $0.0 < $1.0 }) {
+                let pointer = path + "/" + StrictDecoder.escaped(name.text)
                 guard known.contains(name) else { throw JSONShapeError(pointer: pointer, message: "there is no such member") }
                 try check(member, path: pointer)
             }
@@ -156,7 +168,7 @@ private struct Keyed<Key: CodingKey>: KeyedDecodingContainerProtocol {
     let decoder: ValueDecoder
     let pointer: String
     var codingPath: [any CodingKey] { decoder.path }
-    var allKeys: [Key] { object.members.map(\.name).sorted().compactMap { Key(stringValue: $0) } }
+    var allKeys: [Key] { object.members.map { WireText($0.name) }.sorted().compactMap { Key(stringValue: $0.text) } }
 
     /// The member. Records that it was asked for.
     private func member(_ key: Key) -> (name: String, value: JSONValue)? {

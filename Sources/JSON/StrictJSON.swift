@@ -18,12 +18,14 @@ package struct JSONError: Error, Sendable, Hashable, CustomStringConvertible {
 }
 
 /// The strict reader. In addition to RFC 8259, it refuses a byte order mark, a member name that occurs twice, U+0000 in a
-/// string, a lone surrogate, a number of over 64 characters, and nesting beyond `maximumDepth`. Linear in the input.
+/// string, a lone surrogate, a member name or a number that is too long, and nesting beyond `maximumDepth`. Linear in the input.
 package struct StrictJSON {
     /// Depth of nested objects and arrays. Tokens and key sets have four at most.
     package static let maximumDepth = 16
     /// Characters; more than any clock, counter or double needs.
     package static let maximumNumberLength = 64
+    /// Octets of a member name.
+    package static let maximumNameLength = 1_024
 
     private let octets: [UInt8]
     private let replacesUnprintable: Bool
@@ -107,6 +109,9 @@ package struct StrictJSON {
             skipWhitespace()
             guard current == UInt8(ascii: "\"") else { throw error("a member name is missing") }
             let name = try string()
+            guard name.utf8.count <= Self.maximumNameLength else {
+                throw error("a member name of over \(Self.maximumNameLength) octets")
+            }
             guard names.insert(Array(name.utf8)).inserted else { throw error("a member name occurs twice") }
             skipWhitespace()
             guard take(":") else { throw error("a colon is missing") }

@@ -9,12 +9,12 @@ import SignIn
 extension PortalPage {
     func switchForwarding(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let account = try await account(request, session)
-        guard let address = account.address, let state = request.form["state"], ["on", "off"].contains(state) else {
+        guard let address = account.address, let state = request.form["state"]?.text, ["on", "off"].contains(state) else {
             throw PortalRefusal.notFound
         }
         try await pool.run { _ = try store.addresses.setForwarding(address, on: state == "on", Self.change(session, now())) }
         // Back to the page with the button.
-        let list = Self.listPath(request.form["back"]).map { "\($0)#address-\(account.number)" }
+        let list = Self.listPath(request.form["back"]?.text).map { "\($0)#address-\(account.number)" }
         return request.redirect(list ?? "/me/addresses/\(account.number)", told: state, of: account.number)
     }
 
@@ -22,7 +22,7 @@ extension PortalPage {
     func scheduleSwitch(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let account = try await account(request, session)
         guard account.isActive else { throw PortalRefusal.notFound }
-        let (typed, after, time) = (request.form["day"] ?? "", request.form["after"] ?? "", now())
+        let (typed, after, time) = (request.typed("day"), request.typed("after"), now())
         let (day, count) = (PortalText.dayNumber(typed), Int(after))
         func refuse(_ text: String) async throws -> Response {
             try await showAccount(
@@ -67,7 +67,7 @@ extension PortalPage {
         let account = try await account(request, session)
         do {
             try await pool.run {
-                let notes = try AccountNotes(name: request.form["name"] ?? "", note: request.form["note"] ?? "")
+                let notes = try AccountNotes(name: request.typed("name"), note: request.typed("note"))
                 try store.persons.setNotes(user: session.userID, account: account.number, notes)
             }
         } catch let refusal as StoreFailure where refusal.isRefusal {
@@ -80,7 +80,7 @@ extension PortalPage {
     /// Directs mail for this address to a separate inbox, or to the default one. The inbox used so far is notified.
     func chooseInbox(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let account = try await account(request, session)
-        let chosen = request.form["inbox"] ?? ""
+        let chosen = request.typed("inbox")
         guard account.address != nil, chosen == "default" || Int64(chosen) != nil else { throw PortalRefusal.notFound }
         let change = Self.change(session, now())
         let old = try await pool.run {

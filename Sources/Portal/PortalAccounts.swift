@@ -31,7 +31,7 @@ extension PortalPage {
     }
 
     func card(
-        _ account: UserExportAccount, inboxes: [Inbox], userName: String?, _ words: PortalText
+        _ account: UserExportAccount, inboxes: [Inbox], _ words: PortalText
     ) -> [String: Any] {
         var values: [String: Any] = [
             "number": account.number, "team": account.team.name, "title": account.title,
@@ -59,7 +59,7 @@ extension PortalPage {
                     "until": words.date(move.endsAt),
                 ] as [String: Any]
         }
-        values.merge(knowledge(account, inboxes: inboxes, userName: userName, words)) { $1 }
+        values.merge(knowledge(account, inboxes: inboxes, words)) { $1 }
         if let day = account.probingDay { values["written_day"] = words.day(day) }
         let apps = account.consents.filter(\.isLive).compactMap(\.title)
         if !apps.isEmpty { values["apps"] = words.list(apps) }
@@ -69,7 +69,7 @@ extension PortalPage {
 
     /// The user data that the team was given. The team keeps it even after the user stops.
     private func knowledge(
-        _ account: UserExportAccount, inboxes: [Inbox], userName: String?, _ words: PortalText
+        _ account: UserExportAccount, inboxes: [Inbox], _ words: PortalText
     ) -> [String: Any] {
         let language = words.language
         guard !account.consents.isEmpty else { return [:] }
@@ -81,10 +81,7 @@ extension PortalPage {
                 inbox.map { language.text("your own address ({address})", ["address": PortalText.address($0.address)]) }
                     ?? language.text("your own address"))
         }
-        if account.sharesName {
-            known.append(
-                userName.map { language.text("your name ({name})", ["name": $0]) } ?? language.text("your name"))
-        }
+        if let name = account.teamName?.full { known.append(language.text("your name ({name})", ["name": name])) }
         var values: [String: Any] = [
             "is_real": account.emailKind == .real, "has_no_address": account.emailKind == .none, "is_past": !account.hasConsent,
         ]
@@ -97,15 +94,14 @@ extension PortalPage {
         status: HTTPResponse.Status = .ok, written: (to: String, reverse: String)? = nil
     ) async throws -> Response {
         let account = try await account(request, session)
-        let (name, counters, inboxes, sources) = try await pool.run {
+        let (counters, inboxes, sources) = try await pool.run {
             (
-                try store.users.user(session.userID).name,
                 try store.counters.counters(account: account.number, since: 0),
                 try store.inboxes.inboxes(user: session.userID), try store.sources.sources(teamNumber: account.team.number)
             )
         }
         let (words, language) = (request.words, request.language)
-        var values = card(account, inboxes: inboxes, userName: name, words)
+        var values = card(account, inboxes: inboxes, words)
         let months = words.months(counters)
         values["months"] = months
         values["has_months"] = !months.isEmpty
@@ -135,13 +131,13 @@ extension PortalPage {
         switch problem?.form {
         case .day: values["day_problem"] = problem?.text
         case .notes:
-            (values["typed_name"], values["typed_note"]) = (request.form["name"] ?? "", request.form["note"] ?? "")
+            (values["typed_name"], values["typed_note"]) = (request.typed("name"), request.typed("note"))
             values["notes_problem"] = problem?.text
         case .write:
-            values["typed"] = request.form["correspondent"] ?? ""
+            values["typed"] = request.typed("correspondent")
             values["problem"] = problem?.text
         case .block:
-            values["typed_sender"] = request.form["sender"] ?? ""
+            values["typed_sender"] = request.typed("sender")
             values["block_problem"] = problem?.text
         case nil: break
         }
@@ -196,7 +192,7 @@ extension PortalPage {
     /// The address at which the user reaches a person of the team who has not written yet.
     func writeFirst(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let account = try await account(request, session)
-        let typed = (request.form["correspondent"] ?? "").trimmingCharacters(in: .whitespaces)
+        let typed = request.form["correspondent"]?.trimmed ?? ""
         guard account.isActive, let relayAddress = account.address else { throw PortalRefusal.notFound }
         guard let correspondent = try? AddrSpec.typed(typed) else {
             return try await showAccount(

@@ -19,13 +19,11 @@ extension PortalPage {
         }
         let accounts = try await accounts(session, page.items.map(\.account))
             .reduce(into: [Int64: UserExportAccount]()) { $0[$1.number] = $1 }
-        let (inboxes, name) = try await pool.run {
-            (try store.inboxes.inboxes(user: session.userID), try store.users.user(session.userID).name)
-        }
+        let inboxes = try await pool.run { try store.inboxes.inboxes(user: session.userID) }
         var values: [String: Any] = ["is_empty": total == 0, "has_none": total > 0 && page.found == 0]
         for (list, states) in Self.sections {
             let cards = page.items.filter { states.contains($0.state) }.compactMap { item in
-                accounts[item.account].map { card($0, inboxes: inboxes, userName: name, request.words) }
+                accounts[item.account].map { card($0, inboxes: inboxes, request.words) }
             }
             values[list] = cards
             values["has_\(list)"] = !cards.isEmpty
@@ -54,9 +52,9 @@ extension PortalPage {
 
     private static func query(_ request: PortalRequest) -> AddressListQuery {
         AddressListQuery(
-            search: request.query("search") ?? "", state: request.query("state").flatMap(AddressState.init),
-            order: request.query("order").flatMap(AddressListQuery.Order.init) ?? .name,
-            page: request.query("page").flatMap(Int.init) ?? 1)
+            search: request.query("search")?.text ?? "", state: (request.query("state")?.text).flatMap(AddressState.init),
+            order: (request.query("order")?.text).flatMap(AddressListQuery.Order.init) ?? .name,
+            page: request.query("page").flatMap(\.integer).flatMap(Int.init(exactly:)) ?? 1)
     }
 
     /// The path of this list.
@@ -72,9 +70,9 @@ extension PortalPage {
     /// The same from the hidden field of a form: accepts only paths that this page could have written.
     static func listPath(_ text: String?) -> String? {
         guard let text, text == "/me" || text.hasPrefix("/me?"), text.utf8.count <= 2_000,
-            let pairs = FormEncoding.pairs(Array(text.dropFirst("/me?".count).utf8), maximum: 4)
+            let pairs = FormEncoding.pairs(text.utf8.dropFirst("/me?".utf8.count), maximum: 4)
         else { return nil }
-        func value(_ name: String) -> String? { pairs.first { $0.name == name }?.value }
+        func value(_ name: WireText) -> String? { pairs.first { $0.name == name }?.value.text }
         return path(
             AddressListQuery(
                 search: value("search") ?? "", state: value("state").flatMap(AddressState.init),

@@ -9,7 +9,7 @@ import SignIn
 extension PortalPage {
     func object(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let account = try await account(request, session)
-        let (decision, change) = (request.form["decision"] ?? "", Self.change(session, now()))
+        let (decision, change) = (request.typed("decision"), Self.change(session, now()))
         try await pool.run { try store.persons.object(account: account.number, decision: decision, change) }
         return request.redirect("/me/addresses/\(account.number)#checks", told: "objected", of: account.number)
     }

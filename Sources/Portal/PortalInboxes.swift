@@ -44,7 +44,7 @@ extension PortalPage {
         }
         var values: [String: Any] = ["inboxes": items, "is_told": isTold]
         if let problem, inbox == nil {
-            values["typed"] = request.form["email"] ?? ""
+            values["typed"] = request.typed("email")
             values["problem"] = problem
         }
         return try request.html(
@@ -66,7 +66,7 @@ extension PortalPage {
 
     /// Adds an inbox and sends a message to it. The response does not reveal whether another user has it.
     func addInbox(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
-        let typed = (request.form["email"] ?? "").trimmingCharacters(in: .whitespaces)
+        let typed = request.form["email"]?.trimmed ?? ""
         guard let address = try? AddrSpec.typed(typed) else {
             return try await showInboxes(
                 request, session,
@@ -118,7 +118,7 @@ extension PortalPage {
     }
 
     func enterCode(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
-        let (number, code) = (try request.number("inbox"), request.form["code"] ?? "")
+        let (number, code) = (try request.number("inbox"), request.typed("code"))
         do {
             _ = try await pool.run {
                 try store.verifications.confirm(

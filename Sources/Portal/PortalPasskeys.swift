@@ -25,8 +25,8 @@ extension PortalPage {
         return ["challenge": Base64URL.encode(challenge), "rp": relyingParty.id]
     }
 
-    private func octets(_ request: PortalRequest, _ name: String) throws -> [UInt8] {
-        guard let octets = Base64URL.decode((request.form[name] ?? "").utf8) else { throw PortalRefusal.foreign }
+    private func octets(_ request: PortalRequest, _ name: WireText) throws -> [UInt8] {
+        guard let octets = Base64URL.decode(request.form[name]?.octets ?? []) else { throw PortalRefusal.foreign }
         return octets
     }
 
@@ -127,7 +127,7 @@ extension PortalPage {
     func addPasskey(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         guard let relyingParty, let token = request.sessionToken else { throw PortalRefusal.notFound }
         let (clientData, attestation) = (try octets(request, "client_data"), try octets(request, "attestation"))
-        let (challenge, name) = (try octets(request, "challenge"), request.form["name"] ?? "")
+        let (challenge, name) = (try octets(request, "challenge"), request.typed("name"))
         let change = Self.change(session, now())
         do {
             try await pool.run {

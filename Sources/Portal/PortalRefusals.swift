@@ -13,7 +13,7 @@ extension PortalPage {
         do {
             try await pool.run {
                 try store.persons.block(
-                    user: session.userID, account: account.number, request.form["sender"] ?? "", now: now())
+                    user: session.userID, account: account.number, request.typed("sender"), now: now())
             }
         } catch let refusal as StoreFailure where refusal.isRefusal {
             return try await showAccount(
@@ -25,7 +25,7 @@ extension PortalPage {
     func unblock(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let account = try await account(request, session)
         try await pool.run {
-            try store.persons.unblock(user: session.userID, account: account.number, request.form["sender"] ?? "")
+            try store.persons.unblock(user: session.userID, account: account.number, request.typed("sender"))
         }
         return request.redirect("/me/addresses/\(account.number)", told: "unblocked", of: account.number)
     }

@@ -18,8 +18,8 @@ enum PortalCSRF {
         return String(decoding: Base32.encode(code.prefix(20)), as: UTF8.self)
     }
 
-    static func matches(_ given: String?, _ cookie: String) -> Bool {
-        constantTimeEqual(Array((given ?? "").utf8), Array(token(for: cookie).utf8))
+    static func matches(_ given: WireText?, _ cookie: String) -> Bool {
+        constantTimeEqual(given?.octets ?? [], Array(token(for: cookie).utf8))
     }
 }
 
@@ -122,15 +122,20 @@ struct PortalRequest: Sendable {
         }
     }
 
-    /// A parameter of the address; nil if absent.
-    func query(_ name: String) -> String? {
-        FormEncoding.pairs((request.uri.query ?? "").utf8, maximum: 10)?.first { $0.name == name }?.value
+    /// What was typed in a field; empty if it is absent.
+    func typed(_ name: WireText) -> String { form[name]?.text ?? "" }
+
+    /// A parameter of the address; nil if it is absent, empty or given twice.
+    func query(_ name: WireText) -> WireText? {
+        guard let query = request.uri.query, query.utf8.count <= AuthorizationParameters.maximumLength else { return nil }
+        return AuthorizationParameters(query.utf8)?[name]
     }
 
     /// Opens the app's request that this page is a step of. Other pages never have one, whatever their address: they keep the
     /// protection that a step must give up, so that a window that opened them cannot control them.
     private mutating func openSheet() {
-        guard page.provider != nil, Self.isStep(request.uri.path), let identifier = form["request"] ?? query("request") else {
+        guard page.provider != nil, Self.isStep(request.uri.path), let identifier = (form["request"] ?? query("request"))?.text
+        else {
             return
         }
         sheet = page.store.authorizations.open(identifier, now: page.now()).map {

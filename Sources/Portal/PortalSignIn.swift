@@ -25,7 +25,7 @@ extension PortalPage {
         }
         if let problem {
             values["problem"] = problem
-            values["typed"] = request.form["email"] ?? ""
+            values["typed"] = request.typed("email")
         }
         if let sheet = request.sheet {
             values["team"] = try await pool.run { try appearance(sheet).teamName }
@@ -48,7 +48,7 @@ extension PortalPage {
                 status: .badRequest)
         }
         guard PortalCSRF.matches(request.form["csrf"], browser) else { throw PortalRefusal.foreign }
-        guard let address = try? AddrSpec.typed((request.form["email"] ?? "").trimmingCharacters(in: .whitespaces)) else {
+        guard let address = try? AddrSpec.typed(request.form["email"]?.trimmed ?? "") else {
             return try await askForAddress(
                 request,
                 problem: request.language.text(
@@ -132,7 +132,7 @@ extension PortalPage {
         guard let browser = request.browser else { return request.redirect(request.step("/me/sign-in")) }
         guard PortalCSRF.matches(request.form["csrf"], browser) else { throw PortalRefusal.foreign }
         if let seconds = codes.take(request.clientNetworks, now: monotonic()) { throw PortalRefusal.tooOften(seconds) }
-        let (code, old) = (request.form["code"] ?? "", request.sessionToken)
+        let (code, old) = (request.typed("code"), request.sessionToken)
         guard TypedCode.digits(code) != nil else {
             return try askForCode(request, problem: request.language.text("A code has six digits."))
         }

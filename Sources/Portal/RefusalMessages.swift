@@ -11,7 +11,7 @@ import SignIn
 
 extension PortalPage {
     func setRefusalNotices(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
-        guard let state = request.form["state"], ["on", "off"].contains(state) else { throw PortalRefusal.notFound }
+        guard let state = request.form["state"]?.text, ["on", "off"].contains(state) else { throw PortalRefusal.notFound }
         try await pool.run { try store.persons.setWantsRefusals(user: session.userID, state == "on") }
         return request.redirect("/me/inboxes", told: state == "on" ? "told" : "untold")
     }

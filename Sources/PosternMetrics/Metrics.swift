@@ -183,15 +183,14 @@ package final class MetricsRegistry: Sendable {
     }
 
     private static func escaped(_ text: String) -> String {
-        var out = ""
-        for character in text {
-            switch character {
-            case "\\": out += "\\\\"
-            case "\"": out += "\\\""
-            case "\n": out += "\\n"
-            default: out.append(character)
+        let octets = text.utf8.flatMap { octet -> [UInt8] in
+            switch octet {
+            case UInt8(ascii: "\\"): Array("\\\\".utf8)
+            case UInt8(ascii: "\""): Array("\\\"".utf8)
+            case UInt8(ascii: "\n"): Array("\\n".utf8)
+            default: [octet]
             }
         }
-        return out
+        return String(decoding: octets, as: UTF8.self)
     }
 }

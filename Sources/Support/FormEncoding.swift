@@ -1,8 +1,11 @@
 // application/x-www-form-urlencoded (WHATWG URL section 5), read strictly and always written in one form.
 
 package enum FormEncoding {
+    /// The longest name of a parameter, in octets: longer ones make the whole query or form unreadable.
+    package static let nameLimit = 64
+
     /// Decodes `+` and `%XX`; nil for a broken escape, a NUL, or text that is not UTF-8.
-    package static func decode(_ octets: some Collection<UInt8>) -> String? {
+    package static func decode(_ octets: some Collection<UInt8>) -> WireText? {
         // An array, because requests of apps are long and generic collections are slow.
         let octets = Array(octets)
         var result: [UInt8] = []
@@ -22,19 +25,21 @@ package enum FormEncoding {
             }
             place += 1
         }
-        return String(validating: result, as: UTF8.self)
+        return WireText(validating: result)
     }
 
     /// Names and values in their order; a name without `=` has an empty value. Nil for a broken escape, text that is not UTF-8,
-    /// or more than `maximum` pairs.
-    package static func pairs(_ octets: some Collection<UInt8>, maximum: Int) -> [(name: String, value: String)]? {
+    /// a name of over `nameLimit` octets, or more than `maximum` pairs.
+    package static func pairs(_ octets: some Collection<UInt8>, maximum: Int) -> [(name: WireText, value: WireText)]? {
         let octets = Array(octets)
         let parts = octets.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: true)
         guard parts.count <= maximum else { return nil }
-        var result: [(name: String, value: String)] = []
+        var result: [(name: WireText, value: WireText)] = []
         for part in parts {
             let mark = part.firstIndex(of: UInt8(ascii: "=")) ?? part.endIndex
-            guard let name = decode(part[..<mark]), let value = decode(part[mark...].dropFirst()) else { return nil }
+            guard let name = decode(part[..<mark]), name.octets.count <= nameLimit,
+                let value = decode(part[mark...].dropFirst())
+            else { return nil }
             result.append((name, value))
         }
         return result

@@ -68,7 +68,8 @@ struct AppleFixture {
     }
 
     func request(_ parameters: [(String, String)]) throws -> AppleAuthorization {
-        try AppleAuthorization(AppleParameters(parameters.map { (name: $0.0, value: $0.1) }), seed: state.seed)
+        try AppleAuthorization(
+            AppleParameters(parameters.map { (name: WireText($0.0), value: WireText($0.1)) }), seed: state.seed)
     }
 
     static let webRequest = [
@@ -92,7 +93,8 @@ struct AppleFixture {
         let secret = try secret ?? self.secret(clientID)
         let form = ["client_id": clientID, "client_secret": secret].merging(parameters) { $1 }
         return try state.token(
-            AppleParameters(form.map { (name: $0.key, value: $0.value) }), hasAuthorization: false, failure: failure, now: now
+            AppleParameters(form.map { (name: WireText($0.key), value: WireText($0.value)) }), hasAuthorization: false,
+            failure: failure, now: now
         ).body
     }
 

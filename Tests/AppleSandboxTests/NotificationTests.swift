@@ -4,6 +4,7 @@ import AppleSandbox
 import Foundation
 import JSON
 import SignIn
+import Support
 import TestSupport
 import Testing
 
@@ -179,7 +180,8 @@ import Testing
             let secret = try fixture.secret(team: team, key: key)
             let form = ["client_id": "com.example.web", "client_secret": secret].merging(parameters) { $1 }
             return try fixture.state.migrationInfo(
-                AppleParameters(form.map { (name: $0.key, value: $0.value) }), authorization: bearer.map { "Bearer \($0)" },
+                AppleParameters(form.map { (name: WireText($0.key), value: WireText($0.value)) }),
+                authorization: bearer.map { "Bearer \($0)" },
                 now: fixture.now
             ).body
         }

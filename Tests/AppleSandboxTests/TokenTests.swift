@@ -145,7 +145,7 @@ import Testing
         let secret = try fixture.secret()
         let both = refusal {
             try fixture.state.token(
-                AppleParameters([("client_id", "com.example.web"), ("client_secret", secret)]), hasAuthorization: true,
+                AppleParameters([("client_id", "com.example.web"), ("client_secret", WireText(secret))]), hasAuthorization: true,
                 failure: nil, now: fixture.now)
         }
         #expect(both?.code == .invalidRequest)
@@ -194,7 +194,8 @@ import Testing
                 let secret = try fixture.secret(clientID)
                 let form = [("client_id", clientID), ("client_secret", secret), ("token", token), ("token_type_hint", name)]
                 return try fixture.state.revoke(
-                    AppleParameters(form.map { (name: $0.0, value: $0.1) }), hasAuthorization: false, now: fixture.now)
+                    AppleParameters(form.map { (name: WireText($0.0), value: WireText($0.1)) }), hasAuthorization: false,
+                    now: fixture.now)
             }
             let token = tokens[name]?.string ?? ""
             #expect(refusal { try revoke(token, "com.example.other") }?.code == .invalidGrant)

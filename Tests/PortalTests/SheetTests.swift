@@ -76,7 +76,7 @@ struct SheetFixture {
         let location = try #require(browser.page.location, "\(browser.page.status) \(browser.page.text)")
         try #require(location.hasPrefix("\(redirect)?"))
         let pairs = try #require(FormEncoding.pairs(location.dropFirst(redirect.count + 1).utf8, maximum: 10))
-        return Dictionary(pairs.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
+        return Dictionary(pairs.map { ($0.name.text, $0.value.text) }, uniquingKeysWith: { first, _ in first })
     }
 
     /// The claims that the app's backend gets for a code.

@@ -41,6 +41,34 @@ import TestSupport
         #expect(try #require(parse("{\"\u{212A}\":1}")?.object)["K"] == nil)
     }
 
+    /// What Unicode calls equivalent is another text.
+    @Test func equality_canonicallyEquivalentTexts_differ() throws {
+        #expect(parse("\"K\"") != parse("\"\u{212A}\""))
+        #expect(parse("{\"\u{E9}\":1}") != parse("{\"e\u{301}\":1}"))
+        #expect(parse("[{\"a\":\"\u{E9}\"}]") == parse("[ {\"a\" : \"\\u00e9\"} ]"))
+        #expect(Set(["K", "\u{212A}", "K"].map { JSONValue.string($0) }).count == 2)
+    }
+
+    @Test func memberName_ofOver1024Octets_isRefused() {
+        #expect(parse("{\"\(String(repeating: "a", count: 1_024))\":1}") != nil)
+        #expect(parse("{\"\(String(repeating: "a", count: 1_025))\":1}") == nil)
+        #expect(parse("{\"a\(String(repeating: "\u{301}", count: 30_000))\":1}") == nil)
+        #expect(parse("{\"a\":\"\(String(repeating: "\u{301}", count: 30_000))\"}") != nil)
+    }
+
+    /// 64 scalars, not 64 of what a reader sees.
+    @Test func pointer_nameOfManyMarks_isCutByScalars() throws {
+        struct Body: Decodable { let a: Int? }
+        let name = "b~/\r\n" + String(repeating: "\u{301}", count: 500)
+        let value = JSONValue.object([name: .integer(1)])
+        #expect(StrictDecoder.escaped(name).unicodeScalars.count == 66)
+        #expect(StrictDecoder.escaped(name).utf8.starts(with: "b~0~1\u{FFFD}\u{FFFD}".utf8))
+        do {
+            _ = try StrictDecoder.decode(Body.self, from: value)
+            Issue.record("an unknown member was taken")
+        } catch let error as JSONShapeError { #expect(error.pointer == "/" + StrictDecoder.escaped(name)) }
+    }
+
     @Test func nestingIsBounded() {
         func nested(_ depth: Int) -> String { String(repeating: "[", count: depth) + String(repeating: "]", count: depth) }
         #expect(parse(nested(StrictJSON.maximumDepth)) != nil)

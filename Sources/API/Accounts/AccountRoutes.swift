@@ -102,7 +102,7 @@ package struct AccountRoutes: RouteModule {
     }
 
     private func credentialState(_ request: Request, _ context: KeyContext) async throws -> Response {
-        let clientID = try request.query(["client_id"])["client_id"]
+        let clientID = try request.query(["client_id"])["client_id"]?.text
         guard clientID.map({ (1...128).contains($0.utf8.count) }) ?? true else {
             throw Problem.malformed("client_id: must be 1 to 128 octets")
         }

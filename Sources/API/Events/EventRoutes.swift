@@ -19,7 +19,7 @@ package struct EventRoutes: RouteModule {
         let team = context.caller.team?.id
         let query = try request.query(PageRequest.parameters.union(["state"]))
         let state = try query["state"].map { text in
-            guard let state = OutboxEvent.State(rawValue: text) else {
+            guard let state = OutboxEvent.State(rawValue: text.text) else {
                 throw Problem.malformed("state: must be one of pending, delivered, parked")
             }
             return state

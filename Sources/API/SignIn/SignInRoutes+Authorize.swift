@@ -87,7 +87,7 @@ extension SignInRoutes {
         // A response is given only once: a request that only checks the address must not consume it.
         guard request.method == .get else { return Response(status: .ok, headers: HTTPFields().notStored) }
         guard let parameters = FormEncoding.pairs((request.uri.query ?? "").utf8, maximum: 10),
-            let ticket = parameters.first(where: { $0.name == "ticket" })?.value,
+            let ticket = parameters.first(where: { $0.name == "ticket" })?.value.text,
             let browser = AuthorizationCookie(issuer: settings.issuer).value(in: request.headers),
             let response = try await take(ticket, browser)
         else {

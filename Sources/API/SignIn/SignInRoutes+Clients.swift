@@ -31,22 +31,22 @@ struct ClientCredentials: Sendable, CustomStringConvertible, CustomReflectable {
     /// none or for unreadable ones.
     init(_ request: Request, _ form: FormBody) throws {
         let fields = request.headers[values: .authorization]
-        let (secret, assertion) = (form["client_secret"], form["client_assertion"])
+        let (secret, assertion) = (form["client_secret"]?.text, form["client_assertion"]?.text)
         guard fields.count + (secret == nil ? 0 : 1) + (assertion == nil ? 0 : 1) <= 1 else {
             throw AuthError.invalidRequest("the client authenticates in more than one way")
         }
         if !fields.isEmpty {
             (clientID, proof, isByHeader) = try Self.basic(request, form)
         } else if let assertion {
-            guard form["client_assertion_type"] == ClientAssertion.type else {
+            guard form["client_assertion_type"] == WireText(ClientAssertion.type) else {
                 throw AuthError.invalidRequest("client_assertion_type must be \(ClientAssertion.type)")
             }
-            guard let clientID = form["client_id"] ?? ClientAssertion.clientID(assertion) else {
+            guard let clientID = form["client_id"]?.text ?? ClientAssertion.clientID(assertion) else {
                 throw AuthError.invalidClient("client_assertion names no client", byHeader: false)
             }
             (self.clientID, proof, isByHeader) = (clientID, .assertion(assertion), false)
         } else {
-            guard let clientID = form["client_id"] else {
+            guard let clientID = form["client_id"]?.text else {
                 throw AuthError.invalidClient("client_id and client_secret are required", byHeader: false)
             }
             (self.clientID, proof, isByHeader) = (clientID, secret.map(Proof.secret) ?? .nothing, false)
@@ -61,10 +61,10 @@ struct ClientCredentials: Sendable, CustomStringConvertible, CustomReflectable {
         else {
             throw AuthError.invalidClient("the Authorization field is not Basic with client_id and client_secret", byHeader: true)
         }
-        guard (form["client_id"] ?? clientID).hasSameOctets(as: clientID) else {
+        guard (form["client_id"] ?? clientID) == clientID else {
             throw AuthError.invalidRequest("client_id differs from that in the Authorization field")
         }
-        return (clientID, .secret(secret), true)
+        return (clientID.text, .secret(secret.text), true)
     }
 }
 

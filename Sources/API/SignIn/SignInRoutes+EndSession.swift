@@ -17,7 +17,7 @@ extension SignInRoutes {
     func endSession(_ request: Request, _ context: APIContext) async throws -> Response {
         guard let page = settings.signInPage else { throw Problem.notFound() }
         guard let parameters = try await parameters(request, context) else { return .refused(.malformed) }
-        let hint = try await claims(hinted: parameters["id_token_hint"])
+        let hint = try await claims(hinted: parameters["id_token_hint"]?.text)
         let registered: [String] =
             if let id = EndSessionRequest.clientID(parameters, hint: hint) {
                 try await parts.run { try $0.openIDClients.logoutRedirects(clientID: id) }
@@ -33,7 +33,7 @@ extension SignInRoutes {
     /// The browser returns from the page.
     func signedOut(_ request: Request, _ context: APIContext) async throws -> Response {
         guard let pairs = FormEncoding.pairs((request.uri.query ?? "").utf8, maximum: 10),
-            let identifier = pairs.first(where: { $0.name == "request" })?.value,
+            let identifier = pairs.first(where: { $0.name == "request" })?.value.text,
             let ended = parts.store.authorizations.openEndSession(identifier, now: parts.now()),
             let destination = ended.destination, try await isRegistered(ended)
         else {

@@ -11,7 +11,7 @@ extension SignInRoutes {
     func migrationInfo(_ request: Request, _ context: APIContext) async throws -> Response {
         let form = try await form(request, context)
         // The client's secret is in the form; the Authorization field has the access token.
-        guard let clientID = form["client_id"], let secret = form["client_secret"] else {
+        guard let clientID = form["client_id"]?.text, let secret = form["client_secret"]?.text else {
             throw AuthError.invalidClient("client_id and client_secret are required", byHeader: false)
         }
         let client = try await client(id: clientID, secret: secret, byHeader: false)
@@ -22,13 +22,13 @@ extension SignInRoutes {
             holder.scopes.contains(ProviderScope.migration)
         else { throw AuthError.invalidToken() }
         let change = Change(actor: "client:\(client.clientID)", now: time)
-        if let transferSubject = form["transfer_sub"] {
+        if let transferSubject = form["transfer_sub"]?.text {
             guard form["sub"] == nil, form["target"] == nil else {
                 throw AuthError.invalidRequest("send transfer_sub, or sub and target")
             }
             return try await account(transferSubject, client, change)
         }
-        let (sub, target) = (try form.required("sub"), try form.required("target"))
+        let (sub, target) = (try form.required("sub").text, try form.required("target").text)
         let subject = try await parts.run {
             try $0.transfers.transferSubject(sub: sub, client: client, target: target, change)
         }

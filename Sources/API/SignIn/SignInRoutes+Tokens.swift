@@ -8,6 +8,7 @@ import HTTPTypes
 import Hummingbird
 import JSON
 import MailCrypto
+import Support
 
 /// The endpoints that teams' backends call.
 extension SignInRoutes {
@@ -30,8 +31,8 @@ extension SignInRoutes {
     }
 
     private func redeem(_ form: FormBody, _ client: ProviderClient) async throws -> Response {
-        let code = try form.required("code")
-        let redirectURI = try form.required("redirect_uri")
+        let code = try form.required("code").text
+        let redirectURI = try form.required("redirect_uri").text
         let challenge = try form["code_verifier"].map(Self.challenge)
         guard challenge != nil || !client.isPublic else { throw AuthError.invalidRequest("code_verifier is missing") }
         let time = parts.now()
@@ -43,10 +44,14 @@ extension SignInRoutes {
         }
     }
 
+    private static let exceedsGrant = "scope exceeds what was granted"
+
     private func refresh(_ form: FormBody, _ client: ProviderClient) async throws -> Response {
-        let token = try form.required("refresh_token")
+        let token = try form.required("refresh_token").text
         // An empty value counts as absent (RFC 6749 section 3.1).
-        let scopes = form["scope"].map { Set($0.split(separator: " ").map(String.init)) }.flatMap { $0.isEmpty ? nil : $0 }
+        let asked = Set(form["scope"]?.words ?? [])
+        guard asked.isSubset(of: UserScope.all.map { WireText($0) }) else { throw AuthError.invalidScope(Self.exceedsGrant) }
+        let scopes = asked.isEmpty ? nil : Set(asked.map(\.text))
         let time = parts.now()
         let maker = try await signer.maker(issuer: settings.issuer, client.identityTokenAlgorithm, now: time)
         return try await answer { [settings] store in
@@ -57,11 +62,11 @@ extension SignInRoutes {
     }
 
     private func clientCredentials(_ form: FormBody, _ client: ProviderClient) async throws -> Response {
-        let scopes = Set((form["scope"] ?? "").split(separator: " ").map(String.init))
-        guard !scopes.isEmpty, scopes.isSubset(of: ProviderScope.client) else {
+        let scopes = Set(form["scope"]?.words ?? [])
+        guard !scopes.isEmpty, scopes.isSubset(of: ProviderScope.client.map { WireText($0) }) else {
             throw AuthError.invalidScope("scope is of \(ProviderScope.client.sorted().joined(separator: ", "))")
         }
-        let scope = scopes.sorted().joined(separator: " ")
+        let scope = scopes.sorted().map(\.text).joined(separator: " ")
         let time = parts.now()
         let token = try await parts.run { try $0.provider.clientToken(client, scope: scope, now: time) }
         return .unstored([
@@ -76,7 +81,7 @@ extension SignInRoutes {
         switch try await parts.run(body) {
         case .issued(let object): return .unstored(object)
         case .refused(.invalid(let reason)): throw AuthError.invalidGrant(reason)
-        case .refused(.scope): throw AuthError.invalidScope("scope exceeds what was granted")
+        case .refused(.scope): throw AuthError.invalidScope(Self.exceedsGrant)
         case .refused(.tooMany):
             // Until the day ends, UTC.
             throw AuthError.tooMany(retryAfter: 86_400 - ((parts.now() % 86_400) + 86_400) % 86_400)
@@ -95,15 +100,15 @@ extension SignInRoutes {
     }
 
     /// The challenge of a verifier (RFC 7636 section 4.6, S256).
-    private static func challenge(_ verifier: String) throws -> [UInt8] {
-        let isPlain = verifier.utf8.allSatisfy { octet in
+    private static func challenge(_ verifier: WireText) throws -> [UInt8] {
+        let isPlain = verifier.octets.allSatisfy { octet in
             (octet >= 0x30 && octet <= 0x39) || (octet >= 0x41 && octet <= 0x5A) || (octet >= 0x61 && octet <= 0x7A)
                 || [0x2D, 0x2E, 0x5F, 0x7E].contains(octet)
         }
-        guard isPlain, (43...128).contains(verifier.utf8.count) else {
+        guard isPlain, (43...128).contains(verifier.octets.count) else {
             throw AuthError.invalidRequest("code_verifier must be 43 to 128 characters of A-Z a-z 0-9 - . _ ~")
         }
-        return SHA256.hash(Array(verifier.utf8))
+        return SHA256.hash(verifier.octets)
     }
 
     // MARK: /auth/revoke
@@ -112,7 +117,7 @@ extension SignInRoutes {
         let form = try await form(request, context)
         let client = try await client(request, form, endpoint: "/auth/revoke", allowsPublic: true)
         // token_type_hint may have any value: the token itself shows its type.
-        let token = try form.required("token")
+        let token = try form.required("token").text
         let change = Change(actor: "client:\(client.clientID)", now: parts.now())
         let outcome = try await parts.run { try $0.provider.revoke(token: token, client: client, change) }
         // An unknown token counts as revoked (RFC 7009 section 2.2).

@@ -77,7 +77,7 @@ package struct StreamRoutes: RouteModule {
     }
 
     /// `stream_id` of the query; nil if it is missing.
-    private static func streamID(_ request: Request) throws -> String? { try request.query(["stream_id"])["stream_id"] }
+    private static func streamID(_ request: Request) throws -> String? { try request.query(["stream_id"])["stream_id"]?.text }
 
     private static func requiredStreamID(_ request: Request) throws -> String {
         guard let id = try streamID(request) else { throw Problem.malformed("stream_id is missing") }

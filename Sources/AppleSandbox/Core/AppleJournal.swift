@@ -54,8 +54,10 @@ package struct AppleJournal: Sendable {
         return entry
     }
 
-    private static func shown(_ pair: (name: String, value: String)) -> (name: String, value: String) {
-        let value = pair.name == "client_secret" ? AppleClientSecret.shown(pair.value) ?? pair.value : pair.value
-        return (pair.name.withoutControls(limit: 80), value.withoutControls(limit: maximumValue))
+    private static func shown(_ pair: (name: WireText, value: WireText)) -> (name: String, value: String) {
+        let secret = pair.name == "client_secret" ? AppleClientSecret.shown(pair.value.text) : nil
+        return (
+            pair.name.excerpt(limit: 80), secret?.withoutControls(limit: maximumValue) ?? pair.value.excerpt(limit: maximumValue)
+        )
     }
 }

@@ -7,9 +7,9 @@ package struct AppleParameters: Sendable {
     /// The most parameters of a request: Apple's have at most ten.
     package static let maximumCount = 50
 
-    package let pairs: [(name: String, value: String)]
+    package let pairs: [(name: WireText, value: WireText)]
 
-    package init(_ pairs: [(name: String, value: String)]) { self.pairs = pairs }
+    package init(_ pairs: [(name: WireText, value: WireText)]) { self.pairs = pairs }
 
     /// From a query. Throws `invalid_request`.
     package init(query: some Collection<UInt8>) throws(AppleRefusal) {
@@ -41,25 +41,25 @@ package struct AppleParameters: Sendable {
     private static let neverPlain = Set("\"<>\\^`{|}".utf8)
 
     /// The value; nil if absent or empty.
-    package subscript(name: String) -> String? { pairs.first { $0.name == name && !$0.value.isEmpty }?.value }
+    package subscript(name: WireText) -> String? { pairs.first { $0.name == name && !$0.value.isEmpty }?.value.text }
 
     /// The value. Throws `invalid_request` if there is none.
-    package func required(_ name: String) throws(AppleRefusal) -> String {
-        guard let value = self[name] else { throw AppleRefusal(.invalidRequest, "\(name) is missing") }
+    package func required(_ name: WireText) throws(AppleRefusal) -> String {
+        guard let value = self[name] else { throw AppleRefusal(.invalidRequest, "\(name.text) is missing") }
         return value
     }
 
     /// Throws `invalid_request` for a parameter that is not among `names`.
-    package func require(only names: Set<String>) throws(AppleRefusal) {
+    package func require(only names: Set<WireText>) throws(AppleRefusal) {
         for (name, _) in pairs where !names.contains(name) {
-            throw AppleRefusal(.invalidRequest, "the parameter \(name.withoutControls(limit: 80)) is not supported here")
+            throw AppleRefusal(.invalidRequest, "the parameter \(name.excerpt(limit: 80)) is not supported here")
         }
     }
 
     private func requireDifferentNames() throws(AppleRefusal) {
-        var seen: Set<String> = []
+        var seen: Set<WireText> = []
         for (name, _) in pairs where !seen.insert(name).inserted {
-            throw AppleRefusal(.invalidRequest, "\(name.withoutControls(limit: 80)) is given twice")
+            throw AppleRefusal(.invalidRequest, "\(name.excerpt(limit: 80)) is given twice")
         }
     }
 }

@@ -8,6 +8,7 @@ import JSON
 import NIOCore
 import ServiceLifecycle
 import SignIn
+import Support
 
 struct AppleRoutes: RouteModule {
     let place: AppleStatePlace
@@ -182,19 +183,19 @@ struct AppleRoutes: RouteModule {
         let parameters: AppleParameters
         let authorization: AppleAuthorization
         do {
-            parameters = try AppleParameters(query: Array(form.required("query").utf8))
+            parameters = try AppleParameters(query: form.required("query").octets)
             authorization = try place.change { state, _ in try AppleAuthorization(parameters, seed: state.seed) }
         } catch let refusal as AppleRefusal {
             return refuse(refusal, "GET", "/auth/authorize", AppleParameters([]))
         }
         guard form["cancel"] == nil else { return try respond(authorization, nil, failure: nil, parameters) }
         let (users, order) = place.change { state, _ in (state.users, state.failures.take(.authorize)) }
-        guard let user = try users.first(where: { $0.id == (try form.required("user")) }) else {
+        guard let user = try users.first(where: { WireText($0.id) == (try form.required("user")) }) else {
             throw Problem.invalid("there is no such user", at: "/user")
         }
         let answer = AppleUserAnswer(
-            user: user, hidesEmail: form["email"] == "hide", firstName: form["first_name"] ?? "",
-            lastName: form["last_name"] ?? "")
+            user: user, hidesEmail: form["email"] == "hide", firstName: form["first_name"]?.text ?? "",
+            lastName: form["last_name"]?.text ?? "")
         return try respond(authorization, answer, failure: order?.failure, parameters)
     }
 

@@ -124,13 +124,13 @@ package struct SignalSource: Sendable {
         var input = policy.makeInput(event: .signIn, now: now)
         for (name, value) in values {
             guard let slot = policy.slot(named: "context." + name) else {
-                throw .invalid("/context/\(Self.escaped(name))", "the policy declares no such context")
+                throw .invalid("/context/\(StrictDecoder.escaped(name))", "the policy declares no such context")
             }
             let taken = policy.signals[slot].type == .double ? value : Self.asDeclared(value, policy.signals[slot].type)
             do throws(PolicyInputError) {
                 try policy.set(slot: slot, to: taken, in: &input)
             } catch {
-                throw .invalid("/context/\(Self.escaped(name))", error.message)
+                throw .invalid("/context/\(StrictDecoder.escaped(name))", error.message)
             }
             checked.append((slot, name, taken))
         }
@@ -145,10 +145,6 @@ package struct SignalSource: Sendable {
         case (.string(let text), .duration): CELDuration(text: text).map(CELValue.duration) ?? value
         default: value
         }
-    }
-
-    private static func escaped(_ name: String) -> String {
-        String(name.prefix(64)).replacing("~", with: "~0").replacing("/", with: "~1")
     }
 
     /// The policy's input, and the signals as the log keeps them: a JSON object, context as keyed hashes.

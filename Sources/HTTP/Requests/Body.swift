@@ -5,6 +5,7 @@ import HTTPTypes
 import Hummingbird
 import JSON
 import NIOCore
+import Support
 
 extension Request {
     /// The body, up to the route's limit. Throws `Problem`: 413 for a body that is too large, 415 for another type than `type`.
@@ -39,32 +40,32 @@ extension Request {
 
     /// Throws `Problem` (415) unless the body is of this type, and in UTF-8 if a charset is given.
     package func requireType(_ type: String) throws {
-        let given = headers[.contentType] ?? ""
-        if given == type { return }
-        let parts = given.split(separator: ";").map { $0.trimmingCharacters(in: .whitespaces).lowercased() }
+        let given = (headers[.contentType] ?? "").asciiLowercased.utf8
+        let parts = given.split(separator: UInt8(ascii: ";")).compactMap { WireText(validating: Array($0)) }.map {
+            WireText($0.trimmed)
+        }
         let parameters = parts.dropFirst().filter { !$0.isEmpty }
-        guard parts.first == type, parameters.allSatisfy({ ["charset=utf-8", "charset=\"utf-8\""].contains($0) }) else {
+        guard parts.first == WireText(type), parameters.allSatisfy({ ["charset=utf-8", "charset=\"utf-8\""].contains($0) }) else {
             throw Problem(
                 .unsupportedMediaType, "unsupported-type", "The body's media type is not supported", detail: "send \(type)")
         }
     }
 
     /// The query's parameters. Throws `Problem` (400) for one that is not in `names`, occurs twice, or is not UTF-8.
-    package func query(_ names: Set<String>) throws -> [String: String] {
-        var result: [String: String] = [:]
+    package func query(_ names: Set<WireText>) throws -> [WireText: WireText] {
+        var result: [WireText: WireText] = [:]
         guard let query = uri.query else { return result }
-        for pair in query.split(separator: "&") {
-            let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            let decoded = parts.map { String($0).replacing("+", with: " ").removingPercentEncoding }
-            guard let name = decoded[0], let value = decoded.count == 2 ? decoded[1] : "" else {
-                throw Problem.malformed("the query is not valid UTF-8")
-            }
+        guard let pairs = FormEncoding.pairs(query.utf8, maximum: 100) else {
+            throw Problem.malformed("the query is not valid percent-encoded UTF-8, or has too long a name or too many")
+        }
+        for (name, value) in pairs {
             guard names.contains(name) else {
                 throw Problem.malformed(
-                    "unknown query parameter; known: \(names.isEmpty ? "none" : names.sorted().joined(separator: ", "))")
+                    "unknown query parameter; known: \(names.isEmpty ? "none" : names.sorted().map(\.text).joined(separator: ", "))"
+                )
             }
             guard result.updateValue(value, forKey: name) == nil else {
-                throw Problem.malformed("the query parameter \(name) is given twice")
+                throw Problem.malformed("the query parameter \(name.text) is given twice")
             }
         }
         return result

@@ -4,31 +4,31 @@ import Support
 
 /// The parameters of a form. One without a value counts as absent (RFC 6749 section 3.1); unknown names are ignored.
 package struct FormBody: Sendable {
-    private var values: [String: String] = [:]
+    private var values: [WireText: WireText] = [:]
 
     /// The body of a request without a form.
     package init() {}
 
-    /// Reads a body. Throws `Problem` (400) for a parameter that occurs twice, a broken escape, text that is not UTF-8, or too
-    /// many parameters.
+    /// Reads a body. Throws `Problem` (400) for a parameter that occurs twice, a broken escape, text that is not UTF-8, too long
+    /// a name, or too many parameters.
     package init(_ octets: some Collection<UInt8>, maximum: Int) throws {
-        let pairs = octets.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: true)
-        guard pairs.count <= maximum else { throw Problem.malformed("there are more than \(maximum) parameters") }
-        for pair in pairs {
-            let mark = pair.firstIndex(of: UInt8(ascii: "=")) ?? pair.endIndex
-            guard let name = FormEncoding.decode(pair[..<mark]), let value = FormEncoding.decode(pair[mark...].dropFirst()) else {
-                throw Problem.malformed("the body is not valid application/x-www-form-urlencoded")
-            }
+        guard octets.split(separator: UInt8(ascii: "&")).count <= maximum else {
+            throw Problem.malformed("there are more than \(maximum) parameters")
+        }
+        guard let pairs = FormEncoding.pairs(octets, maximum: maximum) else {
+            throw Problem.malformed("the body is not valid application/x-www-form-urlencoded")
+        }
+        for (name, value) in pairs {
             guard values.updateValue(value, forKey: name) == nil else { throw Problem.malformed("a parameter is given twice") }
         }
     }
 
     /// The value; nil if it is absent or empty.
-    package subscript(name: String) -> String? { values[name].flatMap { $0.isEmpty ? nil : $0 } }
+    package subscript(name: WireText) -> WireText? { values[name].flatMap { $0.isEmpty ? nil : $0 } }
 
     /// The value. Throws `Problem` (400) if it is absent or empty.
-    package func required(_ name: String) throws -> String {
-        guard let value = self[name] else { throw Problem.malformed("\(name) is missing") }
+    package func required(_ name: WireText) throws -> WireText {
+        guard let value = self[name] else { throw Problem.malformed("\(name.text) is missing") }
         return value
     }
 }

@@ -45,26 +45,26 @@ package struct PageRequest: Sendable {
     private let cursors: Cursors
     private let listing: String
 
-    package static let parameters: Set<String> = ["limit", "cursor"]
+    package static let parameters: Set<WireText> = ["limit", "cursor"]
 
     /// Throws `Problem` (400).
     /// - Parameters:
     ///   - query: as `Request.query` reads it.
     ///   - listing: what is listed and for whom.
     package init(
-        _ query: [String: String], _ cursors: Cursors, listing: String, standard: Int = 50, maximum: Int = 200
+        _ query: [WireText: WireText], _ cursors: Cursors, listing: String, standard: Int = 50, maximum: Int = 200
     ) throws {
         self.cursors = cursors
         self.listing = listing
         if let text = query["limit"] {
-            guard let number = Int(text), (1...maximum).contains(number) else {
+            guard let number = text.integer.flatMap(Int.init(exactly:)), (1...maximum).contains(number) else {
                 throw Problem.malformed("limit: must be a whole number from 1 to \(maximum)")
             }
             limit = number
         } else {
             limit = standard
         }
-        after = try query["cursor"].map { try cursors.position($0, of: listing) }
+        after = try query["cursor"].map { try cursors.position($0.text, of: listing) }
     }
 
     /// The number before the page; nil for the first page.

@@ -24,14 +24,14 @@ package struct AuthenticationRequestReader: Sendable {
     package func read(_ parameters: AuthorizationParameters, client: AuthorizationClient?) -> AuthorizationVerdict {
         guard let clientID = parameters.clientID else { return .page(.clientMissing) }
         guard let client, client.clientID.hasSameOctets(as: clientID) else { return .page(.clientUnknown) }
-        guard let redirectURI = parameters["redirect_uri"] else { return .page(.redirectMissing) }
+        guard let redirectURI = parameters["redirect_uri"]?.text else { return .page(.redirectMissing) }
         // Redirect URIs are checked at registration. Checked again here, so that a scheme such as javascript: is never used.
         guard client.redirectURIs.contains(where: { RedirectURI.matches(redirectURI, registered: $0) }),
             (try? RedirectURI.checked(redirectURI)) != nil
         else { return .page(.redirectUnregistered) }
         let form = ResponseForm(parameters, redirectURI: redirectURI)
         // A form would not return a line break unchanged.
-        let state = parameters["state"].flatMap { $0.utf8.count <= Self.maximumState && $0.hasNoControls ? $0 : nil }
+        let state = parameters["state"].flatMap { $0.octets.count <= Self.maximumState && $0.text.hasNoControls ? $0.text : nil }
         let target = AuthorizationResponseTarget(redirectURI: redirectURI, mode: form.mode, state: state, issuer: issuer)
         do throws(AuthorizationError) {
             return .accepted(try request(parameters, client, form, target))
@@ -54,7 +54,7 @@ package struct AuthenticationRequestReader: Sendable {
                 .invalidRequest, "state must be at most \(Self.maximumState) octets without control characters")
         }
         let scopes = parameters.words("scope")
-        guard scopes.allSatisfy(Self.isScopeToken) else {
+        guard scopes.allSatisfy({ Self.isScopeToken($0) }) else {
             throw AuthorizationError(.invalidScope, "scope has a character that no scope has")
         }
         let nonce = try text(parameters, "nonce", maximum: ExpectedNonce.maximumLength)
@@ -67,14 +67,14 @@ package struct AuthenticationRequestReader: Sendable {
             maximumAge: try maximumAge(parameters),
             loginHint: try text(parameters, "login_hint", maximum: Self.maximumLoginHint),
             identityTokenHint: try text(parameters, "id_token_hint", maximum: CompactJWS.maximumLength),
-            uiLocales: Array(parameters.words("ui_locales").filter(Self.isLanguageTag).prefix(Self.maximumWords)),
-            contextClasses: Array(parameters.words("acr_values").filter { $0.utf8.count <= 255 }.prefix(Self.maximumWords)))
+            uiLocales: Self.words(parameters, "ui_locales", where: Self.isLanguageTag).map(Self.languageTag),
+            contextClasses: Self.words(parameters, "acr_values") { $0.octets.count <= 255 })
     }
 
     // MARK: Parts
 
     /// Parameters that must not be repeated; others are ignored even if repeated.
-    private static let known: Set<String> = [
+    private static let known: Set<WireText> = [
         "response_type", "response_mode", "scope", "state", "nonce", "code_challenge", "code_challenge_method", "prompt",
         "max_age", "login_hint", "id_token_hint", "ui_locales", "claims_locales", "acr_values", "claims", "display", "request",
         "request_uri", "registration",
@@ -94,27 +94,39 @@ package struct AuthenticationRequestReader: Sendable {
         }
     }
 
-    /// `profile` counts as `name`, the only profile data that Postern has.
-    private static func scopes(_ asked: [String]) -> Set<String> {
-        Set(asked.map { $0 == "profile" ? "name" : $0 }).intersection(["openid", "email", "name"])
+    /// Those that are known; others are left out (RFC 6749 section 3.3).
+    private static func scopes(_ asked: [WireText]) -> Set<String> {
+        UserScope.all.filter { asked.contains(WireText($0)) }
     }
 
     /// RFC 6749 section 3.3: %x21 / %x23-5B / %x5D-7E.
-    private static func isScopeToken(_ word: String) -> Bool {
-        word.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != 0x22 && $0 != 0x5C }
+    private static func isScopeToken(_ word: WireText) -> Bool {
+        word.octets.allSatisfy { (0x21...0x7E).contains($0) && $0 != 0x22 && $0 != 0x5C }
     }
 
-    private static func isLanguageTag(_ word: String) -> Bool {
-        (1...35).contains(word.utf8.count) && word.utf8.first != 0x2D
-            && word.utf8.allSatisfy { $0.isASCIILetter || (0x30...0x39).contains($0) || $0 == 0x2D }
+    /// The first words of a list that are of use.
+    private static func words(
+        _ parameters: AuthorizationParameters, _ name: WireText, where isKept: (WireText) -> Bool
+    ) -> [String] {
+        parameters.words(name).filter(isKept).prefix(maximumWords).map(\.text)
+    }
+
+    /// As BCP 47 writes it: some libraries send the name of a POSIX locale.
+    private static func languageTag(_ word: String) -> String {
+        String(decoding: word.utf8.map { $0 == UInt8(ascii: "_") ? UInt8(ascii: "-") : $0 }, as: UTF8.self)
+    }
+
+    private static func isLanguageTag(_ word: WireText) -> Bool {
+        (1...35).contains(word.octets.count) && word.octets.first != 0x2D
+            && word.octets.allSatisfy { $0.isASCIILetter || (0x30...0x39).contains($0) || $0 == 0x2D || $0 == 0x5F }
     }
 
     private func text(
-        _ parameters: AuthorizationParameters, _ name: String, maximum: Int
+        _ parameters: AuthorizationParameters, _ name: WireText, maximum: Int
     ) throws(AuthorizationError) -> String? {
-        guard let text = parameters[name] else { return nil }
+        guard let text = parameters[name]?.text else { return nil }
         guard text.utf8.count <= maximum, text.hasNoControls else {
-            throw AuthorizationError(.invalidRequest, "\(name) must be at most \(maximum) octets without control characters")
+            throw AuthorizationError(.invalidRequest, "\(name.text) must be at most \(maximum) octets without control characters")
         }
         return text
     }
@@ -133,7 +145,7 @@ package struct AuthenticationRequestReader: Sendable {
         guard parameters["code_challenge_method"] == "S256" else {
             throw AuthorizationError(.invalidRequest, "code_challenge_method must be S256")
         }
-        guard let octets = Base64URL.decode(text.utf8), octets.count == 32 else {
+        guard let octets = Base64URL.decode(text.octets), octets.count == 32 else {
             throw AuthorizationError(.invalidRequest, "code_challenge must be a SHA-256 in base64url")
         }
         return octets
@@ -145,12 +157,12 @@ package struct AuthenticationRequestReader: Sendable {
         guard !words.contains("none") || words.count == 1 else {
             throw AuthorizationError(.invalidRequest, "prompt=none must be alone")
         }
-        return Set(words.compactMap(AuthorizationPrompt.init(rawValue:)))
+        return Set(words.compactMap { AuthorizationPrompt(rawValue: $0.text) })
     }
 
     private func maximumAge(_ parameters: AuthorizationParameters) throws(AuthorizationError) -> Int64? {
         guard let text = parameters["max_age"] else { return nil }
-        guard text.utf8.count <= 12, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let seconds = Int64(text) else {
+        guard text.octets.count <= 12, text.octets.allSatisfy({ (0x30...0x39).contains($0) }), let seconds = text.integer else {
             throw AuthorizationError(.invalidRequest, "max_age must be a number of seconds")
         }
         return min(seconds, Self.maximumAge)
@@ -168,7 +180,7 @@ private struct ResponseForm {
         let words = parameters.words("response_type").sorted()
         if words.isEmpty {
             type = .failure(AuthorizationError(.invalidRequest, "response_type is missing"))
-        } else if let known = AuthorizationResponseType(rawValue: words.joined(separator: " ")) {
+        } else if let known = AuthorizationResponseType(rawValue: words.map(\.text).joined(separator: " ")) {
             // The order of the words does not matter; it is alphabetical here (OAuth 2.0 Multiple Response Types section 2).
             type = .success(known)
         } else {
@@ -189,10 +201,10 @@ private struct ResponseForm {
     }
 
     private static func mode(
-        _ text: String?, holdsToken: Bool, redirectURI: String
+        _ text: WireText?, holdsToken: Bool, redirectURI: String
     ) -> Result<AuthorizationResponseMode?, AuthorizationError> {
         guard let text else { return .success(nil) }
-        guard let mode = AuthorizationResponseMode(rawValue: text) else {
+        guard let mode = AuthorizationResponseMode(rawValue: text.text) else {
             return .failure(
                 AuthorizationError(.invalidRequest, "response_mode must be query, fragment, form_post or web_message"))
         }

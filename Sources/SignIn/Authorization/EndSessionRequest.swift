@@ -17,7 +17,7 @@ package struct EndSessionRequest: Sendable, Hashable, Codable {
     package var destination: String? {
         guard let redirectURI else { return nil }
         guard let state else { return redirectURI }
-        let mark = redirectURI.contains("?") ? "&" : "?"
+        let mark = redirectURI.utf8.contains(UInt8(ascii: "?")) ? "&" : "?"
         return "\(redirectURI)\(mark)\(FormEncoding.encode([("state", state)]))"
     }
 
@@ -39,15 +39,15 @@ package struct EndSessionRequest: Sendable, Hashable, Codable {
     package init(
         _ parameters: AuthorizationParameters, hint: IdentityClaims?, redirectURIs: [String]
     ) throws(Refusal) {
-        let names: Set = ["client_id", "id_token_hint", "post_logout_redirect_uri", "state"]
+        let names: Set<WireText> = ["client_id", "id_token_hint", "post_logout_redirect_uri", "state"]
         guard parameters.repeated.isDisjoint(with: names) else { throw .malformed }
         if let hint, let clientID = parameters.clientID, !hint.audience.hasSameOctets(as: clientID) { throw .clientDiffers }
         clientID = Self.clientID(parameters, hint: hint)
         subject = hint?.subject
-        redirectURI = parameters["post_logout_redirect_uri"]
+        redirectURI = parameters["post_logout_redirect_uri"]?.text
         if let redirectURI, !redirectURIs.contains(where: { RedirectURI.matches(redirectURI, registered: $0) }) {
             throw .redirectUnregistered
         }
-        state = parameters["state"].flatMap { $0.utf8.count <= AuthenticationRequestReader.maximumState ? $0 : nil }
+        state = parameters["state"].flatMap { $0.octets.count <= AuthenticationRequestReader.maximumState ? $0.text : nil }
     }
 }

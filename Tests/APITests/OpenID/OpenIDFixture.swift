@@ -144,7 +144,7 @@ final class OpenIDFixture: Sendable {
             let pairs = try #require(FormEncoding.pairs(Array(location[mark...].dropFirst().utf8), maximum: 20))
             return Callback(
                 address: String(location[..<mark]), mode: location[mark] == "#" ? "fragment" : "query",
-                values: Dictionary(pairs.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first }))
+                values: Dictionary(pairs.map { ($0.name.text, $0.value.text) }, uniquingKeysWith: { first, _ in first }))
         }
         try #require(answer.status == 200, "\(answer.status) \(answer.text)")
         #expect(answer.headers[.contentType]?.hasPrefix("text/html") == true)

@@ -1,5 +1,6 @@
 // Requests to the authorization endpoint as pure values.
 
+import Support
 import Testing
 
 @testable import SignIn
@@ -14,17 +15,17 @@ enum AuthorizationFixture {
     static let pocket = AuthorizationClient(clientID: "com.example.pocket", redirectURIs: [redirect], isPublic: true)
 
     /// What a request usually says; a nil takes a parameter away.
-    static func pairs(_ changes: [String: String?] = [:]) -> [(name: String, value: String)] {
+    static func pairs(_ changes: [String: String?] = [:]) -> [(name: WireText, value: WireText)] {
         var values: [String: String] = [
             "client_id": "com.example.juice", "redirect_uri": redirect, "response_type": "code", "scope": "openid email",
             "state": "af0ifjsldkj", "nonce": "n-0S6_WzA2Mj",
         ]
         for (name, value) in changes { values[name] = value }
-        return values.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+        return values.sorted { $0.key < $1.key }.map { (WireText($0.key), WireText($0.value)) }
     }
 
     static func verdict(
-        _ changes: [String: String?] = [:], more: [(name: String, value: String)] = [], client: AuthorizationClient? = juice
+        _ changes: [String: String?] = [:], more: [(name: WireText, value: WireText)] = [], client: AuthorizationClient? = juice
     ) -> AuthorizationVerdict {
         AuthenticationRequestReader(issuer: issuer).read(AuthorizationParameters(pairs(changes) + more), client: client)
     }
@@ -40,7 +41,7 @@ enum AuthorizationFixture {
 
     /// The error, and where it goes.
     static func error(
-        _ changes: [String: String?] = [:], more: [(name: String, value: String)] = [], client: AuthorizationClient? = juice
+        _ changes: [String: String?] = [:], more: [(name: WireText, value: WireText)] = [], client: AuthorizationClient? = juice
     ) throws -> (code: AuthorizationError.Code, target: AuthorizationResponseTarget) {
         guard case .error(let error, let target) = verdict(changes, more: more, client: client) else {
             throw Unexpected(verdict: "\(verdict(changes, more: more, client: client))")

@@ -4,6 +4,7 @@ import HTTP
 import HTTPTypes
 import Hummingbird
 import JSON
+import Support
 
 extension SignInRoutes {
     func addButtonRoutes(to routes: Routes) {
@@ -37,30 +38,34 @@ extension SignInRoutes {
     }
 
     /// Throws `Problem` (400), which lists the valid values and repeats nothing of the query.
-    private static func button(_ query: [String: String]) throws -> SignInButton {
+    private static func button(_ query: [WireText: WireText]) throws -> SignInButton {
         var button = SignInButton()
         button.kind = try named(query, "kind") ?? button.kind
         button.style = try named(query, "style") ?? button.style
         button.height = try number(query, "height", SignInButton.heights) ?? button.height
         button.width = try number(query, "width", SignInButton.widths)
-        button.language = .best(query["lang"] ?? "")
+        button.language = .best(query["lang"]?.text ?? "")
         return button
     }
 
-    private static func named<Value: RawRepresentable & CaseIterable>(_ query: [String: String], _ name: String) throws -> Value?
+    private static func named<Value: RawRepresentable & CaseIterable>(
+        _ query: [WireText: WireText], _ name: WireText
+    ) throws -> Value?
     where Value.RawValue == String {
         guard let text = query[name] else { return nil }
-        guard let value = Value(rawValue: text) else {
-            throw Problem.malformed("\(name) must be one of \(Value.allCases.map(\.rawValue).joined(separator: ", "))")
+        guard let value = Value(rawValue: text.text) else {
+            throw Problem.malformed("\(name.text) must be one of \(Value.allCases.map(\.rawValue).joined(separator: ", "))")
         }
         return value
     }
 
-    private static func number(_ query: [String: String], _ name: String, _ range: ClosedRange<Int>) throws -> Int? {
+    private static func number(_ query: [WireText: WireText], _ name: WireText, _ range: ClosedRange<Int>) throws -> Int? {
         guard let text = query[name] else { return nil }
-        guard text.utf8.count <= 4, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let value = Int(text),
+        guard text.octets.count <= 4, text.octets.allSatisfy({ (0x30...0x39).contains($0) }), let value = Int(text.text),
             range.contains(value)
-        else { throw Problem.malformed("\(name) must be a number of pixels from \(range.lowerBound) to \(range.upperBound)") }
+        else {
+            throw Problem.malformed("\(name.text) must be a number of pixels from \(range.lowerBound) to \(range.upperBound)")
+        }
         return value
     }
 

@@ -269,7 +269,7 @@ struct ContentionTests {
             }
             let key = [UInt8](repeating: 7, count: 32)
             _ = try store.idempotency.claim(team: team, endpoint: "e", key: key, body: key, now: now)
-            try store.idempotency.finish(team: team, endpoint: "e", key: key, begunAt: now, status: 200, body: "{}")
+            try store.idempotency.finish(team: team, endpoint: "e", key: key, begunAt: now, answer: "{}")
             _ = try store.checks.label(decision: "none", team: team, .legitimate, now: now)
             return try connection.values(
                 """

@@ -227,10 +227,10 @@ import Testing
         #expect(try claim() == .inFlight)
         #expect(try claim([8]) == .otherBody)
         #expect(try claim(endpoint: "outcome") == .new)
-        try keys.finish(team: team, endpoint: "decisions", key: [1], begunAt: Self.now, status: 200, body: "{}")
-        #expect(try claim() == .answered(status: 200, body: "{}"))
+        try keys.finish(team: team, endpoint: "decisions", key: [1], begunAt: Self.now, answer: "{}")
+        #expect(try claim() == .answered("{}"))
         #expect(try claim([8]) == .otherBody)
-        #expect(try claim(at: Self.now + 86_399) == .answered(status: 200, body: "{}"))
+        #expect(try claim(at: Self.now + 86_399) == .answered("{}"))
         #expect(try claim([8], at: Self.now + 86_400) == .new, "kept for a day")
         // A process that died in flight does not keep its key for a day.
         #expect(try claim(endpoint: "outcome", at: Self.now + 59) == .inFlight)

@@ -66,23 +66,15 @@ package struct DecisionRoutes: RouteModule {
         switch try await idempotency.claim(team: context.caller.number, endpoint: endpoint, key: key, body: octets) {
         case .inFlight: throw Problem.conflict("a request with this Idempotency-Key is in progress")
         case .otherBody: throw Problem.invalid("this Idempotency-Key was used with another body", at: "Idempotency-Key")
-        case .answered(let status, let body):
-            return status == 200
-                ? Self.response(body) : Self.response(body, status: .init(code: status), type: "application/problem+json")
+        case .answered(let answer): return Self.response(answer)
         case .proceed(let claim):
             do {
                 let answer = try await result()
-                await idempotency.finish(claim, status: 200, body: answer)
+                await idempotency.finish(claim, answer)
                 return Self.response(answer)
             } catch {
-                let problem = Problem(error)
-                // Responses that may differ on the next attempt are not kept.
-                if [400, 404, 409, 422].contains(problem.status.code) {
-                    await idempotency.finish(
-                        claim, status: problem.status.code, body: String(buffer: problem.body(requestID: context.base.requestID)))
-                } else {
-                    await idempotency.abandon(claim)
-                }
+                // A refusal changed nothing, and may name what was sent: it is not kept.
+                await idempotency.abandon(claim)
                 throw error
             }
         }
@@ -106,10 +98,8 @@ package struct DecisionRoutes: RouteModule {
         }
     }
 
-    private static func response(
-        _ json: String, status: HTTPResponse.Status = .ok, type: String = "application/json"
-    ) -> Response {
-        Response(status: status, type: type, headers: [.cacheControl: "no-store"], body: ByteBuffer(string: json))
+    private static func response(_ json: String) -> Response {
+        Response(type: "application/json", headers: [.cacheControl: "no-store"], body: ByteBuffer(string: json))
     }
 }
 

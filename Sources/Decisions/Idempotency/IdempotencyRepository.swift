@@ -7,7 +7,7 @@ package enum IdempotencyClaim: Sendable, Hashable {
     /// It is new: do the work, then `finish`, or `abandon` where it failed.
     case new
     /// The same request was answered: send this answer again.
-    case answered(status: Int, body: String)
+    case answered(String)
     /// The same request is still in progress.
     case inFlight
     /// The key was used with another body.
@@ -36,34 +36,34 @@ package struct IdempotencyRepository: Sendable {
                 INSERT INTO idempotency_keys (team_id, endpoint, key_mark, body_mark, begun_at)
                 VALUES (\(team), \(endpoint), \(key), \(body), \(now))
                 ON CONFLICT (team_id, endpoint, key_mark) DO UPDATE
-                    SET body_mark = excluded.body_mark, begun_at = excluded.begun_at, status = NULL, answer = NULL
+                    SET body_mark = excluded.body_mark, begun_at = excluded.begun_at, answer = NULL
                     WHERE idempotency_keys.begun_at <= \(now - Self.retention)
-                        OR (idempotency_keys.status IS NULL AND idempotency_keys.begun_at <= \(now - Self.flightTime))
+                        OR (idempotency_keys.answer IS NULL AND idempotency_keys.begun_at <= \(now - Self.flightTime))
                 """)
             if inserted > 0 { return .new }
             let row = try connection.row(
                 """
-                SELECT body_mark, status, answer FROM idempotency_keys
+                SELECT body_mark, answer FROM idempotency_keys
                 WHERE team_id = \(team) AND endpoint = \(endpoint) AND key_mark = \(key)
                 """)
             guard let row else { return .new }
             guard try row["body_mark"] == body else { return .otherBody }
-            guard let status: Int = try row["status"] else { return .inFlight }
-            return .answered(status: status, body: try row["answer"] ?? "")
+            guard let answer: String = try row["answer"] else { return .inFlight }
+            return .answered(answer)
         }
     }
 
     /// Stores the answer for the key; does nothing where another request claimed the key later.
     /// - Parameter begunAt: `now` of the claim, which identifies it: the key's next claim is at least `flightTime` later.
     package func finish(
-        team: Int64, endpoint: String, key: [UInt8], begunAt: Int64, status: Int, body: String
+        team: Int64, endpoint: String, key: [UInt8], begunAt: Int64, answer: String
     ) throws(StoreFailure) {
         try database.write(.durable, timeout: GroupCommit.timeout) { connection throws(StoreFailure) in
             try connection.run(
                 """
-                UPDATE idempotency_keys SET status = \(status), answer = \(body)
+                UPDATE idempotency_keys SET answer = \(answer)
                 WHERE team_id = \(team) AND endpoint = \(endpoint) AND key_mark = \(key) AND \(SQL.filter("begun_at")) = \(begunAt)
-                    AND status IS NULL
+                    AND answer IS NULL
                 """)
         }
     }
@@ -75,7 +75,7 @@ package struct IdempotencyRepository: Sendable {
                 """
                 DELETE FROM idempotency_keys
                 WHERE team_id = \(team) AND endpoint = \(endpoint) AND key_mark = \(key) AND \(SQL.filter("begun_at")) = \(begunAt)
-                    AND status IS NULL
+                    AND answer IS NULL
                 """)
         }
     }

@@ -66,7 +66,7 @@ package struct SandboxIssuer: Sendable, IssuerDirectory, VerificationKeySource {
         return IssuerConfiguration(name: "sandbox", issuer: issuer, source: .inline(""))
     }
 
-    package func keys(of issuer: IssuerConfiguration, for keyID: String) async throws(KeysUnavailable) -> JWKSet { keySet }
+    package func keys(of issuer: IssuerConfiguration, for keyID: String?) async throws(KeysUnavailable) -> JWKSet { keySet }
 
     /// A signed token.
     /// - Parameter now: seconds since 1970.

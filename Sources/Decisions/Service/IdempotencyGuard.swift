@@ -16,7 +16,7 @@ package final class IdempotencyGuard: Sendable {
     private struct Entry {
         let body: [UInt8]
         let begunAt: Int64
-        var answer: (status: Int, body: String)?
+        var answer: String?
     }
 
     /// A key that was claimed: finish or abandon it.
@@ -30,7 +30,7 @@ package final class IdempotencyGuard: Sendable {
     /// What to do with a request.
     package enum Verdict: Sendable {
         case proceed(Claim)
-        case answered(status: Int, body: String)
+        case answered(String)
         case inFlight
         case otherBody
     }
@@ -70,9 +70,9 @@ package final class IdempotencyGuard: Sendable {
             }
             switch claim {
             case .new: return .proceed(Claim(key: key, isStored: true, begunAt: time))
-            case .answered(let status, let body):
-                entries.withLock { $0.set(key, Entry(body: hash, begunAt: time, answer: (status, body))) }
-                return .answered(status: status, body: body)
+            case .answered(let answer):
+                entries.withLock { $0.set(key, Entry(body: hash, begunAt: time, answer: answer)) }
+                return .answered(answer)
             case .inFlight:
                 forget(key)
                 return .inFlight
@@ -94,7 +94,7 @@ package final class IdempotencyGuard: Sendable {
         entries.withLock { entries in
             if let entry = entries[key], time - entry.begunAt < IdempotencyRepository.retention {
                 guard constantTimeEqual(entry.body, hash) else { return .otherBody }
-                if let answer = entry.answer { return .answered(status: answer.status, body: answer.body) }
+                if let answer = entry.answer { return .answered(answer) }
                 if time - entry.begunAt < IdempotencyRepository.flightTime { return .inFlight }
             }
             entries.set(key, Entry(body: hash, begunAt: time, answer: nil))
@@ -103,18 +103,18 @@ package final class IdempotencyGuard: Sendable {
     }
 
     /// Keeps the answer.
-    package func finish(_ claim: Claim, status: Int, body: String) async {
+    package func finish(_ claim: Claim, _ answer: String) async {
         entries.withLock { entries in
             guard var entry = entries[claim.key], entry.begunAt == claim.begunAt else { return }
-            entry.answer = (status, body)
+            entry.answer = answer
             entries.set(claim.key, entry)
         }
         guard claim.isStored else { return }
         // The answer is ready: it is sent even if the store cannot keep it.
         try? await executor.run { [store] in
             try store.idempotency.finish(
-                team: claim.key.team, endpoint: claim.key.endpoint, key: claim.key.mark, begunAt: claim.begunAt, status: status,
-                body: body)
+                team: claim.key.team, endpoint: claim.key.endpoint, key: claim.key.mark, begunAt: claim.begunAt,
+                answer: answer)
         }
     }
 

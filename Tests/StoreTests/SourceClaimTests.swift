@@ -197,11 +197,15 @@ import Testing
         let other = try keys.issue(team: "juice", scopes: [.keysWrite], expiresAt: nil, note: "", TestStore.change).key
         expectRefusal(.notFound) { try keys.revokeLesser(child.id, by: other.id, TestStore.change) }
         expectRefusal(.notFound) { try keys.revokeLesser(other.id, by: parent.id, TestStore.change) }
-        // A rotated key takes its own along; a revoked one ends them, and issues no more.
+        // What a key issued ends with it, also where it is rotated: a thief may have made some. A revoked one issues no more.
+        let short = try lesser([.sourcesRead], expiresAt: TestStore.now + 30)
         let next = try keys.rotate(parent.id, overlap: 60, expiresAt: nil, TestStore.change).key
-        #expect(try keys.key(child.id).issuedBy == next.id)
+        #expect(try keys.key(child.id).issuedBy == parent.id)
+        #expect(try keys.key(child.id).expiresAt == TestStore.now + 60)
+        #expect(try keys.key(short.id).expiresAt == TestStore.now + 30)
+        let late = try keys.issueLesser(by: next.id, scopes: [.sourcesRead], expiresAt: nil, note: "", TestStore.change).key
         _ = try keys.revoke(next.id, TestStore.change)
-        #expect(try keys.key(child.id).revokedAt == TestStore.now)
+        #expect(try keys.key(late.id).revokedAt == TestStore.now)
         expectRefusal(.unmet) {
             _ = try keys.issueLesser(by: next.id, scopes: [.sourcesRead], expiresAt: nil, note: "", TestStore.change)
         }

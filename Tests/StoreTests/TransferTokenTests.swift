@@ -61,7 +61,7 @@ import Testing
         /// Hands the app over; of its grants at most `limit` follow.
         func move(_ app: String, of team: String, limit: Int = 500) throws {
             _ = try test.store.transfers.start(team: team, app: app, to: "milk", change)
-            _ = try test.store.transfers.finish(app: app, limit: limit, change)
+            _ = try test.store.transfers.finish(app: app, keepingRedirects: true, limit: limit, change)
         }
 
         func account(_ team: String) throws -> Account {
@@ -123,13 +123,30 @@ import Testing
         #expect(refreshed.transferSub != nil)
     }
 
-    @Test(arguments: Engine.all) func aCodeFromBeforeATransferDoesNotTellTheNewTeamTheOldSub(_ engine: Engine) throws {
+    /// With them the old team would be told the new team's sub and address.
+    @Test(arguments: Engine.all) func transfer_codesAndAccessTokensOfBefore_end(_ engine: Engine) throws {
         let world = try Fixture(engine)
+        let tokens = try world.redeem(try world.code("com.juice"), "com.juice")
         let code = try world.code("com.juice")
+        #expect(try world.test.store.provider.userInfo(accessToken: tokens.accessToken, now: TestStore.now) != nil)
         try world.move("com.juice", of: "juice", limit: 0)
-        let tokens = try world.redeem(code, "com.juice")
-        #expect(tokens.subject.sub == (try world.account("milk").sub))
-        #expect(tokens.subject.sub != code.subject.sub)
+        #expect(try world.test.store.provider.userInfo(accessToken: tokens.accessToken, now: TestStore.now) == nil)
+        #expect(throws: StoreFailure.self) { try world.redeem(code, "com.juice") }
+        // The new team goes on with the refresh token, and is told its own sub.
+        #expect(try world.refresh(tokens.refreshToken, "com.juice").sub == world.account("milk").sub)
+    }
+
+    /// A browser that is led there without a question would bring the old team the new team's sub and address.
+    @Test(arguments: [true, false]) func transfer_redirectURIs_endUnlessTheyAreKept(_ isKept: Bool) throws {
+        let world = try Fixture(.sqlite)
+        _ = try world.test.store.openIDClients.addLogoutRedirect(
+            team: "juice", clientID: "com.juice", uri: "https://juice.example/out", Self.change)
+        _ = try world.test.store.transfers.start(team: "juice", app: "com.juice", to: "milk", Self.change)
+        _ = try world.test.store.transfers.finish(app: "com.juice", keepingRedirects: isKept, Self.change)
+        let client = try #require(try world.test.store.openIDClients.authorizationClient("com.juice"))
+        #expect(client.redirectURIs.isEmpty == !isKept)
+        #expect(try world.test.store.openIDClients.logoutRedirects(clientID: "com.juice").isEmpty == !isKept)
+        #expect(try world.test.store.openIDClients.authorizationClient("com.press")?.redirectURIs.isEmpty == false)
     }
 
     @Test(arguments: Engine.all) func theNewTeamsEndpointIsNotToldTheOldSub(_ engine: Engine) throws {
@@ -168,7 +185,7 @@ import Testing
         let transfers = world.test.store.transfers
         func move(_ from: String, _ to: String) throws {
             _ = try transfers.start(team: from, app: "com.juice", to: to, Self.change)
-            _ = try transfers.finish(app: "com.juice", Self.change)
+            _ = try transfers.finish(app: "com.juice", keepingRedirects: true, Self.change)
         }
         try move("juice", "cola")
         try move("cola", "juice")
@@ -176,7 +193,7 @@ import Testing
         let old = try world.account("juice")
         let subject = try #require(
             try transfers.transferSubject(sub: old.sub, client: world.client("com.juice"), target: "milk", Self.change))
-        _ = try transfers.finish(app: "com.juice", Self.change)
+        _ = try transfers.finish(app: "com.juice", keepingRedirects: true, Self.change)
         let found = try transfers.account(transferSubject: subject, client: world.client("com.juice"), Self.change)
         #expect(found?.sub == (try world.account("milk").sub))
         #expect(try world.code("com.juice").subject.transferSub == subject)

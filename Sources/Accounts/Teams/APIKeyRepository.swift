@@ -45,7 +45,8 @@ package struct APIKeyRepository: Sendable {
         }
     }
 
-    /// Issues a key with the same owner and scopes; the old one ends after `overlap` seconds, or at its earlier expiry.
+    /// Issues a key with the same owner and scopes; the old one ends after `overlap` seconds, or at its earlier expiry. The keys
+    /// that it issued stay its own and end with it: if it was stolen, the thief may have made some.
     package func rotate(
         _ id: String, overlap: Int64, expiresAt: Int64?, _ change: Change
     ) throws(StoreFailure) -> (key: APIKey, text: APIKeyText, old: APIKey) {
@@ -68,8 +69,11 @@ package struct APIKeyRepository: Sendable {
                 UPDATE api_keys SET expires_at = \(end), rotated_to = \(text.id), revision = \(try nextRevision(connection))
                 WHERE handle = \(id)
                 """)
-            // The keys that it issued now belong to the new key.
-            try connection.run("UPDATE api_keys SET issued_by = \(text.id) WHERE issued_by = \(id)")
+            try connection.run(
+                """
+                UPDATE api_keys SET expires_at = \(end), revision = \(try nextRevision(connection))
+                WHERE issued_by = \(id) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > \(end))
+                """)
             try connection.audit(change, "key.rotate", "key:\(id)", "to key:\(text.id)")
             return (try key(connection, text.id), text, try key(connection, id))
         }
@@ -135,10 +139,9 @@ package struct APIKeyRepository: Sendable {
 
     /// Revokes a key that a team's key issued, or that key itself; every other key is `notFound`.
     package func revokeLesser(_ id: String, by parent: String, _ change: Change) throws(StoreFailure) {
-        let found = try key(id)
-        guard found.id == parent || found.issuedBy == parent else {
-            throw .refused(.notFound, "this key issued no such key")
-        }
+        let own: Int64? = try database.value(
+            "SELECT id FROM api_keys WHERE handle = \(id) AND (handle = \(parent) OR issued_by = \(parent))")
+        guard own != nil else { throw .refused(.notFound, "this key issued no such key") }
         _ = try revoke(id, change)
     }
 

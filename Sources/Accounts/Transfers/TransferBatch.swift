@@ -22,6 +22,7 @@ struct TransferBatch {
         let userID: String
         let inbox: Int64?
         let sharesName: Bool
+        let hasTypedName: Bool
         let emailKind: EmailKind
         let isForwardingOff: Bool
         let isLive: Bool
@@ -69,6 +70,7 @@ struct TransferBatch {
                     WHERE o.account_id = a.id AND o.is_current = 1 AND o.forwarding_on = 0 LIMIT 1), 0) AS is_forwarding_off,
                 COALESCE((SELECT 1 FROM transfer_subs s
                     WHERE s.account_id = a.id AND s.target_team = \(team.number) LIMIT 1), 0) AS has_subject,
+                COALESCE((SELECT 1 FROM given_names y WHERE y.account_id = a.id), 0) AS has_typed_name,
                 COALESCE((SELECT 1 FROM accounts k
                     WHERE k.user_id = a.user_id AND \(SQL.filter("k.team_id")) = \(team.number) LIMIT 1), 0) AS is_known
             FROM accounts a JOIN teams o ON o.id = a.team_id AND o.removed_at IS NULL
@@ -86,7 +88,8 @@ struct TransferBatch {
             grants.append(
                 try Grant(
                     number: number, oldAccount: account, user: user, userID: userID, inbox: row["inbox_id"],
-                    sharesName: row["shares_name"], emailKind: row["email_kind"], isForwardingOff: row["is_forwarding_off"],
+                    sharesName: row["shares_name"], hasTypedName: row["has_typed_name"], emailKind: row["email_kind"],
+                    isForwardingOff: row["is_forwarding_off"],
                     isLive: row["is_live"], hasSubject: row["has_subject"],
                     sub: Base32.characters(fromRandom: addresses.random(AddressRepository.subLength))))
         }
@@ -110,6 +113,7 @@ struct TransferBatch {
             }
             grants[index].newAccount = number
         }
+        try TransferRepository.copyNames(connection, grants.filter(\.hasTypedName).map { ($0.oldAccount, $0.newAccount) })
     }
 
     private func addAddresses(_ connection: any DatabaseConnection, _ grants: [Grant]) throws(StoreFailure) {

@@ -53,8 +53,10 @@ package struct TransferRepository: Sendable {
     package static let batch = 128
 
     /// Takes one `step` of at most `limit` grants, and returns the progress.
-    package func finish(app clientID: String, limit: Int = batch, _ change: Change) throws(StoreFailure) -> AppTransfer {
-        let (number, _) = try step(app: clientID, limit: limit, change)
+    package func finish(
+        app clientID: String, keepingRedirects: Bool = false, limit: Int = batch, _ change: Change
+    ) throws(StoreFailure) -> AppTransfer {
+        let (number, _) = try step(app: clientID, keepingRedirects: keepingRedirects, limit: limit, change)
         return try transfer(number)
     }
 
@@ -62,15 +64,18 @@ package struct TransferRepository: Sendable {
     /// finished, also after an interruption. From the first call on the apps belong to the new team, and the endpoint of the
     /// group must be set again: pending events for the old endpoint still go there. Nothing is counted: a transaction that
     /// reads all grants would conflict with sign-ups.
-    /// - Parameter range: grants that one statement of the final check reads.
+    /// - Parameters:
+    ///   - keepingRedirects: whether the apps' redirect URIs stay. Those of the old team would be given the new team's `sub` and
+    ///     address.
+    ///   - range: grants that one statement of the final check reads.
     /// - Returns: the transfer's number, and whether it is finished.
     package func step(
-        app clientID: String, limit: Int = batch, range: Int = 20_000, _ change: Change
+        app clientID: String, keepingRedirects: Bool = false, limit: Int = batch, range: Int = 20_000, _ change: Change
     ) throws(StoreFailure) -> (number: Int64, isFinished: Bool) {
         // Alone: the rows of sign-ups are on the same index pages, so that on PostgreSQL each sign-up made a step fail.
         let (found, isEnd) = try database.writeAlone(.durable) { connection throws(StoreFailure) in
             var found = try underWay(connection, clientID)
-            if found.state == .started { found = try begin(connection, found, change) }
+            if found.state == .started { found = try begin(connection, found, keepingRedirects: keepingRedirects, change) }
             let batch = TransferBatch(
                 addresses: addresses, transfer: found.number, group: found.group.number, team: found.toTeam,
                 endsAt: found.endsAt ?? change.now + AppTransfer.overlap, change: change)
@@ -114,29 +119,32 @@ package struct TransferRepository: Sendable {
     /// Takes steps until it is finished. After an interruption or an error it can be continued.
     /// - Parameter pause: called after each step with the number of grants it read at most, and how long it took.
     package func complete(
-        app clientID: String, _ change: Change, pause: (Int, Duration) throws(StoreFailure) -> Void = { _, _ in }
+        app clientID: String, keepingRedirects: Bool = false, _ change: Change,
+        pause: (Int, Duration) throws(StoreFailure) -> Void = { _, _ in }
     ) throws(StoreFailure) {
         var start = ContinuousClock.now
-        while try !step(app: clientID, change).isFinished {
+        while try !step(app: clientID, keepingRedirects: keepingRedirects, change).isFinished {
             try pause(Self.batch, ContinuousClock.now - start)
             start = .now
         }
     }
 
-    private func begin(_ connection: any DatabaseConnection, _ found: Underway, _ change: Change) throws(StoreFailure) -> Underway
-    {
+    private func begin(
+        _ connection: any DatabaseConnection, _ found: Underway, keepingRedirects: Bool, _ change: Change
+    ) throws(StoreFailure) -> Underway {
         let endsAt = change.now + AppTransfer.overlap
         try connection.run(
             "UPDATE app_groups SET team_id = \(found.toTeam.number) WHERE id = \(found.group.number)")
         // The old team knows these secrets.
         try connection.run(
             "DELETE FROM client_secrets WHERE app_id IN (SELECT id FROM apps WHERE group_id = \(found.group.number))")
-        // It also has tokens that were issued for them: with these it would manage the new team's stream.
-        try connection.run(
-            """
-            DELETE FROM access_tokens WHERE refresh_id IS NULL AND scopes LIKE '%ssf.%'
-                AND app_id IN (SELECT id FROM apps WHERE group_id = \(found.group.number))
-            """)
+        // It also has codes and tokens that were issued for them: with these it would manage the new team's stream, and be given
+        // the user's new `sub` and address. And a browser that is led to its redirect URI brings it new ones.
+        let tables: [SQL] = ["access_tokens", "authorization_codes"]
+        for table in tables + (keepingRedirects ? [] : ["app_redirects", "logout_redirects"]) {
+            try connection.run(
+                "DELETE FROM \(table) WHERE app_id IN (SELECT id FROM apps WHERE group_id = \(found.group.number))")
+        }
         try connection.run("UPDATE event_endpoints SET group_id = NULL WHERE group_id = \(found.group.number)")
         try connection.run("UPDATE event_endpoints SET stream_group = NULL WHERE stream_group = \(found.group.number)")
         try connection.run(
@@ -304,6 +312,7 @@ package struct TransferRepository: Sendable {
                 email_kind = (SELECT email_kind FROM accounts WHERE id = \(old))
             WHERE id = \(new)
             """)
+        try copyNames(connection, [(old, new)])
         guard try connection.account(new).emailKind == .privateRelay else { return }
         _ = try addresses.current(connection, account: new, team: team, user: user, change)
         try connection.run(
@@ -311,6 +320,20 @@ package struct TransferRepository: Sendable {
             UPDATE relay_addresses SET forwarding_on = 0 WHERE account_id = \(new) AND is_current = 1 AND EXISTS (
                 SELECT 1 FROM relay_addresses o WHERE o.account_id = \(old) AND o.is_current = 1 AND o.forwarding_on = 0)
             """)
+    }
+
+    /// The names that users typed for the old team.
+    static func copyNames(
+        _ connection: any DatabaseConnection, _ accounts: [(old: Int64, new: Int64)]
+    ) throws(StoreFailure) {
+        for (old, new) in accounts {
+            try connection.run(
+                """
+                INSERT INTO given_names (account_id, given_key, given_sealed)
+                SELECT \(new), given_key, given_sealed FROM given_names WHERE account_id = \(old)
+                ON CONFLICT (account_id) DO UPDATE SET given_key = excluded.given_key, given_sealed = excluded.given_sealed
+                """)
+        }
     }
 
     /// The account of the same external subject with the new team.

@@ -45,7 +45,8 @@ import Testing
         let users = try await fixture.signedIn()
         expectAuthError(try await ask(fixture, form, token: users.access), "invalid_token", status: 401)
 
-        let done = try fixture.api.store.transfers.finish(app: "com.example.juice", Change(actor: "uid:0", now: fixture.api.now))
+        let done = try fixture.api.store.transfers.finish(
+            app: "com.example.juice", keepingRedirects: true, Change(actor: "uid:0", now: fixture.api.now))
         #expect(done.state == .finished)
         // The client is team soda's now: the old team's key is worth nothing for it.
         expectAuthError(try await ask(fixture, [("transfer_sub", subject)], token: access), "invalid_client")

@@ -110,7 +110,10 @@ struct KeyCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Issue a key that replaces another.",
             discussion:
-                "The new key has the same owner and scopes. Both work until the overlap is over; then the old key expires.")
+                """
+                The new key has the same owner and scopes. Both work until the overlap is over; then the old key expires, with the \
+                keys that it issued: the new key issues others. For a key that was stolen, use postern key revoke.
+                """)
 
         @Argument(help: "The key's id, as in postern key list.")
         var key: String
@@ -130,7 +133,11 @@ struct KeyCommand: ParsableCommand {
             try installation.withStore { store in
                 let (key, text, old) = try store.apiKeys.rotate(key, overlap: seconds, expiresAt: end, change)
                 let oldEnd = old.expiresAt.map(timestamp) ?? "never"
-                try KeyCommand.show(key, text, json: output.json, further: "; key \(old.id) works until \(oldEnd)")
+                let issued = try store.apiKeys.keys(team: old.team?.id).count {
+                    $0.issuedBy == old.id && $0.state(now: change.now) == .active
+                }
+                let others = issued == 0 ? "" : ", and \(issued == 1 ? "the key" : "the \(issued) keys") that it issued no longer"
+                try KeyCommand.show(key, text, json: output.json, further: "; key \(old.id) works until \(oldEnd)\(others)")
             }
         }
     }

@@ -69,11 +69,14 @@ struct TransferCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Hand the app over, or continue after an interruption.",
             discussion: """
-                The apps belong to the new team as soon as the command begins. The new team then registers its own keys \
-                (postern app key), sources (postern source) and endpoint (postern endpoint).
+                The apps belong to the new team as soon as the command begins. Their client secrets, access tokens and redirect \
+                URIs end: the old team must not be given what users share with the new one. The new team then registers its \
+                own keys (postern app key), redirect URIs (postern app redirect), sources (postern source) and endpoint \
+                (postern endpoint).
                 """)
 
         @Argument(help: "Any app of the group.") var clientID: String
+        @Flag(help: "Keep the redirect URIs, where their sites belong to the new team as well.") var keepRedirectURIs = false
         @Flag(help: "Confirm. Without it nothing is changed.") var yes = false
         @OptionGroup var installation: InstallationOptions
 
@@ -86,7 +89,8 @@ struct TransferCommand: ParsableCommand {
                 guard yes else {
                     throw CommandError.usage(
                         "\(found.group.title) with \(BoundedCount.text(found.waiting)) consents goes to team \(found.toTeam) "
-                            + "permanently: repeat with --yes; nothing was changed")
+                            + "permanently, and its redirect URIs \(keepRedirectURIs ? "stay" : "end"): repeat with --yes; nothing was "
+                            + "changed")
                 }
                 let endpoint = try store.endpoints.endpoints(team: found.fromTeam).first {
                     $0.groupNumber == found.group.number && $0.dialect != .sharedSignals
@@ -96,7 +100,7 @@ struct TransferCommand: ParsableCommand {
                 defer { bar?.clear() }
                 var moved = 0
                 // In steps, so that mail never waits for the whole transfer; after each step there is a pause for other writers.
-                try store.transfers.complete(app: clientID, thisChange()) { count, took in
+                try store.transfers.complete(app: clientID, keepingRedirects: keepRedirectURIs, thisChange()) { count, took in
                     moved = min(moved + count, total)
                     bar?.update(done: moved, count: moved, of: "consents")
                     leaveTurn(after: took)

@@ -106,7 +106,7 @@ final class DecisionFixture: Sendable {
             return nil
         }
 
-        func keys(of issuer: IssuerConfiguration, for keyID: String) async throws(KeysUnavailable) -> JWKSet {
+        func keys(of issuer: IssuerConfiguration, for keyID: String?) async throws(KeysUnavailable) -> JWKSet {
             guard let found = all.first(where: { $0.issuer == issuer.issuer }) else {
                 throw KeysUnavailable(issuer: issuer.name, reason: "none", retryAfter: 7)
             }
@@ -116,7 +116,7 @@ final class DecisionFixture: Sendable {
 
     /// Keys that cannot be had.
     struct NoKeys: VerificationKeySource {
-        func keys(of issuer: IssuerConfiguration, for keyID: String) async throws(KeysUnavailable) -> JWKSet {
+        func keys(of issuer: IssuerConfiguration, for keyID: String?) async throws(KeysUnavailable) -> JWKSet {
             throw KeysUnavailable(issuer: issuer.name, reason: "time-out", retryAfter: 11)
         }
     }

@@ -81,7 +81,7 @@ private final class TestProvider: Sendable {
         router.post("/realm/token") { [self] request, _ in
             let text = String(buffer: try await request.body.collect(upTo: 65_536))
             let form = (FormEncoding.pairs(text.utf8, maximum: 20) ?? []).reduce(into: [String: String]()) {
-                $0[$1.name] = $1.value
+                $0[$1.name.text] = $1.value.text
             }
             asked.withLock { $0.append((form, request.headers[.authorization])) }
             var claims: JSONObject = [
@@ -130,7 +130,7 @@ private final class TestProvider: Sendable {
         let parts = there.split(separator: "?", maxSplits: 1)
         #expect(parts[0] == "\(provider.issuer)/authorize")
         let query = (FormEncoding.pairs(parts[1].utf8, maximum: 20) ?? []).reduce(into: [String: String]()) {
-            $0[$1.name] = $1.value
+            $0[$1.name.text] = $1.value.text
         }
         provider.learn(nonce: query["nonce"] ?? "")
         return query
@@ -334,6 +334,10 @@ private final class TestProvider: Sendable {
                 let asked = try await leave(carol, provider)
                 #expect(try await comeBack(carol, state: asked["state"], more).status == 502, "\(more)")
             }
+            let twice = try await leave(carol, provider)
+            let both = "code=c&iss=\(provider.issuer)&iss=https://evil.example"
+            #expect(try await comeBack(carol, state: twice["state"], both).status == 502)
+            #expect(try await comeBack(carol, state: twice["state"], "code=c&code=d&iss=\(provider.issuer)").status != 303)
             let asked = try await leave(carol, provider)
             #expect(try await comeBack(carol, state: asked["state"], "code=c&iss=\(provider.issuer)").location == "/me")
         }
@@ -356,6 +360,24 @@ private final class TestProvider: Sendable {
                 #expect(page.status == 502 && page.text.contains("is not valid"), "\(name)")
             }
             #expect(try users(fixture).count == 2)
+        }
+    }
+
+    /// One for several names the party that it was issued to (OpenID Connect Core section 3.1.3.7).
+    @Test func upstreamToken_ofSeveralAudiencesAndOurs_isTaken() async throws {
+        try await with { (fixture: PortalFixture, provider: TestProvider) async throws -> Void in
+            provider.behaviour.withLock {
+                $0.claims = { claims in
+                    (claims["aud"], claims["azp"]) = (.array(["other", "postern"]), "postern")
+                }
+            }
+            #expect(try await visit(fixture, provider).location == "/me")
+            provider.behaviour.withLock {
+                $0.claims = { claims in
+                    (claims["aud"], claims["azp"]) = (.array(["other", "postern"]), "other")
+                }
+            }
+            #expect(try await visit(fixture, provider).status == 502)
         }
     }
 

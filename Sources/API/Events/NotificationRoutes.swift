@@ -72,8 +72,7 @@ package struct NotificationRoutes: RouteModule {
     private func verify(_ body: [UInt8], _ issuer: IssuerConfiguration, now: Int64) async throws -> IncomingEvent {
         do {
             let token = try IncomingEvent.payload(of: body)
-            guard let keyID = token.keyID else { throw TokenRejection(.key, "the event names no key") }
-            let keys = try await keys.keys(of: issuer, for: keyID)
+            let keys = try await keys.keys(of: issuer, for: token.keyID)
             return try await parts.run { store in
                 try IncomingEvent.verify(token, issuer: issuer, keys: keys, now: now) { try store.apps.isClient($0) }
             }

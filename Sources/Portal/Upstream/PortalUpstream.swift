@@ -6,6 +6,7 @@ import Hummingbird
 import Languages
 import Logging
 import SignIn
+import Support
 
 extension PortalPage {
     private static let upstreamPath = "/me/upstream"
@@ -60,14 +61,19 @@ extension PortalPage {
     }
 
     private func comeBack(_ request: PortalRequest, _ upstream: UpstreamProvider) async throws -> Response {
+        // A response is used once: a request that only checks the address must not use it.
+        guard request.request.method == .get else { throw PortalRefusal.notLikeThat }
         if let seconds = trips.take(request.clientNetworks, now: monotonic()) { throw PortalRefusal.tooOften(seconds) }
         let sealed = cookies.sealed(PortalCookies.upstream, in: request.request.headers)
         let sheet = cookies.sealed(PortalCookies.asked, in: request.request.headers)
         let identity: UpstreamIdentity
         do throws(UpstreamFailure) {
             guard let attempt = store.page.upstreamAttempt(sealed, browser: request.browser) else { throw .stale }
+            // Two readers of a parameter that is given twice may each take another one (RFC 6749 section 3.1).
+            guard let parameters = AuthorizationParameters((request.request.uri.query ?? "").utf8), parameters.repeated.isEmpty
+            else { throw .unproved("a parameter is given twice, or cannot be read") }
             let metadata = try await upstream.metadata()
-            let code = try attempt.code(metadata, upstream.settings, now: now()) { request.query($0) }
+            let code = try attempt.code(metadata, upstream.settings, now: now()) { parameters[WireText($0)]?.text }
             identity = try await upstream.identity(attempt, code: code, redirectURI: redirectURI, metadata)
         } catch {
             return try await refuse(request, upstream, error)

@@ -47,8 +47,7 @@ package struct ClientAssertion: Sendable, Hashable {
         guard try reader.identifier("sub", .subject).hasSameOctets(as: clientID) else {
             throw TokenRejection(.subject, "it is not the client_id")
         }
-        let audience = try reader.audience()
-        guard audiences.contains(where: audience.hasSameOctets(as:)) else {
+        guard try reader.audiences().contains(where: { given in audiences.contains(where: given.hasSameOctets(as:)) }) else {
             throw TokenRejection(.audience, "it is neither the issuer nor this endpoint")
         }
         let end = try reader.requiredTime("exp", .expiry)

@@ -51,5 +51,5 @@ package protocol IssuerDirectory: Sendable {
 /// A source of keys: a cache in the service, a fixed set in tests and on the command line.
 package protocol VerificationKeySource: Sendable {
     /// The keys of an issuer. If the current set has no key with this id, a newer set is fetched if possible.
-    func keys(of issuer: IssuerConfiguration, for keyID: String) async throws(KeysUnavailable) -> JWKSet
+    func keys(of issuer: IssuerConfiguration, for keyID: String?) async throws(KeysUnavailable) -> JWKSet
 }

@@ -45,8 +45,12 @@ package struct JWKSet: Sendable {
         case unknown
     }
 
-    /// The key with this id for this algorithm.
-    package func find(_ keyID: String, _ algorithm: SignatureAlgorithm) -> Lookup {
+    /// The key with this id for this algorithm; without an id, the only key of the set (OpenID Connect Core section 10.1).
+    package func find(_ keyID: String?, _ algorithm: SignatureAlgorithm) -> Lookup {
+        guard let keyID else {
+            guard keys.count == 1, unusable.isEmpty, keys[0].algorithm == algorithm else { return .unknown }
+            return .key(keys[0])
+        }
         let candidates = keys.filter { $0.keyID.hasSameOctets(as: keyID) }
         if let key = candidates.first(where: { $0.algorithm == algorithm }) { return .key(key) }
         if let other = candidates.first { return .unusable("a key for \(other.algorithm.rawValue)") }

@@ -77,7 +77,7 @@ package actor KeySetCache: VerificationKeySource {
         self.logger = logger
     }
 
-    package func keys(of issuer: IssuerConfiguration, for keyID: String) async throws(KeysUnavailable) -> JWKSet {
+    package func keys(of issuer: IssuerConfiguration, for keyID: String?) async throws(KeysUnavailable) -> JWKSet {
         await open(issuer)
         let time = now()
         if let keys = usable(issuer, at: time) {
@@ -134,7 +134,7 @@ package actor KeySetCache: VerificationKeySource {
 
     /// None of the keys has the token's kid: the issuer may have started to use a new one.
     private func keysAfterUnknown(
-        _ issuer: IssuerConfiguration, _ keys: JWKSet, _ keyID: String
+        _ issuer: IssuerConfiguration, _ keys: JWKSet, _ keyID: String?
     ) async throws(KeysUnavailable) -> JWKSet {
         let time = now()
         let last = entry(issuer).lastUnknown
@@ -151,7 +151,7 @@ package actor KeySetCache: VerificationKeySource {
         return current
     }
 
-    private func knows(_ keys: JWKSet, _ keyID: String) -> Bool {
+    private func knows(_ keys: JWKSet, _ keyID: String?) -> Bool {
         SignatureAlgorithm.allCases.contains { algorithm in
             if case .unknown = keys.find(keyID, algorithm) { false } else { true }
         }

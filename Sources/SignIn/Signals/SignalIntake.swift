@@ -29,8 +29,7 @@ package struct SignalIntake: Sendable {
         do throws(TokenRejection) { token = try CompactJWS(text) } catch {
             throw IncomingSignal.Refusal(.invalidRequest, error.reason)
         }
-        guard let keyID = token.keyID else { throw IncomingSignal.Refusal(.invalidKey, "kid is missing") }
-        let keys = try await keys.keys(of: issuer, for: keyID)
+        let keys = try await keys.keys(of: issuer, for: token.keyID)
         let time = now()
         let signal = try IncomingSignal(token, issuer: issuer, keys: keys, now: time)
         let outcome = try await NIOThreadPool.singleton.runIfActive { [store, ownIssuer] in

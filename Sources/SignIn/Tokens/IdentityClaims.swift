@@ -19,7 +19,7 @@ package struct IdentityClaims: Sendable {
     package let issuer: String
     /// `sub`: 1 to 255 octets without control characters.
     package let subject: String
-    /// `aud`: one text, or the only element of a list.
+    /// `aud`: one text, or the only element of a list; of several the one that `azp` names.
     package let audience: String
     /// `exp`, seconds since 1970; a fraction counts as the next second, as in all times here.
     package let expiresAt: Int64
@@ -116,16 +116,24 @@ struct ClaimReader {
         return text
     }
 
-    /// `aud`: a text or a list of one (RFC 7519 section 4.1.3). A token for several is refused: each of them could use it in
-    /// the name of the others.
-    func audience() throws(TokenRejection) -> String {
-        if case .array(let elements)? = all["aud"] {
-            guard elements.count == 1, case .string(let text) = elements[0] else {
-                throw TokenRejection(.audience, "aud is a list of other than one string")
-            }
-            return try ClaimReader(["aud": .string(text)]).identifier("aud", .audience)
+    /// `aud`: a text, or a list of up to 20 texts (RFC 7519 section 4.1.3); never empty.
+    func audiences() throws(TokenRejection) -> [String] {
+        guard case .array(let elements)? = all["aud"] else { return [try identifier("aud", .audience)] }
+        guard (1...20).contains(elements.count) else { throw TokenRejection(.audience, "aud is a list of none, or of over 20") }
+        return try elements.map { element throws(TokenRejection) in
+            try ClaimReader(["aud": element]).identifier("aud", .audience)
         }
-        return try identifier("aud", .audience)
+    }
+
+    /// The party that a token was issued to. One for several must name it (OpenID Connect Core section 3.1.3.7): otherwise each
+    /// of them could use the token in the name of the others.
+    func audience() throws(TokenRejection) -> String {
+        let audiences = try audiences()
+        guard audiences.count > 1 else { return audiences[0] }
+        guard let party = try text("azp", .audience), audiences.contains(where: party.hasSameOctets(as:)) else {
+            throw TokenRejection(.audience, "the token is for several, and azp names none of them")
+        }
+        return party
     }
 
     /// A truth value, also as the text `true` or `false`, as Apple sends it.

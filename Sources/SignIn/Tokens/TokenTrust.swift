@@ -32,12 +32,12 @@ package struct TokenTrust: IssuerDirectory, VerificationKeySource {
 
     package func issuer(_ iss: String) async throws -> IssuerConfiguration? {
         if let ownIssuer, ownIssuer.hasSameOctets(as: iss) {
-            return IssuerConfiguration(name: "postern", issuer: ownIssuer, source: .inline(""), algorithms: [.es256])
+            return IssuerConfiguration(name: "postern", issuer: ownIssuer, source: .inline(""), algorithms: [.es256, .rs256])
         }
         return try await others.issuers.issuer(iss)
     }
 
-    package func keys(of issuer: IssuerConfiguration, for keyID: String) async throws(KeysUnavailable) -> JWKSet {
+    package func keys(of issuer: IssuerConfiguration, for keyID: String?) async throws(KeysUnavailable) -> JWKSet {
         guard let ownIssuer, let signer, ownIssuer.hasSameOctets(as: issuer.issuer) else {
             return try await others.keys.keys(of: issuer, for: keyID)
         }

@@ -22,20 +22,20 @@ package enum TokenChecks {
                 throw TokenRejection(.signature, "it is not valid under the issuer's key")
             }
         case .unusable(let reason): throw TokenRejection(.key, "it names \(reason)")
+        case .unknown where keyID == nil: throw TokenRejection(.key, "the token names no key, and the issuer has other than one")
         case .unknown: throw TokenRejection(.key, "the issuer has no key with this id")
         }
     }
 
-    /// The algorithm and the key id that the token names. Throws unless the algorithm is configured and there is an id.
+    /// The algorithm and the key id that the token names; nil for none. Throws unless the algorithm is configured.
     package static func keyName(
         _ token: CompactJWS, algorithms: Set<SignatureAlgorithm>
-    ) throws(TokenRejection) -> (SignatureAlgorithm, String) {
+    ) throws(TokenRejection) -> (SignatureAlgorithm, String?) {
         guard let algorithm = algorithms.first(where: { $0.rawValue.hasSameOctets(as: token.algorithm) }) else {
             let taken = algorithms.map(\.rawValue).sorted().joined(separator: ", ")
             throw TokenRejection(.algorithm, "it is not one of those configured for the issuer (\(taken))")
         }
-        guard let keyID = token.keyID else { throw TokenRejection(.key, "the token names no key") }
-        return (algorithm, keyID)
+        return (algorithm, token.keyID)
     }
 
     /// Checks the claims, after the signature was found valid: issuer, audience, times, nonce.
@@ -113,7 +113,7 @@ package struct TokenVerifier: Sendable {
     }
 
     /// The configured issuer that a token claims to be from, and its keys. No key is fetched for a token that no key could make
-    /// valid: unknown issuer, other algorithm, no key id, signature of an impossible length.
+    /// valid: unknown issuer, other algorithm, signature of an impossible length.
     package func trust(_ token: CompactJWS) async throws -> (IssuerConfiguration, JWKSet) {
         guard let claims = try? StrictJSON.parseObject(token.payload, limit: CompactJWS.maximumLength) else {
             throw TokenRejection(.format, "the payload is not a valid JSON object")

@@ -112,7 +112,7 @@ package final class UpstreamProvider: Sendable {
                 nonce: ExpectedNonce(attempt.nonce), now: now())
             // A nonce was sent, so the token must have it, whatever it says about the provider's support.
             guard claims.nonce != nil else { throw TokenRejection(.nonce, "the token has none") }
-            if let party = claims.all["azp"], party != .string(settings.clientID) {
+            if let party = claims.all["azp"], party.string?.hasSameOctets(as: settings.clientID) != true {
                 throw TokenRejection(.audience, "the token is for another client")
             }
             return claims

@@ -107,7 +107,8 @@ import PersonalData
         let now = party.fixture.api.now
         let wrong: [[String: JSONValue?]] = [
             ["iss": "juice"], ["sub": "com.example.press"], ["aud": "https://evil.example"], ["aud": .array([])],
-            ["aud": .array([.string(ProviderFixture.issuer), "https://evil.example"])], ["exp": .integer(now - 60)],
+            ["aud": .array(["https://other.example", "https://evil.example"])], ["aud": .array([.integer(1)])],
+            ["exp": .integer(now - 60)],
             ["exp": .integer(now + 7_200)], ["exp": nil], ["jti": nil], ["jti": ""], ["iat": .integer(now + 600)],
             ["nbf": .integer(now + 600)],
         ]

@@ -271,7 +271,7 @@ a("not-configured-es", "ES256 where only RS256 is configured", token(), "alg", a
 # ---------------------------------------------------------------- key
 k = lambda *x, **q: case("key", *x, **q)
 k("missing-kid", "no key is a default", token({"alg": "ES256"}), "kid")
-k("missing-kid-single-key", "not even where there is one key", token({"alg": "ES256"}), "kid", jwks=jwks(jwk("ec")))
+k("missing-kid-single-key", "with one key there is no choice (OpenID Connect Core section 10.1)", token({"alg": "ES256"}), jwks=jwks(jwk("ec")))
 k("unknown", "an unknown kid must not lead to the first key", token({"alg": "ES256", "kid": "ec-2"}), "kid")
 for name, kid in {"path": "../../../../dev/null", "file": "/etc/passwd", "url": "https://evil.example/key", "sql": "x' UNION SELECT 'k", "case": "EC-1", "prefix": "ec", "space": "ec-1 ", "percent": "ec%2D1", "star": "*", "combining": "ec-1\u0301"}.items():
     k("kid-" + name, "a kid is compared, never interpreted", token({"alg": "ES256", "kid": kid}), "kid")

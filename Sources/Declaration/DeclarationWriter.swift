@@ -47,7 +47,7 @@ package struct DeclarationWriter {
         if let name = app.name.value { line(4, "name", name) }
         if let group = app.group { line(4, "group", group) }
         if app.isPublic == true { raw(4, "public", "true") }
-        if let algorithm = app.algorithm, algorithm != "ES256" { line(4, "id_token_algorithm", algorithm) }
+        if let algorithm = app.algorithm, algorithm != DeclaredApp.usualAlgorithm { line(4, "id_token_algorithm", algorithm) }
         let form = app.nonceForm.flatMap { $0 == DeclaredApp.usualNonceForm ? nil : $0 }
         let isRequired = app.isNonceRequired.flatMap { $0 == DeclaredApp.usuallyRequiresNonce ? nil : $0 }
         if form != nil || isRequired != nil {
@@ -142,6 +142,7 @@ package struct DeclarationWriter {
 
 extension DeclaredApp {
     /// The defaults of a new app (migration 4).
+    package static let usualAlgorithm = "RS256"
     package static let usualNonceForm = "raw"
     package static let usuallyRequiresNonce = true
 }

@@ -29,13 +29,28 @@ extension Store {
     package func setClient(
         _ settings: ClientSettings, team: String, clientID: String, _ change: Change
     ) throws(StoreFailure) {
-        if settings.algorithm == .rs256, try !identityKeys.algorithms().contains(.rs256) {
-            let keys: (NewIdentityKey, NewIdentityKey)
-            do { keys = (try NewIdentityKey.generate(.rs256), try NewIdentityKey.generate(.rs256)) } catch {
-                throw .temporary(.resources, "no key could be made: \(error)")
-            }
-            _ = try identityKeys.install(active: keys.0, next: keys.1, change)
-        }
+        try prepareKeys(settings.algorithm, change)
         try openIDClients.set(settings, team: team, clientID: clientID, change)
+    }
+
+    /// Adds an app, and makes keys for its algorithm if there are none, as `setClient` does.
+    package func addApp(
+        team: String, clientID: String, group: String?, redirectURIs: [String] = [], name: String? = nil, icon: AppIcon? = nil,
+        algorithm: SignatureAlgorithm = ClientSettings.standardAlgorithm, _ change: Change
+    ) throws(StoreFailure) -> App {
+        let app = try apps.add(
+            team: team, clientID: clientID, group: group, redirectURIs: redirectURIs, name: name, icon: icon,
+            identityTokenAlgorithm: algorithm.rawValue, change)
+        try prepareKeys(algorithm, change)
+        return app
+    }
+
+    private func prepareKeys(_ algorithm: SignatureAlgorithm, _ change: Change) throws(StoreFailure) {
+        guard algorithm == .rs256, try !identityKeys.algorithms().contains(.rs256) else { return }
+        let keys: (NewIdentityKey, NewIdentityKey)
+        do { keys = (try NewIdentityKey.generate(.rs256), try NewIdentityKey.generate(.rs256)) } catch {
+            throw .temporary(.resources, "no key could be made: \(error)")
+        }
+        _ = try identityKeys.install(active: keys.0, next: keys.1, change)
     }
 }

@@ -18,9 +18,10 @@ package struct AppRepository: Sendable {
     /// - Parameters:
     ///   - redirectURIs: where the responses to its authorization requests may go.
     ///   - name: for people; nil for none.
+    ///   - identityTokenAlgorithm: `ES256` or `RS256`; `Store.addApp` has the standard of new apps.
     package func add(
         team id: String, clientID: String, group primary: String?, redirectURIs: [String] = [], name: String? = nil,
-        icon: AppIcon? = nil, _ change: Change
+        icon: AppIcon? = nil, identityTokenAlgorithm: String = "ES256", _ change: Change
     ) throws(StoreFailure) -> App {
         let clientID = try Identifier.checked(clientID, "a client_id")
         let name = try name.map(Identifier.checkedName)
@@ -43,8 +44,9 @@ package struct AppRepository: Sendable {
             }
             let added = try connection.inserted(
                 """
-                INSERT INTO apps (group_id, client_id, created_at, name, icon)
-                VALUES (\(group.number), \(clientID), \(change.now), \(name), \(icon?.png)) RETURNING id
+                INSERT INTO apps (group_id, client_id, created_at, name, icon, id_token_algorithm)
+                VALUES (\(group.number), \(clientID), \(change.now), \(name), \(icon?.png),
+                    \(identityTokenAlgorithm)) RETURNING id
                 """)
             try connection.audit(change, "app.add", "team:\(id)", "\(clientID) group \(group.primaryClientID ?? "")")
             for uri in redirectURIs {

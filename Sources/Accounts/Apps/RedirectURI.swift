@@ -46,12 +46,12 @@ package enum RedirectURI {
     /// section 7.3).
     package static func matches(_ asked: String, registered: String) -> Bool {
         if asked.utf8.elementsEqual(registered.utf8) { return true }
-        guard let asked = withoutPort(asked), let registered = withoutPort(registered) else { return false }
+        guard let asked = withoutPort(loopback: asked), let registered = withoutPort(loopback: registered) else { return false }
         return asked == registered
     }
 
     /// Nil for what is not `http` on a loopback address.
-    private static func withoutPort(_ uri: String) -> [UInt8]? {
+    package static func withoutPort(loopback uri: String) -> [UInt8]? {
         let octets = Array(uri.utf8)
         guard let start = ["http://127.0.0.1", "http://[::1]"].first(where: { octets.starts(with: $0.utf8) }) else { return nil }
         var rest = octets.dropFirst(start.utf8.count)

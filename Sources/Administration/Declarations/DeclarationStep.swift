@@ -44,7 +44,10 @@ struct DeclarationStep {
             if isRemoval { return try remove(app: id, of: team) }
             guard let app = declaration.teams?[team]?.apps?[id] else { throw Self.lost }
             if planned.kind == .add {
-                _ = try store.apps.add(team: team, clientID: id, group: app.group, name: app.name.value, change)
+                _ = try store.addApp(
+                    team: team, clientID: id, group: app.group, name: app.name.value,
+                    algorithm: app.algorithm.flatMap(SignatureAlgorithm.init(rawValue:)) ?? ClientSettings.standardAlgorithm,
+                    change)
             }
             try set(app, id, team, isNew: planned.kind == .add, Set(planned.fields.map(\.name)))
         case .redirectURI(let team, let app, let uri):

@@ -11,6 +11,9 @@ package struct ClientSettings: Sendable, Hashable {
     /// `id_token_signed_response_alg`.
     package var algorithm: SignatureAlgorithm
 
+    /// Of a new client: what libraries expect (OpenID Connect Dynamic Client Registration section 2).
+    package static let standardAlgorithm = SignatureAlgorithm.rs256
+
     package init(isPublic: Bool, algorithm: SignatureAlgorithm) {
         self.isPublic = isPublic
         self.algorithm = algorithm

@@ -121,7 +121,7 @@ def sign_in(port, user, hides):
     there = follow(browser, home + "/private", setup["page"])
     request = single(urlsplit(there).query)["request"]
     asked = page("/v1/authorizations/inspect", {"request": request})
-    expect(asked["scopes"] == ["email", "name", "openid"], "the page knows what the app asks for")
+    expect(asked["scopes"] == ["email", "openid", "profile"], "the page knows what the app asks for")
     answer = page("/v1/authorizations", {"request": request, "user": user, "hide_my_email": hides, "amr": ["pwd"]})
     mode, back = call_back(browser, browser.get(answer["continue"], allow_redirects=False, timeout=30), home + "/callback")
     response_type, wanted, method = SITES[port]

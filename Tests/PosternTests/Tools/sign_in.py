@@ -75,7 +75,7 @@ def check(id_token, nonce=None, access_token=None):
     )
     claims.validate()
     key = pyjwt.PyJWKClient(metadata["jwks_uri"]).get_signing_key_from_jwt(id_token)
-    same = pyjwt.decode(id_token, key.key, algorithms=["ES256"], audience=client_id, issuer=issuer)
+    same = pyjwt.decode(id_token, key.key, algorithms=["RS256"], audience=client_id, issuer=issuer)
     if same != dict(claims):
         raise AssertionError("Authlib and PyJWT read different claims")
     return same

@@ -4,6 +4,25 @@ import Accounts
 import SignIn
 import ArgumentParser
 import CommandSupport
+import Support
+
+struct IdentityTokenOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "The algorithm of its identity tokens: RS256 (of a new app) or ES256.", valueName: "algorithm"))
+    var idTokenAlgorithm: String?
+
+    /// Nil if none was given.
+    func algorithm() throws -> SignatureAlgorithm? {
+        try idTokenAlgorithm.map { text in
+            guard let algorithm = SignatureAlgorithm(rawValue: text) else {
+                throw CommandError.usage(
+                    "\(text.withoutControls(limit: 64)) is not an algorithm of identity tokens: use RS256 or ES256")
+            }
+            return algorithm
+        }
+    }
+}
 
 extension AppCommand {
     struct Client: ParsableCommand {
@@ -12,7 +31,7 @@ extension AppCommand {
             discussion: """
                 A confidential app authenticates with a client secret (postern app secret), or with a key of its team \
                 (postern app key). A public app, such as one on a phone, has neither: it uses PKCE, and gets no refresh \
-                token. Identity tokens are signed with ES256, or with RS256 for libraries that support nothing else.
+                token. Identity tokens are signed with RS256, which every library checks, or with ES256.
                 """)
 
         @Argument(help: "The team's identifier.")
@@ -21,18 +40,12 @@ extension AppCommand {
         var clientID: String
         @Flag(inversion: .prefixedNo, help: "Whether the app is public: without a secret.")
         var `public`: Bool?
-        @Option(help: ArgumentHelp("The algorithm of its identity tokens: ES256 or RS256.", valueName: "algorithm"))
-        var idTokenAlgorithm: String?
+        @OptionGroup var identityTokens: IdentityTokenOptions
         @OptionGroup var output: OutputOptions
         @OptionGroup var installation: InstallationOptions
 
         func run() throws {
-            let algorithm = try idTokenAlgorithm.map { text in
-                guard let algorithm = SignatureAlgorithm(rawValue: text) else {
-                    throw CommandError.usage("\(text.prefix(64)) is not an algorithm of identity tokens: use ES256 or RS256")
-                }
-                return algorithm
-            }
+            let algorithm = try identityTokens.algorithm()
             try installation.withStore { store in
                 let clients = store.openIDClients
                 let old = try clients.settings(team: team, clientID: clientID)

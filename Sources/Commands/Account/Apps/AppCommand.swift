@@ -3,6 +3,7 @@
 import Accounts
 import ArgumentParser
 import CommandSupport
+import SignIn
 
 struct AppCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -40,15 +41,16 @@ struct AppCommand: ParsableCommand {
             help: ArgumentHelp(
                 "A redirect URI for sign-in, exactly as the app sends it; may be repeated.", valueName: "uri"))
         var redirectURI: [String] = []
+        @OptionGroup var identityTokens: IdentityTokenOptions
         @OptionGroup var appearance: AppAppearanceOptions
         @OptionGroup var installation: InstallationOptions
 
         func run() throws {
-            let icon = try appearance.readIcon()
+            let (icon, algorithm) = (try appearance.readIcon(), try identityTokens.algorithm())
             try installation.withStore { store in
-                let app = try store.apps.add(
+                let app = try store.addApp(
                     team: team, clientID: clientID, group: group, redirectURIs: redirectURI, name: appearance.name, icon: icon,
-                    thisChange())
+                    algorithm: algorithm ?? ClientSettings.standardAlgorithm, thisChange())
                 print("Added app \(app.clientID) of team \(team).")
             }
         }

@@ -119,6 +119,16 @@ package struct RouteGroup<Context: RequestContext>: RouterMethods {
         return self
     }
 
+    /// Answers the question that a browser asks before a request of another origin (Fetch, section 3.2.2). It is not listed: it
+    /// is of no use to anyone else.
+    @discardableResult
+    package func preflight(
+        _ paths: RouterPath..., use answer: @escaping @Sendable (Request, Context) async throws -> Response
+    ) -> Self {
+        for path in paths { group.on(path, method: .options, use: answer) }
+        return self
+    }
+
     package func add(middleware: any MiddlewareProtocol<Request, Response, Context>) -> Self {
         group.add(middleware: middleware)
         return self

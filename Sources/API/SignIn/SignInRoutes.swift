@@ -52,13 +52,19 @@ package struct SignInRoutes: RouteModule {
 
     package func addRoutes(to routes: Routes) {
         routes.operator(.authorizationsWrite).post("/v1/authorizations", use: authorize)
-        routes.open.add(middleware: AuthErrors()).post("/auth/token", use: token).post("/auth/revoke", use: revoke)
-            .post("/auth/usermigrationinfo", use: migrationInfo)
+        openToApps(routes).add(middleware: AuthErrors()).post("/auth/token", use: token).post("/auth/revoke", use: revoke)
+            .get("/auth/userinfo", use: userInfo).post("/auth/userinfo", use: userInfo)
+            .preflight("/auth/token", "/auth/revoke", "/auth/userinfo", use: CrossOrigin.preflight)
+        routes.open.add(middleware: AuthErrors()).post("/auth/usermigrationinfo", use: migrationInfo)
         addAuthorizationRoutes(to: routes)
         addEndSessionRoutes(to: routes)
         addButtonRoutes(to: routes)
-        routes.open.add(middleware: AuthErrors()).get("/auth/userinfo", use: userInfo).post("/auth/userinfo", use: userInfo)
-        routes.open.get("/auth/keys", use: publishedKeys).get("/.well-known/openid-configuration", use: discovery)
+        routes.open.add(middleware: CrossOrigin(origins: .all)).get("/auth/keys", use: publishedKeys)
+            .get("/.well-known/openid-configuration", use: discovery)
+            .get("/.well-known/oauth-authorization-server", use: discovery)
+            .preflight(
+                "/auth/keys", "/.well-known/openid-configuration", "/.well-known/oauth-authorization-server",
+                use: CrossOrigin.preflight)
     }
 
     /// The body as a form.
@@ -70,8 +76,6 @@ package struct SignInRoutes: RouteModule {
 
 /// Scopes that a client may ask for.
 enum ProviderScope {
-    /// For a user.
-    static let user: Set<String> = ["openid", "email", "name"]
     /// For the client itself: for `/auth/usermigrationinfo`.
     static let migration = "user.migration"
     /// For the client itself.

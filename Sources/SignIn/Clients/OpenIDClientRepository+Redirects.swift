@@ -17,6 +17,20 @@ extension OpenIDClientRepository {
             clientID: clientID, redirectURIs: redirects.compactMap(\.self), isPublic: first["is_public"])
     }
 
+    /// Whether a redirect URI of any app is of this origin; of any port for a loopback address, as in `RedirectURI.matches`.
+    package func isRegistered(_ origin: WebOrigin) throws(StoreFailure) -> Bool {
+        let asked = "\(origin)/"
+        let start =
+            RedirectURI.withoutPort(loopback: asked).map { String(decoding: $0.dropLast(), as: UTF8.self) }
+            ?? origin.description
+        let found: [String] = try database.rows(
+            "SELECT DISTINCT uri FROM app_redirects WHERE lower(substr(uri, 1, \(start.utf8.count))) = \(start)"
+        ).map { row throws(StoreFailure) in try row["uri"] }
+        return found.contains { uri in
+            WebOrigin(uri).map { RedirectURI.matches(asked, registered: "\($0)/") } ?? false
+        }
+    }
+
     /// Registers a post-logout redirect URI; returns whether it is new.
     package func addLogoutRedirect(team id: String, clientID: String, uri: String, _ change: Change) throws(StoreFailure) -> Bool
     {

@@ -200,6 +200,10 @@ private struct Table: Sendable {
             name: "passkeys", identity: "id", start: .integer(0), key: "name_key", sealed: "name_sealed", place: "user_id",
             context: { row throws(StoreFailure) in .passkeyName(user: try row["user_id"]) }),
         Table(
+            name: "given_names", identity: "account_id", start: .integer(0), key: "given_key", sealed: "given_sealed",
+            place: "(SELECT a.user_id FROM accounts a WHERE a.id = given_names.account_id) AS user_id",
+            context: { row throws(StoreFailure) in .givenName(user: try row["user_id"]) }),
+        Table(
             name: "account_notes", identity: "account_id", start: .integer(0), key: "name_key", sealed: "name_sealed",
             place: "account_id", context: { row throws(StoreFailure) in .accountName(account: try row["account_id"]) }),
         Table(

@@ -23,8 +23,8 @@ package struct UserExportAccount: Sendable, Hashable {
     package let hasOwnInbox: Bool
     /// Which address of the user the team was given.
     package let emailKind: EmailKind
-    /// Whether the team was given the user's name.
-    package let sharesName: Bool
+    /// The name that the team has; nil if it has none.
+    package let teamName: PersonName?
     /// The last day (days since 1970) on which a forward contained an inbox of the user; nil if none did while counts are kept.
     package let inboxWrittenDay: Int64?
     /// The last day (days since 1970) on which a message was relayed; nil if none was while counts are kept.

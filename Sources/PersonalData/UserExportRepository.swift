@@ -33,13 +33,14 @@ package struct UserExportRepository: Sendable {
                     r.ends_at_count - (SELECT COALESCE(SUM(c.count), 0) FROM daily_counters c WHERE c.account_id = a.id
                         AND c.kind = \(CounterKind.forwarded) AND c.day >= r.counted_from) AS messages_left,
                     a.created_at, a.inbox_id,
-                    (SELECT i.number FROM inboxes i WHERE i.id = a.target_inbox) AS inbox_number, a.email_kind, a.shares_name,
+                    (SELECT i.number FROM inboxes i WHERE i.id = a.target_inbox) AS inbox_number, a.email_kind, \(GivenName.columns),
                     (SELECT MAX(c.day) FROM daily_counters c WHERE c.account_id = a.id AND c.kind = \(CounterKind.inboxWritten))
                         AS inbox_written_day,
                     (SELECT MAX(c.day) FROM daily_counters c WHERE c.account_id = a.id
                         AND c.kind IN (\(CounterKind.forwarded), \(CounterKind.replied))) AS used_day,
                     n.name_key, n.name_sealed, n.note_key, n.note_sealed
                 FROM accounts a JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
+                JOIN users u ON u.id = a.user_id \(GivenName.join)
                 LEFT JOIN relay_addresses r ON r.account_id = a.id AND r.is_current = 1
                 LEFT JOIN account_notes n ON n.account_id = a.id
                 WHERE a.user_id = \(user) \(chosen) ORDER BY t.name, a.id
@@ -53,7 +54,7 @@ package struct UserExportRepository: Sendable {
                     isForwardingOn: isForwardingOn == true, switchesAt: row["switches_at"],
                     messagesLeft: (row["messages_left"] as Int64?).map { Int(max(0, $0)) }, createdAt: row["created_at"],
                     inboxNumber: row["inbox_number"],
-                    hasOwnInbox: own != nil, emailKind: row["email_kind"], sharesName: row["shares_name"],
+                    hasOwnInbox: own != nil, emailKind: row["email_kind"], teamName: sealer.teamName(row, user: user),
                     inboxWrittenDay: row["inbox_written_day"], lastUsedDay: row["used_day"],
                     notes: AccountNotes(row: row, account: number, sealer), consents: consents,
                     move: consents.contains(where: \.isLive) ? nil : move(connection, account: number, now: now),
@@ -180,6 +181,7 @@ package struct UserExportRepository: Sendable {
         case .counter: try read { (kind: CounterKind) in .text(kind.name) }
         case .refusal: try read { (kind: RefusalKind) in .text(kind.name) }
         case .userName: try sealer.name(row, user: user).map { .text($0) } ?? .null
+        case .teamName: try sealer.teamName(row, user: user)?.full.map { .text($0) } ?? .null
         case .passkeyName:
             try SealedValue(row: row, "name").map { sealed throws(StoreFailure) in
                 .text(String(decoding: try sealer.open(sealed, .passkeyName(user: user)), as: UTF8.self))

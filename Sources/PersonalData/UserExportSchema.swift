@@ -27,7 +27,8 @@ package struct UserExportShape: Sendable {
         case .day: .day
         case .words: .words
         case .json: .json
-        case .text, .counter, .refusal, .userName, .passkeyName, .accountName, .accountNote, .inbox, .correspondent: .text
+        case .text, .counter, .refusal, .userName, .teamName, .passkeyName, .accountName, .accountNote, .inbox, .correspondent:
+            .text
         }
     }
 }

@@ -1,6 +1,7 @@
 // The data in each table that belongs to a user, from which their download is made. A new table with user data must be added
 // here.
 
+import Accounts
 import Database
 
 /// One section of the download.
@@ -10,6 +11,8 @@ struct UserExportSection: Sendable {
         case integer, text, flag, time, day, words, json, counter, refusal
         /// In columns `name_key` and `name_sealed`.
         case userName
+        /// In `GivenName.columns`.
+        case teamName
         case passkeyName
         /// In columns `name_key`, `name_sealed` and so on, with `account_id`.
         case accountName, accountNote
@@ -27,7 +30,7 @@ struct UserExportSection: Sendable {
         (self.name, self.fields) = (name, fields)
         let columns = fields.map { field -> SQL in
             switch field.kind {
-            case .userName, .passkeyName, .accountName, .accountNote, .inbox, .correspondent: field.column
+            case .userName, .teamName, .passkeyName, .accountName, .accountNote, .inbox, .correspondent: field.column
             default: "\(field.column) AS \(raw: "\"\(field.name)\"")"
             }
         }
@@ -78,13 +81,13 @@ struct UserExportSection: Sendable {
                 [
                     ("account", .integer, "a.id"), ("team", .text, "t.handle"), ("team_name", .text, "t.name"),
                     ("your_id_with_the_team", .text, "a.sub"), ("address_that_the_team_has", .text, "a.email_kind"),
-                    ("team_gets_your_name", .flag, "a.shares_name"),
+                    ("your_name_there", .teamName, GivenName.columns),
                     ("inbox", .integer, "(SELECT i.number FROM inboxes i WHERE i.id = a.inbox_id)"),
                     ("since", .time, "a.created_at"),
                 ],
                 """
-                FROM accounts a JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL WHERE a.user_id = \(user)
-                ORDER BY a.id
+                FROM accounts a JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL JOIN users u ON u.id = a.user_id
+                \(GivenName.join) WHERE a.user_id = \(user) ORDER BY a.id
                 """),
             UserExportSection(
                 "account_notes",
@@ -183,7 +186,7 @@ struct UserExportSection: Sendable {
                 "sign_ins_under_way",
                 [
                     ("app", .text, "c.client_id"), ("scopes", .words, "y.scopes"), ("signed_in_at", .time, "y.authenticated_at"),
-                    ("amr", .words, "y.amr"), ("acr", .text, "y.acr"), ("app_may_read_your_stored_name", .flag, "y.gives_name"),
+                    ("amr", .words, "y.amr"), ("acr", .text, "y.acr"),
                     ("expires_at", .time, "y.expires_at"),
                 ],
                 """
@@ -194,7 +197,7 @@ struct UserExportSection: Sendable {
                 "sign_ins",
                 [
                     ("app", .text, "c.client_id"), ("scopes", .words, "y.scopes"), ("signed_in_at", .time, "y.authenticated_at"),
-                    ("amr", .words, "y.amr"), ("acr", .text, "y.acr"), ("app_may_read_your_stored_name", .flag, "y.gives_name"),
+                    ("amr", .words, "y.amr"), ("acr", .text, "y.acr"),
                     ("given_at", .time, "y.created_at"),
                 ],
                 """

@@ -74,7 +74,7 @@ package struct StoreDirectory: RelayDirectory {
                     UserInbox(address: $0, isVerified: record.isInboxVerified, isSuspended: record.isInboxSuspended)
                 },
                 inboxes: record.inboxes.map { UserInbox(address: $0.address, isVerified: $0.isVerified) },
-                sharedName: record.sharesName ? record.userName : nil, sources: record.sources.compactMap(Self.source))
+                sharedName: record.sharedName?.full, sources: record.sources.compactMap(Self.source))
         }
     }
 

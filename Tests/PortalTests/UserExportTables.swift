@@ -13,7 +13,7 @@ enum UserExportTables {
         "app_signups": "counts of apps", "issuers": "of the installation", "issuer_keys": "of the installation",
         "identity_keys": "of the installation", "event_endpoints": "of teams", "endpoint_health": "of teams",
         "event_streams": "of teams", "issuer_polls": "of the installation",
-        "leases": "of the installation",
+        "leases": "of the installation", "given_names": "in the section of accounts",
         "received_events": "hashes of events", "retired_names": "keyed hashes without a user", "app_transfers": "of teams",
         "transfer_subs": "random; of a transfer between teams", "app_redirects": "of teams", "client_keys": "of teams",
         "client_secrets": "of teams", "client_assertions": "keyed hashes of teams' requests", "logout_redirects": "of teams",

@@ -103,14 +103,14 @@ import Testing
     @Test(arguments: Engine.all) func userInfoFollowsScopeNameAndConsent(_ engine: Engine) throws {
         let (test, client) = try Self.world(engine)
         let store = test.store
-        try test.user("jane")
-        func token(givesName: Bool) throws -> String {
+        try test.user("jane", name: "Jane Doe")
+        func token(_ name: GivenName) throws -> String {
             var asked = ProviderAuthorization(
                 grant: AuthorizationRequest(clientID: "com.juice", userID: "jane", sharesName: true),
                 redirectURI: "https://juice.example/in", scopes: ["openid", "name"], nonce: nil, challenge: nil, orgID: nil,
                 authenticatedAt: TestStore.now)
             asked.method = AuthenticationMethod(references: ["pwd", "otp"], contextClass: "1")
-            asked.givesStoredName = givesName
+            asked.grant.name = name
             let code = try store.provider.authorize(asked, Self.change) { $0.code }
             let outcome = try store.provider.redeem(
                 code: code, client: client, redirectURI: "https://juice.example/in", challenge: nil, now: TestStore.now
@@ -118,11 +118,15 @@ import Testing
             guard case .issued(let token) = outcome else { throw StoreFailure.refused(.invalid, "\(outcome)") }
             return token
         }
-        let access = try token(givesName: true)
+        let access = try token(.stored)
         let info = try #require(try store.provider.userInfo(accessToken: access, now: TestStore.now))
         #expect(info.subject.method == AuthenticationMethod(references: ["otp", "pwd"], contextClass: "1"))
-        #expect(info.name == (try store.users.user("jane").name))
-        #expect(try store.provider.userInfo(accessToken: token(givesName: false), now: TestStore.now)?.name == nil)
+        #expect(info.name == PersonName(given: "Jane", family: "Doe") && info.locale == nil)
+        let typed = PersonName(given: "J", family: "O\u{301}Brien")
+        #expect(try store.provider.userInfo(accessToken: token(.typed(typed)), now: TestStore.now)?.name == typed)
+        #expect(
+            try store.provider.userInfo(
+                accessToken: token(.typed(PersonName(given: "", family: ""))), now: TestStore.now)?.name == nil)
         #expect(try store.provider.userInfo(accessToken: access, now: TestStore.now + 3_600) == nil)
         _ = try store.provider.revoke(token: access, client: client, Self.change)
         #expect(try store.provider.userInfo(accessToken: access, now: TestStore.now) == nil)

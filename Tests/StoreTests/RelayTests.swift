@@ -71,8 +71,7 @@ import Testing
         #expect(record.currentAddress == issued.address)
         #expect(record.isForwardingOn)
         #expect(record.hasLiveGrant)
-        #expect(record.sharesName)
-        #expect(record.userName == "Jane Doe")
+        #expect(record.sharedName?.full == "Jane Doe")
         #expect(record.inbox?.revealed.wireForm == "jane@home.example")
         #expect(record.isInboxVerified)
         #expect(

@@ -50,7 +50,7 @@ import Testing
         #expect(address.inbox?.revealed.wireForm == "jane@home.example")
         #expect(address.forwarded == 12)
         let jane = try #require(try store.relay.account(number: address.accountNumber, day: 20_779))
-        #expect(jane.userName == "Jane Doe" && jane.inboxes.count == 2)
+        #expect(try store.users.all().contains { $0.name == "Jane Doe" } && jane.inboxes.count == 2)
         #expect(try store.relay.relayAddress(localPart: "bfcimfydz6", domain: "relay.example")?.hasLiveGrant == false)
         #expect(try store.counters.counters(account: jane.accountNumber, since: 0).map(\.count) == [12, 3, 2, 4])
 

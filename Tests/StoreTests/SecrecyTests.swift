@@ -88,10 +88,10 @@ import Testing
         let user = try test.user("u1", inbox: "hidden@home.example", name: "Jane")
         let inboxes = try test.store.inboxes.inboxes(user: "u1")
         var dumped = "\(user) \(inboxes)"
-        let address = try test.address("u1")
+        let address = try test.store.addresses.issue(team: "juice", user: "u1", sharesName: true, TestStore.change).address
         let account = try test.store.relay.account(number: address.account.number, day: 0)
         let record = try test.store.relay.relayAddress(localPart: address.address.localPart, domain: "relay.example")
-        #expect(account?.userName == "Jane")
+        #expect(account?.sharedName?.full == "Jane")
         dump((user, inboxes, TestStore.keys(), account, record), to: &dumped)
         dumped += "\(String(describing: account)) \(String(describing: record))"
         #expect(!dumped.contains("hidden"))

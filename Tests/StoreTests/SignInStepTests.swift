@@ -19,20 +19,20 @@ import Testing
             _ = try store.apps.add(
                 team: team, clientID: app, group: nil, redirectURIs: ["https://\(app).example/in"], Self.change)
         }
-        for user in ["anna", "bob"] { try test.user(user) }
+        for user in ["anna", "bob"] { try test.user(user, name: "\(user) Smith") }
         return test
     }
 
     private func signIn(
         _ test: TestStore, _ app: String, scopes: Set<String> = ["email", "openid"], kind: EmailKind? = nil, inbox: Int64? = nil,
-        givesStoredName: Bool = false, to redirect: String? = nil, as user: String = "anna"
+        name: GivenName? = nil, to redirect: String? = nil, as user: String = "anna"
     ) throws {
         var authorization = ProviderAuthorization(
             grant: AuthorizationRequest(
                 clientID: app, userID: user, emailKind: kind, inbox: inbox.map(InboxName.number), realUserStatus: 0),
             redirectURI: redirect ?? "https://\(app).example/in", scopes: scopes, nonce: nil, challenge: nil, orgID: nil,
             authenticatedAt: TestStore.now)
-        authorization.givesStoredName = givesStoredName
+        (authorization.grant.name, authorization.grant.sharesName) = (name, name.map { _ in true })
         let code = try test.store.provider.authorize(authorization, Self.change) { issued throws(StoreFailure) in issued.code }
         let client = try #require(try test.store.clients.client(app))
         let outcome = try test.store.provider.redeem(
@@ -52,7 +52,7 @@ import Testing
         try signIn(test, "com.juice")
         try signIn(test, "com.tea")
         let first = try #require(try consent("com.juice"))
-        #expect(first.isLive && first.isTeamsLive && first.sharesEmail && !first.hasStoredName && first.inboxNumber == nil)
+        #expect(first.isLive && first.isTeamsLive && first.sharesEmail && first.name == nil && first.inboxNumber == nil)
         #expect(first.emailKind == .privateRelay && first.address?.domain == "relay.example")
         #expect(try consent("com.tea")?.address != first.address)
         // Another app of the team: the address is the same, the consent is missing.
@@ -64,10 +64,24 @@ import Testing
     @Test(arguments: Engine.all) func aConsentSaysWhatWasGivenLast(_ engine: Engine) throws {
         let test = try world(engine)
         let store = test.store
-        try signIn(test, "com.juice", scopes: ["name", "openid"], givesStoredName: true)
-        #expect(try store.provider.consent(user: "anna", clientID: "com.juice")?.hasStoredName == true)
-        try signIn(test, "com.juice", scopes: ["name", "openid"], givesStoredName: false)
-        #expect(try store.provider.consent(user: "anna", clientID: "com.juice")?.hasStoredName == false)
+        func name() throws -> PersonName? { try store.provider.consent(user: "anna", clientID: "com.juice")?.name }
+        let (stored, typed) = (
+            PersonName(given: "anna", family: "Smith"), PersonName(given: "Ann Mary", family: "van der Berg")
+        )
+        try signIn(test, "com.juice", scopes: ["name", "openid"], name: .stored)
+        #expect(try name() == stored)
+        for scope in ["name", "profile"] {
+            try signIn(test, "com.juice", scopes: [scope, "openid"], name: .typed(typed))
+            #expect(try name() == typed)
+        }
+        try signIn(test, "com.juice", scopes: ["name", "openid"], name: .typed(PersonName(given: nil, family: nil)))
+        #expect(try name() == nil)
+        #expect(try store.provider.consent(user: "anna", clientID: "com.juice")?.sharesName == true)
+        try signIn(test, "com.juice", scopes: ["name", "openid"], name: .stored)
+        #expect(try name() == stored)
+        // What one app was given, another of the team was not.
+        try signIn(test, "com.other", scopes: ["openid"])
+        #expect(try store.provider.consent(user: "anna", clientID: "com.other")?.sharesName == false)
         // A new address, the former ones retired: one row still.
         let account = try #require(try store.accounts.accounts(team: "juice", user: "anna").first)
         let old = try #require(try store.provider.consent(user: "anna", clientID: "com.juice")?.address)

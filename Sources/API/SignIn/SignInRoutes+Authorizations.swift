@@ -15,6 +15,8 @@ extension SignInRoutes {
         struct Name: Decodable {
             let firstName: String?
             let lastName: String?
+
+            var person: PersonName { PersonName(given: firstName, family: lastName) }
         }
 
         /// The identifier from `/auth/authorize`; replaces the app's parameters.
@@ -51,7 +53,7 @@ extension SignInRoutes {
         let algorithm = try await parts.run { try $0.clients.client(clientID)?.identityTokenAlgorithm } ?? "ES256"
         let maker = try await signer.maker(issuer: settings.issuer, algorithm, now: time)
         let change = context.change(now: time)
-        let name = body.name.map { GivenName(first: $0.firstName, last: $0.lastName) }
+        let name = body.name.map(\.person)
         let (answer, ticket) = try await parts.run { [statuses] store in
             var authorization = authorization
             authorization.grant.userID = try Self.user(body, clientID, now: time, store)
@@ -117,8 +119,8 @@ extension SignInRoutes {
         guard let redirectURI = body.redirectURI else { throw Problem.invalid("it is missing", at: "/redirect_uri") }
         guard body.user ?? body.userHint != nil else { throw Problem.invalid("is missing", at: "/user") }
         let scopes = Set(body.scopes ?? [])
-        guard scopes.isSubset(of: ProviderScope.user) else {
-            throw Problem.invalid("scopes must be of \(ProviderScope.user.sorted().joined(separator: ", "))", at: "/scopes")
+        guard scopes.isSubset(of: UserScope.all) else {
+            throw Problem.invalid("scopes must be of \(UserScope.all.sorted().joined(separator: ", "))", at: "/scopes")
         }
         try text(body.nonce, "/nonce", ExpectedNonce.maximumLength)
         try text(body.orgID, "/org_id", 255)
@@ -143,11 +145,11 @@ extension SignInRoutes {
         var authorization = ProviderAuthorization(
             grant: AuthorizationRequest(
                 clientID: clientID, userID: "", emailKind: emailKind, inbox: try inbox(body.inbox),
-                sharesName: scopes.contains("name") ? true : nil, realUserStatus: body.realUserStatus),
+                sharesName: UserScope.haveName(scopes) ? true : nil, realUserStatus: body.realUserStatus),
             redirectURI: redirectURI, scopes: scopes, nonce: body.nonce, challenge: try challenge(body),
             orgID: body.orgID, authenticatedAt: body.authTime ?? now)
         authorization.method = AuthenticationMethod(references: Set(body.amr ?? []), contextClass: body.acr)
-        authorization.givesStoredName = body.name == nil
+        if UserScope.haveName(scopes) { authorization.grant.name = body.name.map { .typed($0.person) } ?? .stored }
         return authorization
     }
 

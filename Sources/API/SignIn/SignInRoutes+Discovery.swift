@@ -42,8 +42,7 @@ extension SignInRoutes {
         document["grant_types_supported"] = list("authorization_code", "refresh_token", "client_credentials")
         document["subject_types_supported"] = list("pairwise")
         document["id_token_signing_alg_values_supported"] = list("ES256", "RS256")
-        // Postern's own endpoint treats profile as name; how the operator's page treats it is not known here.
-        document["scopes_supported"] = isHere ? list("openid", "email", "name", "profile") : list("openid", "email", "name")
+        document["scopes_supported"] = .array(UserScope.all.sorted().map(JSONValue.string))
         document["token_endpoint_auth_methods_supported"] = list(
             "client_secret_post", "client_secret_basic", "private_key_jwt", "none")
         document["revocation_endpoint_auth_methods_supported"] = list(
@@ -54,7 +53,8 @@ extension SignInRoutes {
         document["code_challenge_methods_supported"] = list("S256")
         document["claims_supported"] = list(
             "iss", "aud", "exp", "iat", "sub", "nonce", "nonce_supported", "c_hash", "at_hash", "auth_time", "amr", "acr", "name",
-            "email", "email_verified", "is_private_email", "real_user_status", "transfer_sub", "org_id")
+            "given_name", "family_name", "locale", "email", "email_verified", "is_private_email", "real_user_status",
+            "transfer_sub", "org_id")
         document["claims_parameter_supported"] = .bool(false)
         document["request_parameter_supported"] = .bool(false)
         document["request_uri_parameter_supported"] = .bool(false)

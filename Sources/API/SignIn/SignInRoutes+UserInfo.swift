@@ -16,7 +16,7 @@ extension SignInRoutes {
         guard !isByHeader || form["access_token"] == nil else {
             throw AuthError.invalidRequest("the access token comes in more than one way")
         }
-        guard let token = isByHeader ? request.bearerToken : form["access_token"] else {
+        guard let token = isByHeader ? request.bearerToken : form["access_token"]?.text else {
             throw AuthError.missingToken(isByHeader: isByHeader)
         }
         let time = parts.now()
@@ -25,7 +25,10 @@ extension SignInRoutes {
         }
         let subject = info.subject
         var object: JSONObject = ["sub": .string(subject.sub)]
-        object["name"] = info.name.map(JSONValue.string)
+        object["name"] = (info.name?.full).map(JSONValue.string)
+        object["given_name"] = (info.name?.given).map(JSONValue.string)
+        object["family_name"] = (info.name?.family).map(JSONValue.string)
+        object["locale"] = info.locale.map(JSONValue.string)
         object.setEmail(subject.email)
         switch subject.email {
         case .relay:

@@ -173,7 +173,8 @@ package struct AccountRepository: Sendable {
 extension Account {
     /// Columns of accounts `a` with teams `t` and users `u`.
     static let columns: SQL = """
-        a.id AS account_id, t.handle AS team, u.handle AS user_handle, a.sub, a.shares_name, a.email_kind,
+        a.id AS account_id, t.handle AS team, u.handle AS user_handle, a.sub, a.email_kind,
+            CASE WHEN \(GivenName.isKnown) THEN 1 ELSE 0 END AS shares_name,
             (SELECT i.number FROM inboxes i WHERE i.id = a.inbox_id) AS inbox_number, a.created_at AS account_created_at
         """
 

@@ -72,6 +72,8 @@ package struct AuthorizationRequest: Sendable {
     package var inbox: InboxName?
     /// Whether the team gets the user's name; nil keeps the present setting.
     package var sharesName: Bool?
+    /// Which name that is; nil keeps the present one.
+    package var name: GivenName?
     /// 0 … 2; stored at the first authorization and at a return, and where the grant has none yet.
     package var realUserStatus: Int?
     /// The status in its place, where a policy decided.

@@ -84,6 +84,7 @@ package struct GrantRepository: Sendable {
             try connection.run(
                 "UPDATE accounts SET shares_name = \(sharesName) WHERE id = \(account) AND shares_name <> \(sharesName)")
         }
+        if let name = request.name { try inboxes.sealer.keep(name, connection, account: account, user: user) }
     }
 
     /// A condition: the account has a live grant to an app that exists. `has_live_grant` says the same, except for teams with

@@ -24,6 +24,7 @@ package struct SealedValue: Sendable, Hashable {
 /// Where a sealed value belongs. It is associated data, so that a value moved to another row cannot be opened there.
 package enum SealContext {
     case userName(user: Int64)
+    case givenName(user: Int64)
     case inbox(user: Int64)
     case storedToken(String)
     case dkimKey(domain: String, selector: String)
@@ -40,6 +41,7 @@ package enum SealContext {
     var octets: [UInt8] {
         switch self {
         case .userName(let user): Array("postern user name 1 \(user)".utf8)
+        case .givenName(let user): Array("postern given name 1 \(user)".utf8)
         case .inbox(let user): Array("postern inbox 1 \(user)".utf8)
         case .storedToken(let token): Array("postern stored token 1 \(token)".utf8)
         case .dkimKey(let domain, let selector): Array("postern dkim key 1 \(selector)._domainkey.\(domain)".utf8)

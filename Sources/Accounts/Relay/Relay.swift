@@ -56,9 +56,7 @@ package struct AccountRecord: Sendable {
     package let isInboxSuspended: Bool
     /// All inboxes of the user, including unverified ones: more inboxes must be hidden than can prove a sender.
     package let inboxes: [InboxRecord]
-    package let sharesName: Bool
-    /// The user's name, if known. `sharesName` decides whether the team gets it.
-    package let userName: String?
+    package let sharedName: PersonName?
     /// The team's registered sources.
     package let sources: [OutboundSource]
     /// What was counted for the account on the requested day.

@@ -120,15 +120,14 @@ package struct RelayRepository: Sendable {
             // One row for each inbox of the user, the account's columns repeated.
             let rows = try connection.rows(
                 """
-                SELECT \(Team.columns), c.local_part, c.domain, c.forwarding_on, a.has_live_grant, a.shares_name, a.user_id,
-                    u.name_key, u.name_sealed,
+                SELECT \(Team.columns), c.local_part, c.domain, c.forwarding_on, a.has_live_grant, a.user_id, \(GivenName.columns),
                     (SELECT n.count FROM daily_counters n WHERE n.account_id = a.id AND n.day = \(day) AND n.kind = 1) AS forwarded,
                     (SELECT n.count FROM daily_counters n WHERE n.account_id = a.id AND n.day = \(day) AND n.kind = 2) AS replied,
                     a.target_inbox, i.id AS inbox_id, i.address_key, i.address_sealed, i.verified_at, i.reply_only, i.is_default,
                     c.is_current, i.suspended_at, t.loses_apps
                 FROM accounts a
                 JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
-                LEFT JOIN users u ON u.id = a.user_id
+                LEFT JOIN users u ON u.id = a.user_id \(GivenName.join)
                 LEFT JOIN relay_addresses c ON c.account_id = a.id
                     AND c.ordinal = (SELECT MAX(x.ordinal) FROM relay_addresses x WHERE x.account_id = a.id)
                 LEFT JOIN inboxes i ON i.user_id = a.user_id
@@ -156,8 +155,7 @@ package struct RelayRepository: Sendable {
                 isForwardingOn: isCurrent == true && isForwardingOn == true,
                 hasLiveGrant: hasLiveGrant(connection, first, account: number), inbox: target?.address,
                 isInboxVerified: target?.isVerified ?? false, isInboxSuspended: target?.isSuspended ?? false, inboxes: inboxes,
-                sharesName: first["shares_name"],
-                userName: user.flatMap { user throws(StoreFailure) in try sealer.name(first, user: user) },
+                sharedName: user.flatMap { user throws(StoreFailure) in try sealer.teamName(first, user: user) },
                 sources: connection.sources(teamNumber: team.number),
                 usage: DailyUsage(forwarded: first["forwarded"] ?? 0, replied: first["replied"] ?? 0))
         }

@@ -13,7 +13,7 @@ package struct UserDependents: Sendable, Hashable {
 /// Adds, finds and removes users.
 package struct UserRepository: Sendable {
     let accounts: AccountRepository
-    let sealer: Sealer
+    package let sealer: Sealer
     let inboxes: InboxRepository
     var database: any Database { accounts.database }
 

@@ -42,11 +42,11 @@ extension PortalPage {
         open(routes, .get, "/sign-in") { request in
             // GET may send the response or sign out; requests that only check the page (HEAD) must do neither.
             guard request.request.method == .get else { return request.redirect(Self.sheetPath) }
-            if let identifier = request.query("end_session") { return try await showSignOut(request, identifier) }
+            if let identifier = request.query("end_session")?.text { return try await showSignOut(request, identifier) }
             return try await showSheet(request)
         }
         open(routes, .post, "/sign-in") { request in
-            if let identifier = request.form["end_session"] { return try await signOut(request, identifier) }
+            if let identifier = request.form["end_session"]?.text { return try await signOut(request, identifier) }
             return try await decide(request)
         }
     }
@@ -101,7 +101,8 @@ extension PortalPage {
         let chosen = Self.standingInbox(consent, inboxes)
         var values: [String: Any] = [
             "team": app.teamName, "client_id": clientID, "initial": PortalText.initial(app.teamName), "is_known": isKnown,
-            "asks_name": !isKnown && scopes.contains("name"), "asks_email": !isKnown && scopes.contains("email") && !isSettled,
+            "asks_name": !isKnown && UserScope.haveName(scopes),
+            "asks_email": !isKnown && scopes.contains(UserScope.email) && !isSettled,
             "has_choice": inboxes.count > 1,
             "inboxes": inboxes.map {
                 ["number": $0.number, "address": PortalText.address($0.address), "is_chosen": $0.number == chosen]
@@ -116,15 +117,15 @@ extension PortalPage {
         if let inbox = inboxes.first(where: { $0.number == chosen }) ?? inboxes.first {
             values["inbox"] = PortalText.address(inbox.address)
         }
-        if isSettled, scopes.contains("email") {
+        if isSettled, scopes.contains(UserScope.email) {
             values["has_address"] = consent?.emailKind == .privateRelay ? "relay" : nil
             values["address"] = consent?.address?.wireForm
             values["has_own_address"] = consent?.emailKind == .real
         }
         let typed = SheetChoice(request.form)
-        let stored = SheetChoice.parts(of: user.name)
-        values["first_name"] = request.form["decision"] == nil ? stored.first : typed.firstName
-        values["last_name"] = request.form["decision"] == nil ? stored.last : typed.lastName
+        let name = request.form["decision"] == nil ? consent?.name ?? PersonName(stored: user.name) : typed.name
+        values["first_name"] = name.given
+        values["last_name"] = name.family
         values["shares_email"] = !typed.hidesEmail
         values["problem"] = problem.map { request.language.text($0) }
         values["csrf"] = request.sessionToken.map { PortalCSRF.token(for: $0) }
@@ -184,14 +185,13 @@ extension PortalPage {
                 orgID: nil, authenticatedAt: session.authenticatedAt)
             authorization.method = session.authentication
             authorization.signIn = session.method
-            authorization.givesStoredName = consent?.hasStoredName ?? false
             if let choice {
-                let stored = SheetChoice.parts(of: try store.users.user(session.userID).name)
+                let stored = PersonName(stored: try store.users.user(session.userID).name)
                 let standing = Self.standingInbox(consent, try store.inboxes.inboxes(user: session.userID))
                 choice.apply(to: &authorization, storedName: stored, standingInbox: standing)
             }
             // Only what the user saw: a name that they removed is not taken from the store.
-            let name = GivenName(first: choice?.firstName, last: choice?.lastName)
+            let name = choice?.name ?? PersonName(given: nil, family: nil)
             var ticket = ""
             _ = try store.provider.authorize(authorization, statuses: provider.statuses, change) {
                 given, connection throws(StoreFailure) in

@@ -3,32 +3,28 @@
 import Accounts
 import HTTP
 import SignIn
+import Support
 
 struct SheetChoice: Hashable {
     /// True unless the user chose otherwise.
     let hidesEmail: Bool
     /// `Inbox.number`; nil if the user had no choice.
     let inbox: Int64?
-    /// As entered, without white space around; nil if empty.
-    let firstName: String?
-    let lastName: String?
+    /// As entered, without white space around.
+    let name: PersonName
 
     /// The most octets of each part of a name.
     private static let longestName = 400
 
     init(_ form: FormBody) {
         hidesEmail = form["email"] != "share"
-        inbox = form["inbox"].flatMap(Int64.init)
-        func name(_ field: String) -> String? {
-            form[field].map { $0.trimmingCharacters(in: .whitespaces) }.flatMap { $0.isEmpty ? nil : $0 }
-        }
-        firstName = name("first_name")
-        lastName = name("last_name")
+        inbox = form["inbox"].flatMap(\.integer)
+        name = PersonName(given: form["first_name"]?.trimmed, family: form["last_name"]?.trimmed)
     }
 
     /// An error for the user; nil for none.
     var problem: String? {
-        for name in [firstName, lastName].compactMap({ $0 }) {
+        for name in [name.given, name.family].compactMap({ $0 }) {
             guard name.utf8.count <= Self.longestName, NameText.isPlain(name) else {
                 return "The name is too long, or has characters that no name has."
             }
@@ -36,25 +32,20 @@ struct SheetChoice: Hashable {
         return nil
     }
 
-    /// A stored name in the two parts that apps get: its last word becomes the last name.
-    static func parts(of name: String?) -> (first: String?, last: String?) {
-        guard let words = name?.split(separator: " "), words.count > 1 else { return (name, nil) }
-        return (words.dropLast().joined(separator: " "), words.last.map(String.init))
-    }
-
     /// - Parameters:
-    ///   - storedName: as from `parts(of:)`.
+    ///   - storedName: the user's, if there is one.
     ///   - standingInbox: the inbox that mail goes to by default. Leaving it selected is not a choice for this app alone: mail
     ///     follows when the user changes the default.
     func apply(
-        to authorization: inout ProviderAuthorization, storedName: (first: String?, last: String?), standingInbox: Int64?
+        to authorization: inout ProviderAuthorization, storedName: PersonName, standingInbox: Int64?
     ) {
         let scopes = authorization.scopes
-        if scopes.contains("email") {
+        if scopes.contains(UserScope.email) {
             authorization.grant.emailKind = hidesEmail ? .privateRelay : .real
             authorization.grant.inbox = inbox == standingInbox ? nil : inbox.map(InboxName.number)
         }
-        authorization.grant.sharesName = scopes.contains("name") ? true : nil
-        authorization.givesStoredName = (firstName, lastName) == storedName
+        guard UserScope.haveName(scopes) else { return }
+        authorization.grant.sharesName = true
+        authorization.grant.name = name == storedName ? .stored : .typed(name)
     }
 }

@@ -32,8 +32,8 @@ enum SheetStep: Hashable {
         }
         let isKnown =
             consent.map { consent in
-                consent.isLive && (consent.sharesName || !asked.scopes.contains("name"))
-                    && (consent.sharesEmail || !asked.scopes.contains("email"))
+                consent.isLive && (consent.sharesName || !UserScope.haveName(asked.scopes))
+                    && (consent.sharesEmail || !asked.scopes.contains(UserScope.email))
             } ?? false
         if isSilent {
             self = isKnown ? .answer(session) : .refuse(AuthorizationError(.consentRequired, "the user has not consented yet"))

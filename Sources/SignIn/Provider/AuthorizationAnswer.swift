@@ -4,17 +4,6 @@ import Accounts
 import Database
 import JSON
 
-/// The user's name as they gave it for one app.
-package struct GivenName: Sendable {
-    let first: String?
-    let last: String?
-
-    package init(first: String?, last: String?) {
-        self.first = first
-        self.last = last
-    }
-}
-
 /// A code, and the data sent with it. Prints nothing of it.
 package struct AuthorizationAnswer: Sendable, CustomStringConvertible, CustomReflectable {
     package let code: String
@@ -23,12 +12,12 @@ package struct AuthorizationAnswer: Sendable, CustomStringConvertible, CustomRef
     package let user: JSONObject?
 
     /// - Parameter name: as the user gave it now, which may be empty; nil if they gave none, and the stored one is used.
-    package init(_ issued: IssuedCode, name: GivenName?, _ maker: TokenMaker) throws(StoreFailure) {
+    package init(_ issued: IssuedCode, name: PersonName?, _ maker: TokenMaker) throws(StoreFailure) {
         code = issued.code
         identityToken = try maker.token(issued.subject, code: issued.code)
         var user: JSONObject = [:]
         if issued.deliversProfile {
-            if issued.subject.scopes.contains("name"), let name = Self.name(issued.userName, name) {
+            if UserScope.haveName(issued.subject.scopes), let name = Self.name(name ?? PersonName(stored: issued.userName)) {
                 user["name"] = .object(name)
             }
             user.setEmail(issued.subject.email)
@@ -36,18 +25,11 @@ package struct AuthorizationAnswer: Sendable, CustomStringConvertible, CustomRef
         self.user = user.members.isEmpty ? nil : user
     }
 
-    /// As the user gave it on the page; otherwise the stored name, whose last word becomes the last name.
-    private static func name(_ stored: String?, _ given: GivenName?) -> JSONObject? {
-        var name: JSONObject = [:]
-        if let given {
-            name["firstName"] = given.first.map(JSONValue.string)
-            name["lastName"] = given.last.map(JSONValue.string)
-        } else if let stored {
-            let words = stored.split(separator: " ")
-            name["firstName"] = .string(words.count > 1 ? words.dropLast().joined(separator: " ") : stored)
-            if words.count > 1, let last = words.last { name["lastName"] = .string(String(last)) }
-        }
-        return name.members.isEmpty ? nil : name
+    private static func name(_ name: PersonName) -> JSONObject? {
+        var object: JSONObject = [:]
+        object["firstName"] = name.given.map(JSONValue.string)
+        object["lastName"] = name.family.map(JSONValue.string)
+        return object.members.isEmpty ? nil : object
     }
 
     package var description: String { "<answer>" }

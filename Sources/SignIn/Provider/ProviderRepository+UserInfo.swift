@@ -6,8 +6,10 @@ import Database
 /// The data about a user that an app may have.
 package struct UserInfo: Sendable, CustomStringConvertible, CustomReflectable {
     package let subject: TokenSubject
-    /// The stored name, if the scope includes it and the app may have it.
-    package let name: String?
+    /// The name that the user gave to the app's team, if the scope includes it.
+    package let name: PersonName?
+    /// The language that the user chose for pages and mails (BCP 47), if the scope is `profile`; nil if they chose none.
+    package let locale: String?
 
     package var description: String { "<user info>" }
     package var customMirror: Mirror { Mirror(self, children: [:]) }
@@ -22,7 +24,7 @@ extension ProviderRepository {
             let row = try connection.row(
                 """
                 SELECT a.id AS app_id, a.client_id, a.group_id, a.is_public, a.id_token_algorithm, t.id AS team_id, t.handle,
-                    x.scopes, r.grant_id, r.org_id, r.authenticated_at, r.amr, r.acr, r.gives_name
+                    x.scopes, r.grant_id, r.org_id, r.authenticated_at, r.amr, r.acr
                 FROM access_tokens x JOIN apps a ON a.id = x.app_id JOIN app_groups g ON g.id = a.group_id
                 JOIN teams t ON t.id = g.team_id AND t.removed_at IS NULL
                 JOIN refresh_tokens r ON r.id = x.refresh_id
@@ -39,10 +41,16 @@ extension ProviderRepository {
                 connection, clientID: client.clientID, group: client.groupNumber, account: account, scopes: scopes, nonce: nil,
                 status: nil, orgID: row["org_id"], authenticatedAt: row["authenticated_at"],
                 method: AuthenticationMethod(row: row), now: now)
-            guard scopes.contains("name"), account.sharesName, try row["gives_name"], let user = account.userID else {
-                return UserInfo(subject: subject, name: nil)
-            }
-            return UserInfo(subject: subject, name: try users.user(connection, user).name)
+            guard UserScope.haveName(scopes) else { return UserInfo(subject: subject, name: nil, locale: nil) }
+            let known = try connection.row(
+                """
+                SELECT \(GivenName.columns), u.id AS user_number, u.language
+                FROM accounts a JOIN users u ON u.id = a.user_id \(GivenName.join) WHERE a.id = \(account.number)
+                """)
+            guard let known else { return UserInfo(subject: subject, name: nil, locale: nil) }
+            return try UserInfo(
+                subject: subject, name: users.sealer.teamName(known, user: known["user_number"]),
+                locale: scopes.contains(UserScope.profile) ? known["language"] : nil)
         }
     }
 }

@@ -31,7 +31,7 @@ package struct ProviderRepository: Sendable {
         let code = try Self.token("pc_")
         return try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let app = try app(connection, request)
-            if request.scopes.contains("email") { try refuseUnreachable(connection, request.grant.userID) }
+            if request.scopes.contains(UserScope.email) { try refuseUnreachable(connection, request.grant.userID) }
             var grant = request.grant
             if grant.realUserStatus == nil {
                 grant.givenStatus = try statuses?.status(connection, of: request, now: change.now)
@@ -49,17 +49,17 @@ package struct ProviderRepository: Sendable {
                 """
                 INSERT INTO authorization_codes
                     (code_hash, grant_id, generation, app_id, redirect_uri, scopes, nonce, challenge, real_user_status, org_id,
-                    authenticated_at, amr, acr, gives_name, expires_at)
+                    authenticated_at, amr, acr, expires_at)
                 VALUES (\(secrets.hash(.authorizationCode, code)), \(given.grant.number), \(given.grant.generation), \(app),
                     \(request.redirectURI), \(Self.text(request.scopes)), \(request.nonce), \(request.challenge), \(status),
                     \(request.orgID), \(request.authenticatedAt), \(request.method.text), \(request.method.contextClass),
-                    \(request.givesStoredName), \(change.now + ProviderLifetime.code))
+                    \(change.now + ProviderLifetime.code))
                 """)
             let subject = try subject(
                 connection, clientID: request.grant.clientID, group: given.grant.group.number, account: given.account,
                 scopes: request.scopes, nonce: request.nonce, status: status, orgID: request.orgID,
                 authenticatedAt: request.authenticatedAt, method: request.method, now: change.now)
-            let isNamed = given.deliversProfile && request.scopes.contains("name")
+            let isNamed = given.deliversProfile && UserScope.haveName(request.scopes)
             let name = isNamed ? try users.user(connection, request.grant.userID).name : nil
             let answer = try finish(
                 IssuedCode(code: code, subject: subject, deliversProfile: given.deliversProfile, userName: name))
@@ -110,7 +110,7 @@ package struct ProviderRepository: Sendable {
             let row = try connection.row(
                 """
                 SELECT c.grant_id, c.generation, c.app_id, c.redirect_uri, c.scopes, c.nonce, c.challenge, c.real_user_status,
-                    c.org_id, c.authenticated_at, c.amr, c.acr, c.gives_name, c.expires_at, g.state, g.generation AS grant_generation
+                    c.org_id, c.authenticated_at, c.amr, c.acr, c.expires_at, g.state, g.generation AS grant_generation
                 FROM authorization_codes c JOIN grants g ON g.id = c.grant_id WHERE c.code_hash = \(hash)
                 """)
             guard let row else {
@@ -141,14 +141,13 @@ package struct ProviderRepository: Sendable {
             let refresh = try Self.token("pr_")
             let (scopes, orgID): (String, String?) = try (row["scopes"], row["org_id"])
             let authenticatedAt: Int64 = try row["authenticated_at"]
-            let (method, givesName) = (try AuthenticationMethod(row: row), try row["gives_name"] as Bool)
+            let method = try AuthenticationMethod(row: row)
             let number = try connection.inserted(
                 """
                 INSERT INTO refresh_tokens
-                    (token_hash, code_hash, grant_id, generation, app_id, scopes, org_id, authenticated_at, amr, acr, gives_name,
-                    created_at)
+                    (token_hash, code_hash, grant_id, generation, app_id, scopes, org_id, authenticated_at, amr, acr, created_at)
                 VALUES (\(secrets.hash(.refreshToken, refresh)), \(hash), \(grant), \(generation), \(client.appNumber),
-                    \(scopes), \(orgID), \(authenticatedAt), \(method.text), \(method.contextClass), \(givesName), \(now))
+                    \(scopes), \(orgID), \(authenticatedAt), \(method.text), \(method.contextClass), \(now))
                 RETURNING id
                 """)
             let access = try accessToken(connection, app: client.appNumber, refresh: number, scopes: scopes, now: now)
@@ -372,7 +371,8 @@ package struct ProviderRepository: Sendable {
             """)
         return TokenSubject(
             clientID: clientID, sub: account.sub, scopes: scopes,
-            email: scopes.contains("email") ? try inboxes.email(connection, account) : nil, nonce: nonce, realUserStatus: status,
+            email: scopes.contains(UserScope.email) ? try inboxes.email(connection, account) : nil, nonce: nonce,
+            realUserStatus: status,
             orgID: orgID, authenticatedAt: authenticatedAt, transferSub: transferSub, method: method)
     }
 

@@ -26,8 +26,6 @@ package struct ProviderAuthorization: Sendable {
     package var method = AuthenticationMethod()
     /// The method on the built-in page; nil on the operator's own.
     package var signIn: SignInMethod?
-    /// Whether `/auth/userinfo` may give the stored name: false if the user gave another one for this app.
-    package var givesStoredName = true
 
     package init(
         grant: AuthorizationRequest, redirectURI: String, scopes: Set<String>, nonce: String?, challenge: [UInt8]?,

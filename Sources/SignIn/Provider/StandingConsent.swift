@@ -11,11 +11,12 @@ package struct StandingConsent: Sendable, Hashable {
     /// Whether any consent to the team is live: then everything given to the team stays.
     package let isTeamsLive: Bool
     package let emailKind: EmailKind
+    /// Whether an app of the group asked for the name before, and the user agreed.
     package let sharesName: Bool
-    /// Whether an app of the group asked for the address before, and the user agreed.
+    /// The same for the address.
     package let sharesEmail: Bool
-    /// Whether the app has the stored name, and not another one that the user gave for this app.
-    package let hasStoredName: Bool
+    /// The name that the team has; nil if it has none.
+    package let name: PersonName?
     /// The relay address that the team has; nil if none.
     package let address: AddrSpec?
     /// `Inbox.number` of the inbox that the user chose for this team; nil for the default one.
@@ -33,16 +34,15 @@ extension ProviderRepository {
         // One statement, because each step of a sign-in asks this.
         let row = try database.row(
             """
-            SELECT a.id, a.email_kind, a.shares_name, i.number AS inbox_number, r.local_part, r.domain,
+            SELECT a.id, a.email_kind, \(GivenName.columns), u.id AS user_number, i.number AS inbox_number, r.local_part, r.domain,
                 CASE WHEN g.state = 'authorized' THEN 1 ELSE 0 END AS is_live,
-                (SELECT t.gives_name FROM refresh_tokens t WHERE t.grant_id = g.id ORDER BY t.id DESC LIMIT 1) AS gives_name,
-                CASE WHEN EXISTS (SELECT 1 FROM refresh_tokens t WHERE t.grant_id = g.id AND \(Self.hasEmail("t")))
-                    OR EXISTS (SELECT 1 FROM authorization_codes t WHERE t.grant_id = g.id AND \(Self.hasEmail("t")))
-                    THEN 1 ELSE 0 END AS shares_email,
+                CASE WHEN \(Self.wasGiven(Self.hasEmail)) THEN 1 ELSE 0 END AS was_given_email,
+                CASE WHEN \(Self.wasGiven(Self.hasName)) THEN 1 ELSE 0 END AS was_given_name,
                 CASE WHEN \(GrantRepository.isLive("a.id")) THEN 1 ELSE 0 END AS is_teams_live
             FROM apps y JOIN app_groups p ON p.id = y.group_id JOIN teams m ON m.id = p.team_id AND m.removed_at IS NULL
             JOIN users u ON u.handle = \(id)
             LEFT JOIN accounts a ON a.user_id = u.id AND \(SQL.filter("a.team_id")) = m.id
+            \(GivenName.join)
             LEFT JOIN relay_addresses r ON r.account_id = a.id AND r.is_current = 1
             LEFT JOIN inboxes i ON i.id = a.inbox_id
             LEFT JOIN grants g ON g.account_id = a.id AND \(SQL.filter("g.group_id")) = p.id
@@ -55,15 +55,25 @@ extension ProviderRepository {
             return nil
         }
         guard try row["id"] as Int64? != nil else { return nil }
-        let (local, givesName): (String?, Bool?) = try (row["local_part"], row["gives_name"])
+        let (local, sharesName, wasGivenName): (String?, Bool, Bool) = try (
+            row["local_part"], row["shares_name"], row["was_given_name"]
+        )
         return try StandingConsent(
             isLive: row["is_live"], isTeamsLive: row["is_teams_live"], emailKind: row["email_kind"],
-            sharesName: row["shares_name"], sharesEmail: row["shares_email"], hasStoredName: givesName ?? false,
+            sharesName: sharesName && wasGivenName, sharesEmail: row["was_given_email"],
+            name: users.sealer.teamName(row, user: row["user_number"]),
             address: local == nil ? nil : AddrSpec(row: row), inboxNumber: row["inbox_number"])
     }
 
-    /// A condition: the scopes of a code or of a refresh token include the address. They are in alphabetical order.
-    private static func hasEmail(_ table: SQL) -> SQL {
-        "\(table).scopes IN ('email', 'email name', 'email name openid', 'email openid')"
+    /// A condition: a code or a refresh token of grant `g` has such scopes.
+    private static func wasGiven(_ scopes: SQL) -> SQL {
+        """
+        (EXISTS (SELECT 1 FROM refresh_tokens t WHERE t.grant_id = g.id AND \(scopes))
+            OR EXISTS (SELECT 1 FROM authorization_codes t WHERE t.grant_id = g.id AND \(scopes)))
+        """
     }
+
+    /// Scopes are words with a space between.
+    private static let hasEmail: SQL = "' ' || t.scopes || ' ' LIKE '% email %'"
+    private static let hasName: SQL = "(' ' || t.scopes || ' ' LIKE '% name %' OR ' ' || t.scopes || ' ' LIKE '% profile %')"
 }

@@ -91,6 +91,11 @@ struct EchoRoutes: RouteModule {
             "GET / HTTP/1.1\r\nHost: a\r\n" + (0..<150).map { "X-\($0): a\r\n" }.joined() + "\r\n", "HTTP/1.1 431",
             "head-too-large"
         ),
+        ("POST /echo HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n", "HTTP/1.1 400", "malformed"),
+        (
+            "POST /echo HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\na", "HTTP/1.1 400",
+            "malformed"
+        ),
         ("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1001\r\n\r\n", "HTTP/1.1 413", "too-large"),
         (
             "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n7d0\r\n" + String(repeating: "a", count: 2000)
@@ -103,6 +108,15 @@ struct EchoRoutes: RouteModule {
         let answer = try await exchange(listener.port, text)
         #expect(answer.hasPrefix(status), "\(answer.prefix(300))")
         #expect(answer.contains("urn:postern:problem:\(problem)"))
+    }
+
+    /// A head that begins with the end of another request was waited for as long as an idle connection.
+    @Test(arguments: ["GET /heal", "GET /healthz HTTP/1.1\r\nHost: a\r\n", "\r\nG"])
+    func pipelinedHead_neverEnds_is408(_ rest: String) async throws {
+        let listener = try await Listener(Self.fixture()) { ($0.head, $0.idle) = (.milliseconds(200), .seconds(600)) }
+        let answer = try await exchange(listener.port, "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n" + rest)
+        #expect(answer.hasPrefix("HTTP/1.1 200"), "\(answer)")
+        #expect(answer.contains("HTTP/1.1 408"), "\(answer)")
     }
 
     @Test func anIdleConnectionIsClosedInSilence() async throws {

@@ -29,11 +29,17 @@ package struct ConnectionTimeouts: Sendable {
 final class OctetWatch: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     private let connection: ConnectionGuard
+    /// The last octets that arrived, four at most.
+    private var tail: [UInt8] = []
 
     init(_ connection: ConnectionGuard) { self.connection = connection }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        connection.octetsArrived()
+        let octets = unwrapInboundIn(data).readableBytesView
+        tail = Array((tail + octets.suffix(4)).suffix(4))
+        // Readers of requests skip empty lines before one (RFC 9112 section 2.2).
+        let isBlank = octets.allSatisfy { $0 == 0x0D || $0 == 0x0A }
+        connection.octetsArrived(isBlank: isBlank, endsHead: tail.suffix(2) == [0x0A, 0x0A] || tail == [0x0D, 0x0A, 0x0D, 0x0A])
         context.fireChannelRead(data)
     }
 }
@@ -68,6 +74,10 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     private var isAskedToContinue = false
     /// A header section has begun, but not ended.
     private var hasHeadBegun = false
+    /// The last octet that arrived may be the end of a header section.
+    private var endsHead = false
+    /// The request that is being read has a body.
+    private var hasBody = false
     /// Requests whose header section was read and whose response was not written.
     private var unanswered = 0
     /// A response's header section was written, but not its end.
@@ -121,29 +131,39 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
 
     // MARK: Input
 
-    func octetsArrived() {
+    /// - Parameters:
+    ///   - isBlank: whether they are line breaks alone.
+    ///   - endsHead: whether a header section may end with the last of them.
+    func octetsArrived(isBlank: Bool, endsHead: Bool) {
         hasSpoken = true
-        guard !isReading, unanswered == 0, !hasHeadBegun, !isOver else { return }
+        self.endsHead = endsHead
+        guard !isReading, !hasHeadBegun, !isOver, !isBlank || unanswered == 0 else { return }
         hasHeadBegun = true
-        watch()
+        // What comes before the answer to an earlier request is waited for from that answer on.
+        if unanswered == 0 { watch() }
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard !isOver, !closesAfterAnswer || isReading else { return }
         switch unwrapInboundIn(data) {
         case .head(let head):
-            guard Self.hasHost(head) else { return giveUp(.badRequest) }
+            guard Self.hasHost(head), !Self.isFramedFalsely(head) else { return giveUp(.badRequest) }
             let expectations = head.version == .http1_1 ? head.headers["Expect"] : []
             guard expectations.allSatisfy({ $0.lowercased() == "100-continue" }) else { return giveUp(.expectationFailed) }
             isAskedToContinue = !expectations.isEmpty
             hasHeadBegun = false
             isReading = true
+            hasBody = false
             unanswered += 1
             if !head.isKeepAlive { closesAfterAnswer = true }
-        case .body: isAskedToContinue = false
+        case .body:
+            isAskedToContinue = false
+            hasBody = true
         case .end:
             isAskedToContinue = false
             isReading = false
+            // What came with the end of this request is the beginning of the next.
+            if !hasBody, !endsHead { hasHeadBegun = true }
         }
         if !isReading || timer == nil { watch() }
         if case .head = unwrapInboundIn(data) { watch() }
@@ -160,6 +180,11 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
                 (octet >= 0x30 && octet <= 0x39) || (octet >= 0x41 && octet <= 0x5A) || (octet >= 0x61 && octet <= 0x7A)
                     || "-._~!$&'()*+;=%[]:".utf8.contains(octet)
             }
+    }
+
+    /// HTTP/1.0 has no transfer codings: others on the way may have seen another end of the message (RFC 9112 section 6.1).
+    private static func isFramedFalsely(_ head: HTTPRequestHead) -> Bool {
+        (head.version.major, head.version.minor) < (1, 1) && head.headers.contains(name: "Transfer-Encoding")
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {

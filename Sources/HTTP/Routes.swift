@@ -78,6 +78,11 @@ package struct Routes {
         open.add(middleware: BodyLimit(octets: bodyLimit))
     }
 
+    /// Limits refused requests by the client's network, over all routes of a group.
+    package var failureLimit: any MiddlewareProtocol<Request, Response, APIContext> {
+        FailureLimit(clock: clock, proxies: proxies)
+    }
+
     /// For teams.
     /// - Parameter bodyLimit: octets of a body, in place of the configured limit.
     package func team(_ scope: Scope, bodyLimit: Int? = nil) -> RouteGroup<TeamContext> {

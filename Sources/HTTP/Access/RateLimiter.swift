@@ -57,6 +57,19 @@ package final class RateLimiter: Sendable {
         }
     }
 
+    /// As `take`, without taking: the whole seconds to wait; nil if there is a token.
+    package func wait(_ networks: [ClientNetwork], now: Double) -> Int? {
+        state.withLock { state in
+            let waits = networks.map { network in
+                let share = Double(network.share)
+                let tokens = state.buckets[network.name].map { level($0, now) } ?? burst * share
+                return tokens < 1 ? (1 - tokens) / (perSecond * share) : 0
+            }
+            let wait = waits.max() ?? 0
+            return wait == 0 ? nil : Int(min(3600, wait.rounded(.up)))
+        }
+    }
+
     private func level(_ bucket: Bucket, _ now: Double) -> Double {
         min(burst * bucket.share, bucket.tokens + max(0, now - bucket.at) * perSecond * bucket.share)
     }

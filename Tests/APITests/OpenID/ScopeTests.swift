@@ -56,6 +56,27 @@ import Testing
         #expect(try await info([:])["name"] == .null)
     }
 
+    /// Requests that are refused cost work too.
+    @Test func token_manyRefusedRequests_areTooMany() async throws {
+        let party = try await OpenIDFixture()
+        func ask(_ more: [(String, String)] = []) async throws -> Response {
+            try await party.fixture.post("/auth/token", [("grant_type", "authorization_code"), ("code", "x")] + more)
+        }
+        for _ in 0..<100 { #expect(try await ask().status == 400) }
+        let refused = try await ask()
+        #expect(refused.status == 429 && refused.headers[.retryAfter] == "1")
+        party.fixture.api.wait(seconds: 1)
+        #expect(try await ask().status == 400)
+        // What succeeds is not counted.
+        party.fixture.api.wait(seconds: 60)
+        let secret = [("client_id", OpenIDFixture.client), ("client_secret", party.secret)]
+        for _ in 0..<150 {
+            let answer = try await party.fixture.post(
+                "/auth/token", [("grant_type", "client_credentials"), ("scope", "user.migration")] + secret)
+            #expect(answer.status == 200)
+        }
+    }
+
     @Test func discovery_whatIsGiven_isNamed() async throws {
         let party = try await OpenIDFixture()
         for path in ["/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"] {

@@ -17,13 +17,17 @@ package enum StoreBackup {
 
     /// Copies one consistent state of the database into a new file, complete by itself, and checks it. Throws
     /// `ConfigurationError` (`exists`) rather than overwrite; `unmet` for a server, which has its own way.
-    package static func make(_ location: DatabaseLocation, to file: String) throws -> Contents {
+    package static func make(_ location: DatabaseLocation, to file: String, _ change: Change) throws -> Contents {
         let path = try path(location, file, "pg_dump --format=custom --file=\(file) '\(location)'")
         guard !FileManager.default.fileExists(atPath: file) else {
             throw ConfigurationError(.exists, at: file, "it exists and is not overwritten")
         }
         let database = try SQLiteDatabase(path: path)
         defer { try? database.close() }
+        // A copy holds all that the store does.
+        try database.write(.durable) { connection throws(StoreFailure) in
+            try connection.audit(change, "store.backup", "store", file)
+        }
         try database.backUp(to: file)
         return try examine(file, keys: nil)
     }

@@ -140,6 +140,10 @@ import Testing
             try await anna.get("/me/data")
             try await anna.submit("/me/sign-out", ["everywhere": "yes"])
             #expect(try await phone.get("/me").location == "/me/sign-in")
+            let lines = try fixture.store.audit.entries().filter { $0.action.hasPrefix("page.sign") }
+            #expect(lines.map(\.action) == ["page.sign-out", "page.sign-in", "page.sign-in"])
+            #expect(lines.map(\.detail) == ["everywhere", "mail", "mail"])
+            #expect(lines.allSatisfy { $0.actor == "user:anna" && $0.subject == "user:anna" })
         }
     }
 

@@ -207,6 +207,8 @@ import Testing
         let team = try test.app().teamNumber
         let checks = test.inner.store.checks
         #expect(try checks.label(decision: id, team: team, .fraudulent, now: Self.now + 9_000_000).get().label == .fraudulent)
+        let line = try test.inner.store.audit.entries().first
+        #expect(line?.action == "decision.label" && line?.subject == "decision:\(id)" && line?.detail == "fraudulent")
         #expect(
             try checks.label(decision: id, team: team, .fraudulent, now: Self.now + 9_000_001).get().labelledAt == Self.now
                 + 9_000_000)

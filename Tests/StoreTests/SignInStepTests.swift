@@ -51,6 +51,9 @@ import Testing
         #expect(try consent("com.juice") == nil)
         try signIn(test, "com.juice")
         try signIn(test, "com.tea")
+        try signIn(test, "com.tea")
+        let granted = try test.store.audit.entries().filter { $0.action == "grant.authorize" }
+        #expect(granted.count == 3 && granted.first?.detail.hasSuffix(" standing") == true)
         let first = try #require(try consent("com.juice"))
         #expect(first.isLive && first.isTeamsLive && first.sharesEmail && first.name == nil && first.inboxNumber == nil)
         #expect(first.emailKind == .privateRelay && first.address?.domain == "relay.example")

@@ -212,6 +212,7 @@ extension DatabaseConnection {
                     real_user_status = COALESCE(real_user_status, CAST(\(realUserStatus) AS BIGINT))
                 WHERE id = \(number)
                 """)
+            try audit(change, "grant.authorize", "account:\(account)", "team:\(teamID) app:\(group.title) standing")
             return .again
         }
         try rejoin(grant: number, now: change.now)

@@ -13,6 +13,13 @@ package struct AuditRepository: Sendable {
 
     private static let select: SQL = "SELECT id, at, actor, action, subject, detail FROM audit"
 
+    /// Writes the line of what changes nothing else, as showing an address to an administrator.
+    package func note(_ change: Change, _ action: String, _ subject: String, _ detail: String = "") throws(StoreFailure) {
+        try database.write(.durable) { connection throws(StoreFailure) in
+            try connection.audit(change, action, subject, detail)
+        }
+    }
+
     /// The newest entries first, at most `limit`.
     package func entries(limit: Int = 100) throws(StoreFailure) -> [AuditEntry] {
         try database.rows("\(Self.select) ORDER BY id DESC LIMIT \(limit)").map(AuditEntry.init(row:))

@@ -75,15 +75,25 @@ package struct RevealOptions: ParsableArguments {
 
     package init() {}
 
-    /// The address as it may be shown: `l…@gmail.com`, or in full with --reveal.
-    package func shown(_ inbox: InboxAddress) -> String {
-        reveal ? inbox.revealed.wireForm : inbox.hint
+    /// What may be shown. With --reveal the audit says so first: what cannot be written there is not shown.
+    /// - Parameter subject: whose data, as the audit names it.
+    package func disclosure(of subject: String, in store: Store) throws(StoreFailure) -> Disclosure {
+        if reveal { try store.audit.note(thisChange(), "user.reveal", subject) }
+        return Disclosure(isFull: reveal)
     }
+}
 
-    /// A name as it may be shown.
+/// How addresses of users and their names are shown.
+package struct Disclosure: Sendable {
+    fileprivate let isFull: Bool
+
+    /// The address as it may be shown: `l…@gmail.com`, or in full.
+    package func shown(_ inbox: InboxAddress) -> String { isFull ? inbox.revealed.wireForm : inbox.hint }
+
+    /// A name as it may be shown: its first letter, or in full.
     package func shown(name: String?) -> String? {
         guard let name else { return nil }
-        return reveal ? name : String(name.prefix(1)) + "…"
+        return isFull ? name : String(String.UnicodeScalarView(name.unicodeScalars.prefix(1))) + "…"
     }
 }
 

@@ -86,12 +86,17 @@ package struct CheckRepository: Sendable {
         decision id: String, team: Int64, _ label: DecisionLabel, now: Int64
     ) throws(StoreFailure) -> Result<LoggedDecision, OutcomeRefusal> {
         try database.write(.durable) { connection throws(StoreFailure) in
-            try connection.run(
+            let changed = try connection.run(
                 """
                 UPDATE decisions SET label = \(label), labelled_at = \(now)
                 WHERE decision_id = \(id) AND \(SQL.filter("team_id")) = \(team) AND (label IS NULL OR label <> \(label))
                 """)
-            return try connection.decision(id, team: team).map(Result.success) ?? .failure(.notFound)
+            guard let decision = try connection.decision(id, team: team) else { return .failure(.notFound) }
+            if changed > 0 {
+                let change = Change(actor: "team:\(decision.teamID)", now: now)
+                try connection.audit(change, "decision.label", "decision:\(id)", label.rawValue)
+            }
+            return .success(decision)
         }
     }
 

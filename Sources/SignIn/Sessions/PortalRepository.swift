@@ -234,6 +234,9 @@ package struct PortalRepository: Sendable {
             """)
         try connection.run(
             "INSERT INTO page_sign_ins (user_id, at, method) VALUES (\(used.user), \(now), \(method))")
+        let user: String? = try connection.value("SELECT handle FROM users WHERE id = \(used.user)")
+        let subject = "user:\(user ?? "")"
+        try connection.audit(Change(actor: subject, now: now), "page.sign-in", subject, "\(method)")
     }
 
     /// Deletes the sessions and recorded sign-ins of a user beyond their limits.
@@ -330,6 +333,8 @@ package struct PortalRepository: Sendable {
             } else {
                 try connection.run("DELETE FROM page_sessions WHERE id = \(session.number)")
             }
+            let subject = "user:\(session.userID)"
+            try connection.audit(Change(actor: subject, now: now), "page.sign-out", subject, everywhere ? "everywhere" : "")
         }
     }
 }

@@ -105,11 +105,13 @@ struct InboxCommand: ParsableCommand {
         @OptionGroup var output: OutputOptions
 
         func run() throws {
-            let inboxes = try installation.withStore { try $0.inboxes.inboxes(user: user) }
+            let (inboxes, shown) = try installation.withStore {
+                (try $0.inboxes.inboxes(user: user), try reveal.disclosure(of: "user:\(user)", in: $0))
+            }
             try output.print(inboxes, ["INBOX", "ADDRESS", "STATE", "SINCE"]) {
-                InboxView($0, address: reveal.shown($0.address))
+                InboxView($0, address: shown.shown($0.address))
             } columns: {
-                ["\($0.number)", reveal.shown($0.address), summary($0), timestamp($0.createdAt)]
+                ["\($0.number)", shown.shown($0.address), summary($0), timestamp($0.createdAt)]
             }
         }
     }
@@ -133,13 +135,14 @@ struct InboxCommand: ParsableCommand {
         func run() throws {
             try installation.withInstallation { installation in
                 let found = try installation.store.inboxes.inbox(user: user, inboxName(inbox))
+                let shown = try reveal.disclosure(of: "user:\(user)", in: installation.store)
                 let days = installation.configuration.suspension?.days ?? Self.windowDays
                 let standing = try installation.store.bounces.standing(of: found, days: days, now: PosternClock.now())
                 let failures = found.isSuspended ? found.suspendedFailures : nil
                 if output.json {
                     return try printJSON(
                         ExtendedView(
-                            InboxView(found, address: reveal.shown(found.address)),
+                            InboxView(found, address: shown.shown(found.address)),
                             [
                                 "verified_at": found.verifiedAt.map(timestamp), "is_suspended": found.isSuspended,
                                 "suspended_failures": failures, "failures": standing.failures, "forwarded": standing.forwarded,
@@ -147,7 +150,7 @@ struct InboxCommand: ParsableCommand {
                             ]))
                 }
                 var lines = [
-                    ("inbox", "\(found.number)"), ("user", user), ("address", reveal.shown(found.address)),
+                    ("inbox", "\(found.number)"), ("user", user), ("address", shown.shown(found.address)),
                     ("state", summary(found)), ("added", timestamp(found.createdAt)),
                     ("verified", found.verifiedAt.map(timestamp) ?? "never"),
                     (

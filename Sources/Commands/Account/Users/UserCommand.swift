@@ -48,13 +48,14 @@ struct UserCommand: ParsableCommand {
 
         func run() throws {
             try installation.withStore { store in
+                let shown = try reveal.disclosure(of: "users", in: store)
                 try output.print(["USER", "NAME", "SINCE"]) { (after: String?) -> (rows: [User], next: String?) in
                     let users = try store.users.all(after: after ?? "", limit: OutputOptions.page)
                     return (users, users.count < OutputOptions.page ? nil : users.last?.id)
                 } json: {
-                    UserView($0, name: reveal.shown(name: $0.name))
+                    UserView($0, name: shown.shown(name: $0.name))
                 } columns: {
-                    [$0.id, reveal.shown(name: $0.name) ?? "-", timestamp($0.createdAt)]
+                    [$0.id, shown.shown(name: $0.name) ?? "-", timestamp($0.createdAt)]
                 }
             }
         }
@@ -74,18 +75,19 @@ struct UserCommand: ParsableCommand {
                 let found = try store.users.user(user)
                 let inboxes = try store.inboxes.inboxes(user: user)
                 let addresses = try store.addresses.addresses(user: user)
+                let shown = try reveal.disclosure(of: "user:\(user)", in: store)
                 if output.json {
                     return try printJSON(
                         UserView(
-                            found, name: reveal.shown(name: found.name),
-                            inboxes: inboxes.map { InboxView($0, address: reveal.shown($0.address)) },
+                            found, name: shown.shown(name: found.name),
+                            inboxes: inboxes.map { InboxView($0, address: shown.shown($0.address)) },
                             addresses: addresses.map(AddressView.whole)))
                 }
                 var lines = [
-                    ("user", found.id), ("name", reveal.shown(name: found.name) ?? "-"), ("since", timestamp(found.createdAt)),
+                    ("user", found.id), ("name", shown.shown(name: found.name) ?? "-"), ("since", timestamp(found.createdAt)),
                 ]
                 lines += inboxes.map {
-                    ("inbox", "\($0.number) \(reveal.shown($0.address)) \(InboxCommand.summary($0))")
+                    ("inbox", "\($0.number) \(shown.shown($0.address)) \(InboxCommand.summary($0))")
                 }
                 lines += addresses.map {
                     ("address", "\($0.address.wireForm) team \($0.account.teamID) \($0.state)")

@@ -40,7 +40,7 @@ struct BackupCommand: ParsableCommand {
 
     func run() throws {
         let (configuration, _) = try installation.configuration()
-        try StoreBackup.make(configuration.database, to: file).print(file: file, done: "Made \(file)", output)
+        try StoreBackup.make(configuration.database, to: file, thisChange()).print(file: file, done: "Made \(file)", output)
     }
 }
 

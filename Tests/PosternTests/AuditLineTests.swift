@@ -1,0 +1,54 @@
+// What leaves a line in the audit, though it changes no data of a team or a user.
+
+import Foundation
+import TestSupport
+import Testing
+
+@Suite(.blocking) struct AuditLineTests {
+    private func actions(_ runner: CommandRunner) throws -> [String] {
+        let rows = try #require(try runner.json("audit") as? [[String: Any]])
+        return rows.compactMap { row in
+            (row["action"] as? String).map { "\($0) \(row["subject"] as? String ?? "-")" }
+        }
+    }
+
+    @Test func reveal_ofAnInboxOrAName_isInTheAudit() throws {
+        let runner = try CommandRunner.initialised()
+        try runner.succeed("user", "add", "jane", "--name", "Jane Doe", "--inbox", "jane.doe@home.example", "--verified")
+        let before = try actions(runner).count
+        for command in [
+            ["user", "list"], ["user", "show", "jane"], ["inbox", "list", "jane"], ["inbox", "show", "jane", "1"],
+        ] {
+            #expect(try !runner.run(command).output.contains("jane.doe"), "\(command)")
+            #expect(try actions(runner).count == before, "\(command)")
+        }
+        for (command, subject) in [
+            (["user", "list", "--reveal"], "users"), (["user", "show", "jane", "--reveal"], "user:jane"),
+            (["inbox", "list", "jane", "--reveal"], "user:jane"),
+            (["inbox", "show", "jane", "1", "--reveal", "--json"], "user:jane"),
+        ] {
+            let result = try runner.run(command)
+            #expect(
+                result.status == 0 && (result.output.contains("jane.doe") || result.output.contains("Jane Doe")), "\(command)")
+            #expect(try actions(runner).first == "user.reveal \(subject)", "\(command)")
+        }
+        #expect(try actions(runner).count == before + 4)
+        // What cannot be written is not shown.
+        let folder = runner.folder.appendingPathComponent("data")
+        let database = try #require(
+            try FileManager.default.contentsOfDirectory(atPath: folder.path).first { $0.hasSuffix(".db") })
+        let sql = "CREATE TRIGGER refuse BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'no'); END"
+        try ProgramRun.succeed([
+            "python3", "-c", "import sqlite3,sys; sqlite3.connect(sys.argv[1]).executescript(sys.argv[2])",
+            folder.appendingPathComponent(database).path, sql,
+        ])
+        let refused = try runner.run(["inbox", "list", "jane", "--reveal"])
+        #expect(refused.status != 0 && !refused.output.contains("jane.doe"))
+    }
+
+    @Test func backup_file_isInTheAuditOfBoth() throws {
+        let runner = try CommandRunner.initialised()
+        try runner.succeed("backup", "copy.db")
+        #expect(try actions(runner).first == "store.backup store")
+    }
+}

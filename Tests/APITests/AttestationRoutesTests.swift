@@ -101,6 +101,7 @@ import Testing
         let setting = try setting()
         let challenge = try await setting.challenge()
         #expect(try await setting.attest(challenge).status == 200)
+        #expect(try await setting.attest(challenge).status == 409, "the same attestation again")
         var other = setting
         other.device = try TestDevice(setting.authority)
         #expect(try await other.attest(challenge).status == 409)

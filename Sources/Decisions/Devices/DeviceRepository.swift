@@ -74,8 +74,8 @@ package struct DeviceRepository: Sendable {
         let (key, found) = try verified(attestation, accepted, keyID: keyID, challenge: challenge, now: now)
         let mark = marks.device(app: app, keyID: keyID)
         return try database.write(.durable) { connection throws(StoreFailure) in
-            if let known = try connection.device(app: app, mark: mark) { return known.device }
             try use(connection, challenge, expiry: expiry)
+            if let known = try connection.device(app: app, mark: mark) { return known.device }
             let sealed = try sealer.seal(key.point, .deviceKey(mark: mark), connection)
             try connection.run(
                 """

@@ -45,11 +45,15 @@ package struct ImportReading: Sendable {
     package let trustsVerified: Bool
     /// In lower case; relay addresses must be at one of these.
     package let relayDomains: [String]
+    /// Local parts at the relay domains, in lower case, whose mail goes to the operator.
+    package let operatorMailboxes: Set<String>
     /// Seconds since 1970; `since` must not be later.
     package let now: Int64
 
-    package init(trustsVerified: Bool, relayDomains: [String], now: Int64) {
+    /// - Parameter localRecipients: the local parts that the configuration sends elsewhere.
+    package init(trustsVerified: Bool, relayDomains: [String], localRecipients: some Sequence<String> = [], now: Int64) {
         self.trustsVerified = trustsVerified
+        operatorMailboxes = OperatorMailbox.names.union(localRecipients)
         self.relayDomains = relayDomains
         self.now = now
     }
@@ -121,6 +125,9 @@ package struct ImportReading: Sendable {
         }
         guard (10...16).contains(address.localPart.utf8.count), Base32.isEncoded(address.localPart.utf8) else {
             throw .refused(.invalid, "the local part of address is not 10 to 16 characters of a-z and 2-7")
+        }
+        guard !operatorMailboxes.contains(address.localPart) else {
+            throw .refused(.invalid, "the address is a mailbox of the operator's: mail to it would never reach the user")
         }
         return address
     }

@@ -56,7 +56,7 @@ package struct RelaySettings: Sendable {
     /// `.some(nil)` where no address is set.
     package func operatorMailbox(_ localPart: String) -> AddrSpec?? {
         if let target = localRecipients[localPart] { return .some(target) }
-        return localPart == "postmaster" || localPart == "abuse" ? .some(operatorAddress) : nil
+        return OperatorMailbox.names.contains(localPart) ? .some(operatorAddress) : nil
     }
 
     /// Where mail to a correspondent is delivered: for the operator's mailboxes at a relay domain, which end nowhere else, it

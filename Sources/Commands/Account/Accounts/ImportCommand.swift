@@ -79,7 +79,8 @@ struct ImportCommand: ParsableCommand {
         var importer = Importer(
             imports: store.imports,
             reading: ImportReading(
-                trustsVerified: trustVerified, relayDomains: installation.configuration.relayDomains, now: change.now),
+                trustsVerified: trustVerified, relayDomains: installation.configuration.relayDomains,
+                localRecipients: installation.configuration.localRecipients.keys, now: change.now),
             change: change, pauses: !dryRun
         ) { line, reason in
             if let reasons { return try reasons.write(line: line, reason: reason) }

@@ -115,6 +115,25 @@ import Testing
         try runner.fail("apply", "teams.yaml", status: 66, saying: "nowhere/policy.yaml: no such file")
     }
 
+    /// Root applies what is there: a link or a pipe of another user would choose it, or hold the command for ever.
+    @Test func apply_whatIsNoRegularFile_isRefused() throws {
+        let runner = try CommandRunner.initialised()
+        try write("teams: {}\n", to: "real.yaml", of: runner)
+        let folder = runner.folder.appendingPathComponent("declared").path
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+        try FileManager.default.createSymbolicLink(
+            atPath: runner.folder.appendingPathComponent("link.yaml").path, withDestinationPath: "real.yaml")
+        for pipe in ["pipe.yaml", "declared/pipe.yaml"] {
+            try #require(mkfifo(runner.folder.appendingPathComponent(pipe).path, 0o600) == 0)
+        }
+        try runner.fail("apply", "link.yaml", status: 65, saying: "a symbolic link")
+        for file in ["pipe.yaml", "declared"] {
+            let result = try runner.run(["apply", file])
+            #expect(result.status == 65 && result.errors.contains("not a regular file"), "\(file): \(result.errors)")
+        }
+        try runner.succeed("apply", "real.yaml")
+    }
+
     @Test func theSchemaNeedsNoInstallation() throws {
         let result = try CommandRunner().run(["apply", "--schema"])
         #expect(result.status == 0)

@@ -14,6 +14,23 @@ package enum InputFile {
         return try octets(file, path, maximum: maximum)
     }
 
+    /// Octets of a regular file by its path; `-` is standard input. A symbolic link is refused, as is a pipe: for what root
+    /// applies, when another user may write where the file is.
+    package static func regularOctets(_ path: String, maximum: Int) throws -> Data {
+        guard path != "-" else { return try octets(path, maximum: maximum) }
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        guard file >= 0 else {
+            guard errno != ELOOP else { throw CommandError.data("\(path): a symbolic link: name the file that it leads to") }
+            throw unreadable(path)
+        }
+        var status = stat()
+        guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            close(file)
+            throw CommandError.data("\(path): not a regular file; what a program writes is read from standard input (-)")
+        }
+        return try octets(file, path, maximum: maximum)
+    }
+
     /// A regular file inside a folder; nil if there is none. A symbolic link is followed only if it stays inside the folder: the
     /// folder may belong to another user, who could link to a file that only root can read.
     /// - Parameter name: the path within the folder, without `..`.

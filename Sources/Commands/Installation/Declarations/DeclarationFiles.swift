@@ -14,7 +14,7 @@ enum DeclarationFiles {
     static func read(_ path: String) throws -> [(name: String, text: String)] {
         var isFolder: ObjCBool = false
         guard path != "-", FileManager.default.fileExists(atPath: path, isDirectory: &isFolder), isFolder.boolValue else {
-            return [(path, try text(InputFile.octets(path, maximum: BoundedYAML.maximumOctets), path))]
+            return [(path, try text(InputFile.regularOctets(path, maximum: BoundedYAML.maximumOctets), path))]
         }
         let names = try FileManager.default.contentsOfDirectory(atPath: path).filter {
             ($0.hasSuffix(".yaml") || $0.hasSuffix(".yml")) && !$0.hasPrefix(".")
@@ -24,9 +24,11 @@ enum DeclarationFiles {
             throw CommandError.data("\(path): more than \(maximumFiles) files, which is the maximum")
         }
         var octets = 0
-        return try names.compactMap { name in
+        return try names.map { name in
             let file = (path as NSString).appendingPathComponent(name)
-            guard let data = try InputFile.octets(name, inside: path, maximum: BoundedYAML.maximumOctets) else { return nil }
+            guard let data = try InputFile.octets(name, inside: path, maximum: BoundedYAML.maximumOctets) else {
+                throw CommandError.data("\(file): not a regular file")
+            }
             octets += data.count
             guard octets <= maximumOctets else {
                 throw CommandError.data("\(path): the files are larger than \(maximumOctets) bytes together")

@@ -207,6 +207,11 @@ enum ValueKind: Sendable {
             guard text.wholeMatch(of: /https?:\/\/([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?/) != nil else {
                 throw Complaint(message: "must be https://HOST, optionally with a port, without a path")
             }
+            // Browsers name origins without it, and would be taken for another site.
+            for (scheme, port) in [("https://", ":443"), ("http://", ":80")] where text.hasPrefix(scheme) && text.hasSuffix(port)
+            {
+                text.removeLast(port.utf8.count)
+            }
             return .text(text)
         case .socket:
             let text = try scalar(raw)

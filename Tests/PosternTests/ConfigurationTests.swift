@@ -52,6 +52,17 @@ import Testing
         #expect(configuration.log.format == .text)
     }
 
+    /// A browser's `Origin` names no standard port: each form was refused.
+    @Test(arguments: [
+        ("https://Id.example:443", "https://id.example"), ("https://id.example:443/", "https://id.example"),
+        ("https://id.example:8443", "https://id.example:8443"), ("http://127.0.0.1:80", "http://127.0.0.1"),
+        ("http://127.0.0.1:443", "http://127.0.0.1:443"), ("https://[::1]:443", "https://[::1]"),
+    ])
+    func publicURL_standardPort_isLeftOut(_ written: String, _ url: String) throws {
+        let configuration = try Configuration(resolve(minimal + "http.public_url: '\(written)'\n"))
+        #expect(configuration.publicURL == url && configuration.provider.issuer == url)
+    }
+
     @Test func aColourOfThePagesThatCannotBeReadIsRefused() throws {
         #expect(try Configuration(resolve(minimal + "page.colour: '#7a1fa2'\n")).pageColours != nil)
         #expect(error(minimal + "page.colour: '#7fd1c2'\n")?.message.contains("a contrast of 1.5 to 1") == true)

@@ -182,7 +182,8 @@ package enum HTTPRoutes {
         if let issuer = configuration.provider.issuer {
             let settings = ProviderSettings(
                 issuer: issuer, authorizationEndpoint: configuration.provider.authorizationEndpoint,
-                signInPage: configuration.provider.signInPage, refreshesPerDay: configuration.provider.refreshesPerDay,
+                signInPage: configuration.provider.signInPage, isPageBuiltIn: configuration.provider.isPageBuiltIn,
+                refreshesPerDay: configuration.provider.refreshesPerDay,
                 service: configuration.serviceName)
             modules.append(
                 StreamRoutes(

@@ -29,7 +29,8 @@ import Testing
     }
 
     @Test func everyTextOfThePagesIsInEveryLanguage() throws {
-        let texts = PortalViews.texts + (try literals()) + refusals
+        let messages = SignInMessage.all.flatMap { [$0.title] + $0.sentences }
+        let texts = PortalViews.texts + (try literals()) + refusals + messages
         #expect(texts.count > 250)
         let languages = try Languages.builtIn().all
         #expect(languages.map(\.tag) == ["en", "ar", "de", "es", "fr", "ja"])
@@ -52,6 +53,31 @@ import Testing
                 let page = try await browser.get(path, headers: ["Accept-Language": accepted])
                 #expect(page.text.contains("<html lang=\"\(expected)\"\(expected == "ar" ? " dir=\"rtl\"" : "")>"))
                 #expect(!page.text.contains("{{"))
+            }
+        }
+    }
+
+    /// These were in English, without style, and ended there.
+    @Test func message_inPlaceOfAnAnswer_isAPageInTheUsersLanguage() async throws {
+        try await SheetFixture.with { sheet in
+            let browser = Browser(sheet.fixture)
+            for (path, title, status) in [
+                ("/auth/authorize?\(SheetFixture.query(["client_id": "com.none"]))", "Die App kann Sie nicht anmelden", 400),
+                (
+                    "/auth/authorize?\(SheetFixture.query(["redirect_uri": "https://evil.example/"]))", "kann Sie nicht anmelden",
+                    400
+                ),
+                ("/auth/continue?ticket=x", "Beginnen Sie noch einmal", 400), ("/auth/signed-out", "Sie sind abgemeldet", 200),
+                ("/auth/end-session?post_logout_redirect_uri=https://evil.example/", "Die App kann Sie nicht abmelden", 400),
+            ] {
+                let there = try #require(try await browser.get(path).location, "\(path)")
+                let page = try await browser.get(
+                    String(there.dropFirst(PortalFixture.url.count)), headers: ["Accept-Language": "de-DE"])
+                #expect(page.status == status && page.text.contains(title), "\(path)")
+                #expect(page.text.contains("<html lang=\"de\"") && page.text.contains("href=\"/me\""))
+            }
+            for name in ["", "x", "signed-out&message=start-again", "%3Cb%3E"] {
+                #expect(try await browser.get("/sign-in?message=\(name)").status >= 400)
             }
         }
     }

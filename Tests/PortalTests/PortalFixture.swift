@@ -114,7 +114,8 @@ final class PortalFixture: Sendable {
         var modules: [any RouteModule] = page.map { [$0] } ?? []
         if signUp != nil {
             let settings = ProviderSettings(
-                issuer: Self.url, authorizationEndpoint: nil, signInPage: "\(Self.url)/sign-in", refreshesPerDay: 100)
+                issuer: Self.url, authorizationEndpoint: nil, signInPage: "\(Self.url)/sign-in", isPageBuiltIn: true,
+                refreshesPerDay: 100)
             let parts = RouteParts(
                 store: store, pool: pool, cursors: Cursors(key: Array(repeating: 3, count: 32)), now: { [time] in time.now })
             modules.append(SignInRoutes(settings, parts, signer: signer))

@@ -24,7 +24,8 @@ struct CrossOrigin: RouterMiddleware {
         case .all: response.headers[.accessControlAllowOrigin] = "*"
         case .some(let isAllowed):
             response.headers[.vary] = "Origin"
-            // Browsers write origins in one form. An unknown origin gets the answer that programs get, which its page cannot read.
+            // Browsers write origins in one form. An unknown origin gets the answer that programs get, which its page cannot
+            // read.
             guard let given = request.headers[.origin], let origin = WebOrigin(given), origin.description == given,
                 (try? await isAllowed(origin)) == true
             else { break }

@@ -26,11 +26,11 @@ extension SignInRoutes {
 
     func authorizePage(_ request: Request, _ context: APIContext) async throws -> Response {
         guard let page = settings.signInPage else { throw Problem.notFound() }
-        guard let parameters = try await parameters(request, context) else { return .message(.malformed) }
+        guard let parameters = try await parameters(request, context) else { return tell(.notSignedIn(.malformed)) }
         let client: AuthorizationClient? =
             if let id = parameters.clientID { try await parts.run { try $0.openIDClients.authorizationClient(id) } } else { nil }
         switch AuthenticationRequestReader(issuer: settings.issuer).read(parameters, client: client) {
-        case .page(let reason): return .message(reason)
+        case .page(let reason): return tell(.notSignedIn(reason))
         case .error(let error, let target): return .rendered(AuthorizationResponse(target, error))
         case .accepted(var accepted):
             let subject = try await subject(hinted: accepted.identityTokenHint, client: accepted.clientID)
@@ -81,6 +81,14 @@ extension SignInRoutes {
         return claims
     }
 
+    /// Tells the user why the app gets no response: on the built-in page in their language, otherwise in English.
+    func tell(_ message: SignInMessage) -> Response {
+        if settings.isPageBuiltIn, let page = settings.signInPage { return .redirect(to: "\(page)?message=\(message.name)") }
+        return .page(
+            .message(title: message.title, text: message.sentences.joined(separator: " ")),
+            status: message.isError ? .badRequest : .ok)
+    }
+
     // MARK: /auth/continue
 
     func continueAuthorization(_ request: Request, _ context: APIContext) async throws -> Response {
@@ -91,8 +99,7 @@ extension SignInRoutes {
             let browser = AuthorizationCookie(issuer: settings.issuer).value(in: request.headers),
             let response = try await take(ticket, browser)
         else {
-            return .message(
-                "Start again", "This sign-in was begun in another browser, or is over. Go back to the app and try again.")
+            return tell(.startAgain)
         }
         return .rendered(response)
     }
@@ -141,16 +148,7 @@ extension Response {
         }
     }
 
-    /// Tells the user why the app gets no response.
-    static func message(_ reason: AuthorizationPageReason) -> Response {
-        .message("The app cannot sign you in", "\(reason.rawValue) Tell the makers of the app.")
-    }
-
-    static func message(_ title: String, _ text: String, status: HTTPResponse.Status = .badRequest) -> Response {
-        .page(.message(title: title, text: text), status: status)
-    }
-
-    private static func page(_ page: RenderedPage, status: HTTPResponse.Status = .ok) -> Response {
+    fileprivate static func page(_ page: RenderedPage, status: HTTPResponse.Status = .ok) -> Response {
         var headers: HTTPFields = [.contentType: "text/html; charset=utf-8"]
         for (name, value) in [
             ("Content-Security-Policy", page.policy), ("X-Frame-Options", "DENY"),

@@ -16,7 +16,7 @@ extension SignInRoutes {
     /// Checks the request, and passes it to the page, which owns the session.
     func endSession(_ request: Request, _ context: APIContext) async throws -> Response {
         guard let page = settings.signInPage else { throw Problem.notFound() }
-        guard let parameters = try await parameters(request, context) else { return .refused(.malformed) }
+        guard let parameters = try await parameters(request, context) else { return tell(.notSignedOut(.malformed)) }
         let hint = try await claims(hinted: parameters["id_token_hint"]?.text)
         let registered: [String] =
             if let id = EndSessionRequest.clientID(parameters, hint: hint) {
@@ -24,7 +24,7 @@ extension SignInRoutes {
             } else { [] }
         let checked: EndSessionRequest
         do { checked = try EndSessionRequest(parameters, hint: hint, redirectURIs: registered) } catch {
-            return .refused(error)
+            return tell(.notSignedOut(error))
         }
         let identifier = try parts.store.authorizations.seal(checked, now: parts.now())
         return .redirect(to: "\(page)\(page.contains("?") ? "&" : "?")end_session=\(identifier)")
@@ -37,7 +37,7 @@ extension SignInRoutes {
             let ended = parts.store.authorizations.openEndSession(identifier, now: parts.now()),
             let destination = ended.destination, try await isRegistered(ended)
         else {
-            return .message("You are signed out", "You can close this window.", status: .ok)
+            return tell(.signedOut)
         }
         return .redirect(to: destination)
     }
@@ -47,11 +47,5 @@ extension SignInRoutes {
         guard let clientID = ended.clientID, let uri = ended.redirectURI else { return false }
         let registered = try await parts.run { try $0.openIDClients.logoutRedirects(clientID: clientID) }
         return registered.contains(where: uri.hasSameOctets(as:))
-    }
-}
-
-extension Response {
-    fileprivate static func refused(_ refusal: EndSessionRequest.Refusal) -> Response {
-        .message("The app cannot sign you out", "\(refusal.rawValue) Tell the makers of the app.")
     }
 }

@@ -14,20 +14,24 @@ package struct ProviderSettings: Sendable {
     package let issuer: String
     /// The operator's own page that receives authorization requests directly; nil if the discovery document names none.
     package let authorizationEndpoint: String?
-    /// The operator's page to which `/auth/authorize` passes checked requests; nil if that endpoint is off.
+    /// The page to which `/auth/authorize` passes checked requests; nil if that endpoint is off.
     package let signInPage: String?
+    /// Whether that is the built-in page, which also tells the user why an app gets no answer.
+    package let isPageBuiltIn: Bool
     /// The most refreshes with one token on one day (UTC).
     package let refreshesPerDay: Int
     /// The operator's name for the service, for buttons.
     package let service: String
 
     package init(
-        issuer: String, authorizationEndpoint: String?, signInPage: String? = nil, refreshesPerDay: Int,
+        issuer: String, authorizationEndpoint: String?, signInPage: String? = nil, isPageBuiltIn: Bool = false,
+        refreshesPerDay: Int,
         service: String = "Postern"
     ) {
         self.issuer = issuer
         self.service = service
         self.signInPage = signInPage
+        self.isPageBuiltIn = isPageBuiltIn
         self.authorizationEndpoint = authorizationEndpoint
         self.refreshesPerDay = refreshesPerDay
     }
@@ -52,10 +56,12 @@ package struct SignInRoutes: RouteModule {
 
     package func addRoutes(to routes: Routes) {
         routes.operator(.authorizationsWrite).post("/v1/authorizations", use: authorize)
-        openToApps(routes).add(middleware: AuthErrors()).post("/auth/token", use: token).post("/auth/revoke", use: revoke)
+        openToApps(routes).add(middleware: routes.failureLimit).add(middleware: AuthErrors()).post("/auth/token", use: token)
+            .post("/auth/revoke", use: revoke)
             .get("/auth/userinfo", use: userInfo).post("/auth/userinfo", use: userInfo)
             .preflight("/auth/token", "/auth/revoke", "/auth/userinfo", use: CrossOrigin.preflight)
-        routes.open.add(middleware: AuthErrors()).post("/auth/usermigrationinfo", use: migrationInfo)
+        routes.open.add(middleware: routes.failureLimit).add(middleware: AuthErrors())
+            .post("/auth/usermigrationinfo", use: migrationInfo)
         addAuthorizationRoutes(to: routes)
         addEndSessionRoutes(to: routes)
         addButtonRoutes(to: routes)

@@ -42,6 +42,7 @@ extension PortalPage {
         open(routes, .get, "/sign-in") { request in
             // GET may send the response or sign out; requests that only check the page (HEAD) must do neither.
             guard request.request.method == .get else { return request.redirect(Self.sheetPath) }
+            if let name = request.query("message") { return try tell(request, name) }
             if let identifier = request.query("end_session")?.text { return try await showSignOut(request, identifier) }
             return try await showSheet(request)
         }
@@ -49,6 +50,17 @@ extension PortalPage {
             if let identifier = request.form["end_session"]?.text { return try await signOut(request, identifier) }
             return try await decide(request)
         }
+    }
+
+    /// Why an app gets no answer, told to the user in their language. Anyone can lead here, to these texts alone.
+    private func tell(_ request: PortalRequest, _ name: WireText) throws -> Response {
+        guard let message = SignInMessage.all.first(where: { WireText($0.name) == name }) else { throw PortalRefusal.notFound }
+        let language = request.language
+        let title = language.text(message.title)
+        return try request.html(
+            "refusal",
+            ["title": title, "text": message.sentences.map { language.text($0) }.joined(separator: " ")], title: title,
+            status: message.isError ? .badRequest : .ok)
     }
 
     /// How the app of the request is shown. Blocks. Throws `PortalRefusal` if it was removed meanwhile.

@@ -22,7 +22,7 @@ package struct EndSessionRequest: Sendable, Hashable, Codable {
     }
 
     /// Why the user gets a page and no redirect.
-    package enum Refusal: String, Error, Sendable, Hashable {
+    package enum Refusal: String, Error, Sendable, Hashable, CaseIterable {
         case malformed = "The request cannot be read."
         case clientDiffers = "The client_id is not that of the id_token_hint."
         case redirectUnregistered = "The post_logout_redirect_uri is not registered for this client_id."

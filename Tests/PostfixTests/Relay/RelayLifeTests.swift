@@ -40,10 +40,12 @@ import Testing
         try client.expect(250, "RCPT TO:<\(address)>")
         let process = try fixture.process
         process.signal(SIGTERM)
-        // A new message is sent away: its sender keeps it.
-        let other = try fixture.postfix.connect()
-        _ = try other.command("EHLO client.test")
-        #expect(try other.command("MAIL FROM:<bounce@juice.example>").code / 100 == 4)
+        // As soon as the signal arrived a new message is sent away: its sender keeps it.
+        try wait("a new message is deferred", atMost: 60) {
+            let other = try fixture.postfix.connect()
+            _ = try other.command("EHLO client.test")
+            return try other.command("MAIL FROM:<bounce@juice.example>").code / 100 == 4
+        }
         let text = RelayFixtures.message(to: address).replacingOccurrences(of: "\n", with: "\r\n")
         #expect(try client.data(Array(text.utf8)).code == 250)
         #expect(try process.waitForExit() == 0)

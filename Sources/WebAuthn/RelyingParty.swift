@@ -72,10 +72,13 @@ package struct RelyingParty: Sendable {
     package struct KnownCredential: Sendable {
         package let publicKey: COSEKey
         package let signCount: UInt32
+        /// Whether it was made to be on several devices, each of which may count by itself or not at all.
+        package let isBackupEligible: Bool
 
-        package init(publicKey: COSEKey, signCount: UInt32) {
+        package init(publicKey: COSEKey, signCount: UInt32, isBackupEligible: Bool = false) {
             self.publicKey = publicKey
             self.signCount = signCount
+            self.isBackupEligible = isBackupEligible
         }
     }
 
@@ -91,8 +94,10 @@ package struct RelyingParty: Sendable {
         guard known.publicKey.verify(signature: signature, message: octets + SHA256.hash(clientData)) else {
             throw WebAuthnError(.signature, "it was not made with the credential's key")
         }
-        // Authenticators without a counter always report 0.
-        guard data.signCount > known.signCount || (data.signCount == 0 && known.signCount == 0) else {
+        // Authenticators without a counter always report 0. Of a synced passkey a count shows nothing (Level 3 section 7.2,
+        // step 22): the next device may begin at 0.
+        let isCounted = !known.isBackupEligible && (data.signCount > 0 || known.signCount > 0)
+        guard !isCounted || data.signCount > known.signCount else {
             throw WebAuthnError(.signCount, "it did not rise: the authenticator may have been copied")
         }
         return data

@@ -115,11 +115,12 @@ package struct TestAuthenticator {
             clientData: Array(clientData.utf8), attestationObject: try attestationObject(), challenge: Self.challenge)
     }
 
-    package func authenticate(known: UInt32 = 0) throws -> AuthenticatorData {
+    package func authenticate(known: UInt32 = 0, isBackupEligible: Bool = false) throws -> AuthenticatorData {
         let publicKey = try COSEKey(octets: CBORWriter.octets(coseKey))
         return try relyingParty.authenticate(
             clientData: Array(clientData.utf8), authenticatorData: authenticatorData(withCredential: false),
             signature: try signature(), challenge: Self.challenge,
-            known: RelyingParty.KnownCredential(publicKey: publicKey, signCount: known))
+            known: RelyingParty.KnownCredential(
+                publicKey: publicKey, signCount: known, isBackupEligible: isBackupEligible))
     }
 }

@@ -55,12 +55,15 @@ import WebAuthn
     }
 
     /// Anna, who has a passkey, signed out.
-    private func withPasskey(_ body: (PortalFixture, Browser, TestAuthenticator) async throws -> Void) async throws {
+    private func withPasskey(
+        flags: AuthenticatorData.Flags? = nil, _ body: (PortalFixture, Browser, TestAuthenticator) async throws -> Void
+    ) async throws {
         try await PortalFixture.with { fixture in
             let anna = Browser(fixture)
             try await anna.signIn("anna")
             try await anna.get("/me/security")
-            let authenticator = try authenticator()
+            var authenticator = try authenticator()
+            if let flags { authenticator.flags = flags }
             try #require(try await anna.submit("/me/passkeys", registration(authenticator, anna)).location == "/me/security")
             try await anna.get("/me/security")
             try await anna.submit("/me/sign-out")
@@ -196,7 +199,7 @@ import WebAuthn
     }
 
     @Test func aCopiedAuthenticatorIsNoticed() async throws {
-        try await withPasskey { fixture, anna, authenticator in
+        try await withPasskey(flags: [.userPresent, .userVerified]) { fixture, anna, authenticator in
             var authenticator = authenticator
             authenticator.signCount = 7
             #expect(try await anna.submit("/me/passkey", signIn(authenticator, anna)).location == "/me")
@@ -205,6 +208,19 @@ import WebAuthn
             authenticator.signCount = 7
             #expect(try await copy.submit("/me/passkey", signIn(authenticator, copy)).status == 403)
             #expect(fixture.log.lines.contains { $0.contains("may have been copied") })
+        }
+    }
+
+    /// The next device of its owner may not count, or count by itself.
+    @Test func syncedPasskey_countGoesBack_signsIn() async throws {
+        try await withPasskey { fixture, _, authenticator in
+            var authenticator = authenticator
+            for count in [7, 0, 3, 3] as [UInt32] {
+                let browser = Browser(fixture)
+                try await browser.get("/me/sign-in")
+                authenticator.signCount = count
+                #expect(try await browser.submit("/me/passkey", signIn(authenticator, browser)).location == "/me", "\(count)")
+            }
         }
     }
 

@@ -108,6 +108,7 @@ import Testing
         ] {
             authenticator.signCount = now
             #expect(step { _ = try authenticator.authenticate(known: known) } == (isTaken ? nil : .signCount))
+            #expect(step { _ = try authenticator.authenticate(known: known, isBackupEligible: true) } == nil)
         }
     }
 

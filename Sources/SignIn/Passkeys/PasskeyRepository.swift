@@ -140,7 +140,7 @@ package struct PasskeyRepository: Sendable {
             !$0.properties.isDefaultIgnorableCodePoint && $0.properties.generalCategory != .control
         }
         let name = String(String.UnicodeScalarView(visible)).split(whereSeparator: \.isWhitespace).joined(separator: " ")
-        return name.isEmpty ? "Passkey" : String(name.prefix(PasskeyLimits.nameLength))
+        return name.isEmpty ? "Passkey" : name.withoutControls(limit: PasskeyLimits.nameLength)
     }
 
     /// Removes a passkey; throws `notFound` for another user's.
@@ -179,7 +179,7 @@ package struct PasskeyRepository: Sendable {
     private func known(_ credentialID: [UInt8]) throws(StoreFailure) -> Known? {
         let row = try database.row(
             """
-            SELECT p.id, p.user_id, u.handle, p.public_key, p.sign_count FROM passkeys p JOIN users u ON u.id = p.user_id
+            SELECT p.id, p.user_id, u.handle, p.public_key, p.sign_count, p.backup_eligible FROM passkeys p JOIN users u ON u.id = p.user_id
             WHERE p.credential_id = \(credentialID)
             """)
         guard let row else { return nil }
@@ -189,7 +189,8 @@ package struct PasskeyRepository: Sendable {
         }
         return try Known(
             number: row["id"], user: row["user_id"], userID: row["handle"],
-            credential: RelyingParty.KnownCredential(publicKey: key, signCount: count))
+            credential: RelyingParty.KnownCredential(
+                publicKey: key, signCount: count, isBackupEligible: row["backup_eligible"]))
     }
 
     /// Signs in with the data that a browser sends.

@@ -46,6 +46,22 @@ import Testing
         #expect(refused.status != 0 && !refused.output.contains("jane.doe"))
     }
 
+    /// A shell made the file readable for all.
+    @Test(arguments: ["key issue --operator --scope metrics:read", "app secret issue juice com.juice"])
+    func secret_intoAFile_isReadableForItsOwnerAlone(_ command: String) throws {
+        let runner = try CommandRunner.initialised()
+        try runner.succeed("team", "add", "juice", "--name", "Juice")
+        try runner.succeed("app", "add", "juice", "com.juice", "--id-token-algorithm", "ES256")
+        try ProgramRun.succeed(
+            [
+                "/bin/sh", "-c", "umask 022; \"$0\" \(command) --config \"$1\" > out 2> /dev/null", CommandRunner.executable.path,
+                runner.configuration,
+            ], directory: runner.folder)
+        let file = runner.folder.appendingPathComponent("out").path
+        #expect(try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions] as? Int == 0o600)
+        #expect(try String(contentsOfFile: file, encoding: .utf8).count > 20)
+    }
+
     @Test func backup_file_isInTheAuditOfBoth() throws {
         let runner = try CommandRunner.initialised()
         try runner.succeed("backup", "copy.db")

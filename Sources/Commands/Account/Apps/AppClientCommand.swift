@@ -91,6 +91,7 @@ extension AppCommand {
             func run() throws {
                 try installation.withStore { store in
                     let (secret, issued) = try store.openIDClients.issueSecret(team: team, clientID: clientID, thisChange())
+                    SecretOutput.protect()
                     Failure.line("Secret \(issued.name) of app \(clientID). It is not shown again.")
                     print(secret)
                 }

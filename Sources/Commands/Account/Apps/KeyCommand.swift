@@ -39,6 +39,7 @@ struct KeyCommand: ParsableCommand {
             let scopes: [String]
             let expiresAt: String?
         }
+        SecretOutput.protect()
         if json {
             return try printJSON(
                 Shown(

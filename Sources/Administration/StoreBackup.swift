@@ -25,7 +25,7 @@ package enum StoreBackup {
         let database = try SQLiteDatabase(path: path)
         defer { try? database.close() }
         // A copy holds all that the store does.
-        try database.write(.durable) { connection throws(StoreFailure) in
+        try database.write(.durable, timeout: .seconds(60)) { connection throws(StoreFailure) in
             try connection.audit(change, "store.backup", "store", file)
         }
         try database.backUp(to: file)

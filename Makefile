@@ -149,8 +149,9 @@ format: ## Format all Swift files (.swift-format)
 check-format: ## Look whether all Swift files are formatted
 	scripts/check-format
 
-words: ## Look for the words that scripts/words wants replaced
+words: ## Look for the words that scripts/words wants replaced, and for text from outside that is cut or compared by characters
 	scripts/check-words
+	scripts/check-text
 
 SUITES =
 sanitize: packages test-tools ## The tests under AddressSanitizer, then under ThreadSanitizer; SUITES="StoreTests RelayCoreTests"

@@ -143,7 +143,7 @@ let package = Package(
         .target(name: "Support", swiftSettings: pure),
         .target(name: "JSON", dependencies: ["Support"], swiftSettings: pure),
         .target(name: "Templates", dependencies: ["Support", mustache], swiftSettings: strict),
-        .target(name: "SharedSignals", dependencies: ["JSON"], swiftSettings: pure),
+        .target(name: "SharedSignals", dependencies: ["JSON", "Support"], swiftSettings: pure),
         .target(name: "CBOR", swiftSettings: pure),
         .target(name: "Concurrency", swiftSettings: strict),
         .target(

@@ -1,6 +1,7 @@
 // Receivers' requests to manage streams (SSF 1.0 section 8), parsed strictly where it matters and leniently elsewhere.
 
 import JSON
+import Support
 
 /// How a stream's events reach its receiver.
 package enum StreamDelivery: Sendable, Hashable {
@@ -83,7 +84,7 @@ package struct StreamRequest: Sendable, Hashable {
         }
         switch json["description"] {
         case nil: streamDescription = nil
-        case .string(let text)?: streamDescription = String(text.prefix(Self.maximumDescription))
+        case .string(let text)?: streamDescription = text.withoutControls(limit: Self.maximumDescription)
         default: throw SharedSignalsError("description is not text")
         }
         var repeated: JSONObject = [:]

@@ -9,7 +9,7 @@ import Testing
     @Test(arguments: [
         ("Sources/Support", ["Glibc", "Swift"]),
         ("Sources/JSON", ["Support"]),
-        ("Sources/SharedSignals", ["JSON"]),
+        ("Sources/SharedSignals", ["JSON", "Support"]),
         ("Sources/CBOR", []),
         ("Sources/WebAuthn", ["CBOR", "JSON", "MailCrypto", "Support"]),
         ("Sources/AppAttest", ["CBOR", "JSON", "MailCrypto", "Support", "WebAuthn"]),

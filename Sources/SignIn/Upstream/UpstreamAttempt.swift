@@ -67,7 +67,8 @@ package struct UpstreamAttempt: Sendable, Codable {
             throw .unproved("it names no issuer")
         }
         if let error = parameter("error") {
-            throw .declined(error.utf8.allSatisfy { (0x61...0x7A).contains($0) || $0 == 0x5F } ? String(error.prefix(64)) : "?")
+            throw .declined(
+                error.utf8.allSatisfy { (0x61...0x7A).contains($0) || $0 == 0x5F } ? error.withoutControls(limit: 64) : "?")
         }
         guard let code = parameter("code"), (1...4096).contains(code.utf8.count) else { throw .unproved("it has no code") }
         return code

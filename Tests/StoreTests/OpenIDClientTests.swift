@@ -121,7 +121,7 @@ import Testing
         let access = try token(.stored)
         let info = try #require(try store.provider.userInfo(accessToken: access, now: TestStore.now))
         #expect(info.subject.method == AuthenticationMethod(references: ["otp", "pwd"], contextClass: "1"))
-        #expect(info.name == PersonName(given: "Jane", family: "Doe") && info.locale == nil)
+        #expect(info.name == PersonName(given: "Jane", family: "Doe"))
         let typed = PersonName(given: "J", family: "O\u{301}Brien")
         #expect(try store.provider.userInfo(accessToken: token(.typed(typed)), now: TestStore.now)?.name == typed)
         #expect(

@@ -53,7 +53,7 @@ extension SignInRoutes {
         document["code_challenge_methods_supported"] = list("S256")
         document["claims_supported"] = list(
             "iss", "aud", "exp", "iat", "sub", "nonce", "nonce_supported", "c_hash", "at_hash", "auth_time", "amr", "acr", "name",
-            "given_name", "family_name", "locale", "email", "email_verified", "is_private_email", "real_user_status",
+            "given_name", "family_name", "email", "email_verified", "is_private_email", "real_user_status",
             "transfer_sub", "org_id")
         document["claims_parameter_supported"] = .bool(false)
         document["request_parameter_supported"] = .bool(false)

@@ -28,7 +28,6 @@ extension SignInRoutes {
         object["name"] = (info.name?.full).map(JSONValue.string)
         object["given_name"] = (info.name?.given).map(JSONValue.string)
         object["family_name"] = (info.name?.family).map(JSONValue.string)
-        object["locale"] = info.locale.map(JSONValue.string)
         object.setEmail(subject.email)
         switch subject.email {
         case .relay:

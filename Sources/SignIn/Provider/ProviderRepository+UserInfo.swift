@@ -8,8 +8,6 @@ package struct UserInfo: Sendable, CustomStringConvertible, CustomReflectable {
     package let subject: TokenSubject
     /// The name that the user gave to the app's team, if the scope includes it.
     package let name: PersonName?
-    /// The language that the user chose for pages and mails (BCP 47), if the scope is `profile`; nil if they chose none.
-    package let locale: String?
 
     package var description: String { "<user info>" }
     package var customMirror: Mirror { Mirror(self, children: [:]) }
@@ -41,16 +39,15 @@ extension ProviderRepository {
                 connection, clientID: client.clientID, group: client.groupNumber, account: account, scopes: scopes, nonce: nil,
                 status: nil, orgID: row["org_id"], authenticatedAt: row["authenticated_at"],
                 method: AuthenticationMethod(row: row), now: now)
-            guard UserScope.haveName(scopes) else { return UserInfo(subject: subject, name: nil, locale: nil) }
+            guard UserScope.haveName(scopes) else { return UserInfo(subject: subject, name: nil) }
             let known = try connection.row(
                 """
-                SELECT \(GivenName.columns), u.id AS user_number, u.language
+                SELECT \(GivenName.columns), u.id AS user_number
                 FROM accounts a JOIN users u ON u.id = a.user_id \(GivenName.join) WHERE a.id = \(account.number)
                 """)
-            guard let known else { return UserInfo(subject: subject, name: nil, locale: nil) }
+            guard let known else { return UserInfo(subject: subject, name: nil) }
             return try UserInfo(
-                subject: subject, name: users.sealer.teamName(known, user: known["user_number"]),
-                locale: scopes.contains(UserScope.profile) ? known["language"] : nil)
+                subject: subject, name: users.sealer.teamName(known, user: known["user_number"]))
         }
     }
 }

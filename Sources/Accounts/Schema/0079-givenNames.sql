@@ -12,6 +12,7 @@ CREATE TABLE given_names (
 INSERT INTO given_names (account_id)
 SELECT a.id FROM accounts a WHERE a.shares_name = 1 AND a.user_id IS NOT NULL AND 0 = (
     SELECT r.gives_name FROM refresh_tokens r JOIN grants g ON g.id = r.grant_id WHERE g.account_id = a.id
+        AND ' ' || r.scopes || ' ' LIKE '% name %'
     ORDER BY r.id DESC LIMIT 1);
 ALTER TABLE authorization_codes DROP COLUMN gives_name;
 ALTER TABLE refresh_tokens DROP COLUMN gives_name;

@@ -13,6 +13,8 @@ package enum StoreBackup {
         package let teams: Int
         package let users: Int
         package let relayAddresses: Int
+        /// Why the audit has no line of the backup; nil if it has.
+        package fileprivate(set) var auditFailure: StoreFailure?
     }
 
     /// Copies one consistent state of the database into a new file, complete by itself, and checks it. Throws
@@ -24,12 +26,17 @@ package enum StoreBackup {
         }
         let database = try SQLiteDatabase(path: path)
         defer { try? database.close() }
-        // A copy holds all that the store does.
-        try database.write(.durable, timeout: .seconds(60)) { connection throws(StoreFailure) in
-            try connection.audit(change, "store.backup", "store", file)
-        }
+        // A copy holds all that the store does. One that takes no change any more, as on a full disk, is copied all the same.
+        var failure: StoreFailure?
+        do {
+            try database.write(.durable, timeout: .seconds(60)) { connection throws(StoreFailure) in
+                try connection.audit(change, "store.backup", "store", file)
+            }
+        } catch { failure = error }
         try database.backUp(to: file)
-        return try examine(file, keys: nil)
+        var contents = try examine(file, keys: nil)
+        contents.auditFailure = failure
+        return contents
     }
 
     /// Restores a backup to the configured place of the database, if there is none. Throws `ConfigurationError` (`exists`)

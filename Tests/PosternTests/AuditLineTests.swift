@@ -34,14 +34,7 @@ import Testing
         }
         #expect(try actions(runner).count == before + 4)
         // What cannot be written is not shown.
-        let folder = runner.folder.appendingPathComponent("data")
-        let database = try #require(
-            try FileManager.default.contentsOfDirectory(atPath: folder.path).first { $0.hasSuffix(".db") })
-        let sql = "CREATE TRIGGER refuse BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'no'); END"
-        try ProgramRun.succeed([
-            "python3", "-c", "import sqlite3,sys; sqlite3.connect(sys.argv[1]).executescript(sys.argv[2])",
-            folder.appendingPathComponent(database).path, sql,
-        ])
+        try Self.refuseLines(runner)
         let refused = try runner.run(["inbox", "list", "jane", "--reveal"])
         #expect(refused.status != 0 && !refused.output.contains("jane.doe"))
     }
@@ -66,5 +59,19 @@ import Testing
         let runner = try CommandRunner.initialised()
         try runner.succeed("backup", "copy.db")
         #expect(try actions(runner).first == "store.backup store")
+        // A store that takes no change any more is worth a copy most of all.
+        try Self.refuseLines(runner)
+        let late = try runner.run(["backup", "late.db"])
+        #expect(late.status == 0 && late.errors.contains("the audit has no line of this backup"), "\(late.errors)")
+        #expect(FileManager.default.fileExists(atPath: runner.folder.appendingPathComponent("late.db").path))
+    }
+
+    /// From now on the store takes no line of the audit.
+    private static func refuseLines(_ runner: CommandRunner) throws {
+        let database = runner.folder.appendingPathComponent("data/postern.db").path
+        let sql = "CREATE TRIGGER refuse BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'no'); END"
+        try ProgramRun.succeed([
+            "python3", "-c", "import sqlite3,sys; sqlite3.connect(sys.argv[1]).executescript(sys.argv[2])", database, sql,
+        ])
     }
 }

@@ -40,7 +40,9 @@ struct BackupCommand: ParsableCommand {
 
     func run() throws {
         let (configuration, _) = try installation.configuration()
-        try StoreBackup.make(configuration.database, to: file, thisChange()).print(file: file, done: "Made \(file)", output)
+        let contents = try StoreBackup.make(configuration.database, to: file, thisChange())
+        if let failure = contents.auditFailure { Failure.warn("the audit has no line of this backup: \(failure)") }
+        try contents.print(file: file, done: "Made \(file)", output)
     }
 }
 

@@ -19,7 +19,11 @@ struct CrossOrigin: RouterMiddleware {
     func handle(
         _ request: Request, context: APIContext, next: (Request, APIContext) async throws -> Response
     ) async throws -> Response {
-        var response = try await next(request, context)
+        var response: Response
+        // A page can tell a refusal from a network that is away.
+        do { response = try await next(request, context) } catch let problem as Problem {
+            response = problem.response(requestID: context.requestID)
+        }
         switch origins {
         case .all: response.headers[.accessControlAllowOrigin] = "*"
         case .some(let isAllowed):

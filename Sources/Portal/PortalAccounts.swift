@@ -192,7 +192,7 @@ extension PortalPage {
     /// The address at which the user reaches a person of the team who has not written yet.
     func writeFirst(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let account = try await account(request, session)
-        let typed = request.form["correspondent"]?.trimmed ?? ""
+        let typed = request.typed("correspondent").trimmingCharacters(in: .whitespaces)
         guard account.isActive, let relayAddress = account.address else { throw PortalRefusal.notFound }
         guard let correspondent = try? AddrSpec.typed(typed) else {
             return try await showAccount(

@@ -66,7 +66,7 @@ extension PortalPage {
 
     /// Adds an inbox and sends a message to it. The response does not reveal whether another user has it.
     func addInbox(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
-        let typed = request.form["email"]?.trimmed ?? ""
+        let typed = request.typed("email").trimmingCharacters(in: .whitespaces)
         guard let address = try? AddrSpec.typed(typed) else {
             return try await showInboxes(
                 request, session,

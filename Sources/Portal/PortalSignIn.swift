@@ -48,7 +48,7 @@ extension PortalPage {
                 status: .badRequest)
         }
         guard PortalCSRF.matches(request.form["csrf"], browser) else { throw PortalRefusal.foreign }
-        guard let address = try? AddrSpec.typed(request.form["email"]?.trimmed ?? "") else {
+        guard let address = try? AddrSpec.typed(request.typed("email").trimmingCharacters(in: .whitespaces)) else {
             return try await askForAddress(
                 request,
                 problem: request.language.text(

@@ -3,6 +3,7 @@
 import Accounts
 import Database
 import Foundation
+import HTTP
 import JSON
 import SignIn
 import Support
@@ -95,6 +96,13 @@ struct SheetFixture {
 }
 
 @Suite(.blocking) struct SheetTests {
+    /// Keyboards put other spaces than ASCII's around a name; within it they stay.
+    @Test func choice_spacesAroundAName_areLeftOut() throws {
+        let form = try FormBody("first_name=%E3%80%80Anna%C2%A0Mary%C2%A0&last_name=%E3%80%80".utf8, maximum: 5)
+        #expect(SheetChoice(form).name == PersonName(given: "Anna\u{A0}Mary", family: nil))
+        #expect(PersonName(given: "\u{E9}", family: nil) != PersonName(given: "e\u{301}", family: nil))
+    }
+
     @Test func aNewUserOfAnAppHidesTheAddressAndTheAppGetsARelayAddress() async throws {
         try await SheetFixture.with { sheet in
             let anna = Browser(sheet.fixture)

@@ -152,7 +152,8 @@ package struct TransferRepository: Sendable {
             UPDATE app_transfers SET state = 'moving', moved_at = \(change.now), ends_at = \(endsAt) WHERE id = \(found.number)
             """)
         try connection.audit(
-            change, "transfer.finish", "team:\(found.fromTeam.id)", "app:\(found.group.title) to team:\(found.toTeam.id)")
+            change, "transfer.finish", "team:\(found.fromTeam.id)",
+            "app:\(found.group.title) to team:\(found.toTeam.id) redirect URIs \(keepingRedirects ? "kept" : "ended")")
         var begun = found
         (begun.state, begun.endsAt) = (.moving, endsAt)
         return begun

@@ -1,6 +1,7 @@
 // A user's name, and the name that one team got.
 
 import Database
+import Support
 
 /// A name in the two parts that apps get (OpenID Connect Core section 5.1). Prints nothing.
 package struct PersonName: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
@@ -23,6 +24,17 @@ package struct PersonName: Sendable, Hashable, CustomStringConvertible, CustomRe
             return
         }
         self.init(given: words.dropLast().joined(separator: " "), family: last)
+    }
+
+    /// Octet by octet: a name is kept as it was typed.
+    package static func == (left: PersonName, right: PersonName) -> Bool {
+        left.given.map { WireText($0) } == right.given.map { WireText($0) }
+            && left.family.map { WireText($0) } == right.family.map { WireText($0) }
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(given.map { WireText($0) })
+        hasher.combine(family.map { WireText($0) })
     }
 
     /// `name`; nil if there is no part.

@@ -1,6 +1,7 @@
 // The user's choices on the sheet, from the form. Pure.
 
 import Accounts
+import Foundation
 import HTTP
 import SignIn
 import Support
@@ -19,7 +20,8 @@ struct SheetChoice: Hashable {
     init(_ form: FormBody) {
         hidesEmail = form["email"] != "share"
         inbox = form["inbox"].flatMap(\.integer)
-        name = PersonName(given: form["first_name"]?.trimmed, family: form["last_name"]?.trimmed)
+        func typed(_ field: WireText) -> String? { form[field]?.text.trimmingCharacters(in: .whitespaces) }
+        name = PersonName(given: typed("first_name"), family: typed("last_name"))
     }
 
     /// An error for the user; nil for none.

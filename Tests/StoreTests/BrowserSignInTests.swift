@@ -131,8 +131,9 @@ import WebAuthn
 
     // MARK: Passkeys
 
-    private func authenticator(_ test: TestStore) throws -> TestAuthenticator {
+    private func authenticator(_ test: TestStore, isSynced: Bool = true) throws -> TestAuthenticator {
         var made = try TestAuthenticator(.create)
+        if !isSynced { made.flags.subtract([.backupEligible, .backedUp]) }
         made.signCount = 1
         let challenge = try test.store.passkeys.challenge(.create, browser: "session", now: Self.now)
         made.clientData = TestAuthenticator.clientData(.create, challenge: challenge)
@@ -159,12 +160,12 @@ import WebAuthn
 
     @Test(arguments: Engine.all) func aPasskeySignsInUntilItIsRemoved(_ engine: Engine) throws {
         let test = try anna(engine)
-        var made = try authenticator(test)
+        var made = try authenticator(test, isSynced: false)
         let passkeys = test.store.passkeys
         let challenge = try passkeys.challenge(.get, browser: "b", now: Self.now)
         #expect(isSession(try signIn(test, made, challenge: challenge)))
         let known = try #require(try passkeys.passkeys(user: "anna").first)
-        #expect(known.name == "Phone" && known.lastUsedAt == Self.now && known.isBackedUp)
+        #expect(known.name == "Phone" && known.lastUsedAt == Self.now && !known.isBackedUp)
         // The same challenge again, the same count again, a lower one, and a challenge that is too old.
         made.signCount = 3
         #expect(!isSession(try signIn(test, made, challenge: challenge)))
@@ -179,6 +180,17 @@ import WebAuthn
         #expect(!isSession(try signIn(test, made, challenge: try passkeys.challenge(.get, browser: "x", now: Self.now))))
         try passkeys.remove(user: "anna", number: known.number, Self.change)
         #expect(!isSession(try signIn(test, made, challenge: try passkeys.challenge(.get, browser: "b", now: Self.now))))
+    }
+
+    @Test(arguments: Engine.all) func passkey_thatIsSyncedAndCountsBackwards_signsIn(_ engine: Engine) throws {
+        let test = try anna(engine)
+        var made = try authenticator(test)
+        let passkeys = test.store.passkeys
+        for count in [7, 7, 2, 0] as [UInt32] {
+            made.signCount = count
+            #expect(isSession(try signIn(test, made, challenge: try passkeys.challenge(.get, browser: "b", now: Self.now))))
+        }
+        #expect(try passkeys.passkeys(user: "anna").map(\.isBackedUp) == [true])
     }
 
     @Test(arguments: Engine.all) func ofManySignInsWithOneAnswerOfAPasskeyOneWins(_ engine: Engine) async throws {

@@ -1,32 +1,63 @@
-// Behind nginx, set up as docs/OPERATING.md says: users count one by one, and none can count as another.
+// Behind nginx, Caddy and Apache, set up as the documents say: users count one by one, none can count as another, and the longest
+// request passes.
 
 import Foundation
 import PostfixHarness
 import TestSupport
 import Testing
 
-@Suite(.blocking) struct ReverseProxyTests {
-    private static let nginx = ["/usr/sbin/nginx", "/usr/bin/nginx"].first { FileManager.default.isExecutableFile(atPath: $0) }
+/// A reverse proxy of the documents.
+enum ReverseProxy: String, CaseIterable, CustomTestStringConvertible {
+    case nginx, caddy, apache
 
-    /// nginx in its own folder. The PROXY protocol in front stands for users that come from elsewhere than this machine.
-    private final class Proxy {
-        let port: UInt16
-        private let process: ManagedProcess
-        private let folder: URL
+    var testDescription: String { rawValue }
 
-        init(_ program: String, to service: UInt16) throws {
-            folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-nginx-\(UUID().uuidString)")
-            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-            let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
-                "../../../docs/OPERATING.md")
-            let documented = try #require(
-                try String(contentsOf: page, encoding: .utf8).components(separatedBy: "```nginx\n").dropFirst().first?
-                    .components(separatedBy: "```").first)
-            try #require(documented.contains("127.0.0.1:8890"))
-            port = try FreePort.next()
+    var program: String {
+        switch self {
+        case .nginx: "/usr/sbin/nginx"
+        case .caddy: "/usr/bin/caddy"
+        case .apache: "/usr/sbin/apache2"
+        }
+    }
+
+    static let installed = allCases.filter { FileManager.default.isExecutableFile(atPath: $0.program) }
+
+    /// The page that has its lines.
+    private var page: String { self == .nginx ? "OPERATING" : "INTEGRATION" }
+
+    /// Its lines in the documents, which lead to a service on this port.
+    func documented(service: UInt16) throws -> String {
+        let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
+            "../../../docs/\(page).md")
+        let lines = try #require(
+            try String(contentsOf: page, encoding: .utf8).components(separatedBy: "```\(rawValue)\n").dropFirst().first?
+                .components(separatedBy: "```").first)
+        try #require(lines.contains("127.0.0.1:8890"))
+        return lines.replacing("127.0.0.1:8890", with: "127.0.0.1:\(service)")
+    }
+}
+
+/// A proxy in its own folder. The PROXY protocol in front of nginx and Apache stands for users that come from elsewhere than this
+/// machine.
+private final class RunningProxy {
+    let kind: ReverseProxy
+    let port: UInt16
+    private let process: ManagedProcess
+    private let folder: URL
+
+    init(_ kind: ReverseProxy, to service: UInt16) throws {
+        self.kind = kind
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-\(kind)-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        port = try FreePort.next()
+        let documented = try kind.documented(service: service)
+        let file = folder.appendingPathComponent("proxy.conf")
+        switch kind {
+        case .nginx:
             let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map { "\($0)_temp_path \($0);" }.joined(
                 separator: " ")
-            let configuration = """
+            try Data(
+                """
                 daemon off; master_process off; pid nginx.pid; error_log stderr notice;
                 events {}
                 http {
@@ -34,63 +65,155 @@ import Testing
                     server {
                         listen 127.0.0.1:\(port) proxy_protocol;
                         set_real_ip_from 127.0.0.1; real_ip_header proxy_protocol;
-                        \(documented.replacing("127.0.0.1:8890", with: "127.0.0.1:\(service)"))
+                        \(documented)
                     }
                 }
-                """
-            try Data(configuration.utf8).write(to: folder.appendingPathComponent("nginx.conf"))
-            process = try ManagedProcess(program, ["-p", folder.path, "-c", "nginx.conf"])
+                """.utf8
+            ).write(to: file)
+            process = try ManagedProcess(kind.program, ["-p", folder.path, "-c", "proxy.conf"])
             // Said once the sockets are open.
             try process.waitForLine(containing: "event method")
-        }
+        case .caddy:
+            try #require(documented.contains("relay.example {"))
+            let site = documented.replacing("relay.example {", with: "http://:\(port) {\n    bind 127.0.0.1")
+            try Data("{\n    admin off\n    auto_https off\n}\n\(site)".utf8).write(to: file)
+            process = try ManagedProcess(
+                kind.program, ["run", "--adapter", "caddyfile", "--config", file.path],
+                environment: ["HOME": folder.path, "XDG_DATA_HOME": folder.path, "XDG_CONFIG_HOME": folder.path])
+            try process.waitForLine(containing: "serving initial configuration")
+        case .apache:
+            let modules = ["mpm_event", "authz_core", "proxy", "proxy_http", "remoteip"].map {
+                "LoadModule \($0)_module /usr/lib/apache2/modules/mod_\($0).so"
+            }
+            let user = geteuid() == 0 ? "User www-data\nGroup www-data" : ""
+            try Data(
+                """
+                ServerRoot "\(folder.path)"
+                DefaultRuntimeDir "\(folder.path)"
+                PidFile "\(folder.path)/apache.pid"
+                Mutex file:\(folder.path) default
+                ErrorLog /dev/stderr
+                ServerName 127.0.0.1
+                \(user)
+                \(modules.joined(separator: "\n"))
+                Listen 127.0.0.1:\(port)
+                <VirtualHost 127.0.0.1:\(port)>
+                RemoteIPProxyProtocol On
+                \(documented)
+                </VirtualHost>
 
-        deinit {
-            process.end()
-            try? FileManager.default.removeItem(at: folder)
-        }
-
-        private func ask(from client: String, _ request: String) throws -> String {
-            let wire = try Wire(port)
-            let family = client.contains(":") ? "TCP6 \(client) ::1" : "TCP4 \(client) 127.0.0.1"
-            wire.send("PROXY \(family) 40000 \(port)\r\n" + request)
-            return wire.rest()
-        }
-
-        /// A sign-in form as a browser fetches it: its cookie and its token.
-        func form() throws -> (cookie: String, token: String) {
-            let page = try ask(from: "192.0.2.1", "GET /me/sign-in HTTP/1.1\r\nHost: id.example\r\nConnection: close\r\n\r\n")
-            let cookie = try #require(page.firstMatch(of: /[Ss]et-[Cc]ookie: ([^;]+);/)?.1)
-            let token = try #require(page.firstMatch(of: /name="csrf" value="([a-z2-7]+)"/)?.1)
-            return (String(cookie), String(token))
-        }
-
-        /// The status of a form that `client` sends, who says in X-Forwarded-For what they like.
-        func signIn(_ form: (cookie: String, token: String), from client: String, saying forwarded: String? = nil) throws -> Int?
-        {
-            let body = "email=nobody%40home.example&csrf=\(form.token)"
-            let answer = try ask(
-                from: client,
-                "POST /me/sign-in HTTP/1.1\r\nHost: id.example\r\nConnection: close\r\nCookie: \(form.cookie)\r\n"
-                    + "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: \(body.utf8.count)\r\n"
-                    + (forwarded.map { "X-Forwarded-For: \($0)\r\n" } ?? "") + "\r\n" + body)
-            return answer.split(separator: " ").dropFirst().first.flatMap { Int($0) }
+                """.utf8
+            ).write(to: file)
+            process = try ManagedProcess(kind.program, ["-d", folder.path, "-f", file.path, "-DFOREGROUND"])
+            try process.waitForLine(containing: "resuming normal operations")
         }
     }
 
-    @Test(.enabled(if: nginx != nil, "skipped: nginx is not installed (make test-tools)"))
-    func usersBehindNginxDoNotShareOneBucketAndNoneTakesAnothers() throws {
-        let nginx = try #require(Self.nginx)
+    deinit {
+        process.end()
+        try? FileManager.default.removeItem(at: folder)
+    }
+
+    /// - Parameter client: the address that the user comes from, if the proxy is not Caddy.
+    func ask(from client: String = "192.0.2.1", _ request: String) throws -> String {
+        let wire = try Wire(port)
+        let family = client.contains(":") ? "TCP6 \(client) ::1" : "TCP4 \(client) 127.0.0.1"
+        wire.send((kind != .caddy ? "PROXY \(family) 40000 \(port)\r\n" : "") + request)
+        return wire.rest()
+    }
+
+    func get(_ path: String, cookie: String = "") throws -> String {
+        try ask("GET \(path) HTTP/1.1\r\nHost: id.example\r\nConnection: close\r\nCookie: \(cookie)\r\n\r\n")
+    }
+
+    func post(
+        _ path: String, _ body: String, from client: String = "192.0.2.1", cookie: String = "", saying forwarded: String? = nil
+    ) throws -> String {
+        try ask(
+            from: client,
+            "POST \(path) HTTP/1.1\r\nHost: id.example\r\nConnection: close\r\nCookie: \(cookie)\r\n"
+                + "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: \(body.utf8.count)\r\n"
+                + (forwarded.map { "X-Forwarded-For: \($0)\r\n" } ?? "") + "\r\n" + body)
+    }
+
+    /// A sign-in form as a browser fetches it: its cookie and its token.
+    func form() throws -> (cookie: String, token: String) {
+        let page = try get("/me/sign-in")
+        return (try #require(RunningProxy.cookies(page).first), try RunningProxy.token(page))
+    }
+
+    static func cookies(_ answer: String) -> [String] {
+        answer.matches(of: /[Ss]et-[Cc]ookie: ([^;]+);/).map { String($0.1) }
+    }
+    static func token(_ page: String) throws -> String {
+        String(try #require(page.firstMatch(of: /name="csrf" value="([a-z2-7]+)"/)?.1, "\(page)"))
+    }
+    static func status(_ answer: String) -> Int? { answer.split(separator: " ").dropFirst().first.flatMap { Int($0) } }
+    static func location(_ answer: String) -> String? {
+        answer.firstMatch(of: /\r\n[Ll]ocation: ([^\r]+)\r\n/).map { String($0.1) }
+    }
+}
+
+@Suite(.blocking) struct ReverseProxyTests {
+    private static let installed = ReverseProxy.installed
+
+    /// The status of a form that `client` sends, who says in X-Forwarded-For what they like.
+    private func signIn(
+        _ proxy: RunningProxy, _ form: (cookie: String, token: String), from client: String, saying forwarded: String? = nil
+    ) throws -> Int? {
+        RunningProxy.status(
+            try proxy.post(
+                "/me/sign-in", "email=nobody%40home.example&csrf=\(form.token)", from: client, cookie: form.cookie,
+                saying: forwarded))
+    }
+
+    @Test(
+        .enabled(if: !installed.isEmpty, "skipped: no nginx, caddy or apache2 is installed (make test-tools)"),
+        arguments: installed)
+    func usersBehindAProxyDoNotShareOneBucketAndNoneTakesAnothers(_ kind: ReverseProxy) throws {
         let service = try LiveService(["http.public_url": "https://id.example"])
-        let proxy = try Proxy(nginx, to: service.port)
+        let proxy = try RunningProxy(kind, to: service.port)
         let form = try proxy.form()
         // One user asks until it is too much, whoever they say that they are.
         var statuses: [Int?] = []
-        for number in 0..<12 { statuses.append(try proxy.signIn(form, from: "198.51.100.7", saying: "203.0.113.\(number)")) }
+        for number in 0..<12 {
+            statuses.append(try signIn(proxy, form, from: "198.51.100.7", saying: "203.0.113.\(number)"))
+        }
         #expect(statuses.first == 303 && statuses.last == 429, "\(statuses)")
+        guard kind != .caddy else { return }
         // Everyone else goes on, the one they pretended to be too; over IPv6 a /64 is one user.
         for client in ["198.51.100.8", "203.0.113.11", "2001:db8:1::1"] {
-            #expect(try proxy.signIn(form, from: client) == 303, "\(client)")
+            #expect(try signIn(proxy, form, from: client) == 303, "\(client)")
         }
-        #expect(try proxy.signIn(form, from: "198.51.100.7") == 429)
+        #expect(try signIn(proxy, form, from: "198.51.100.7") == 429)
+    }
+
+    /// The state came back in addresses and cookies that no proxy has room for.
+    @Test(
+        .enabled(if: !installed.isEmpty, "skipped: no nginx, caddy or apache2 is installed (make test-tools)"),
+        arguments: installed)
+    func longestRequest_behindAProxy_isAnswered(_ kind: ReverseProxy) throws {
+        let service = try LiveService(["http.public_url": "https://id.example", "sign_in.page": "built-in"])
+        try service.run("team", "add", "juice", "--name", "Juice")
+        try service.run("app", "add", "juice", "com.juice")
+        try service.run("app", "redirect", "add", "juice", "com.juice", "https://juice.example/in")
+        let proxy = try RunningProxy(kind, to: service.port)
+        let state = String(repeating: "%C3%A9", count: 2_048)
+        var answer = try proxy.post(
+            "/auth/authorize",
+            "client_id=com.juice&redirect_uri=https%3A%2F%2Fjuice.example%2Fin&response_type=code&scope=openid&state=\(state)")
+        var cookies: [String] = []
+        while let location = RunningProxy.location(answer), location.hasPrefix("https://id.example") || location.hasPrefix("/") {
+            cookies += RunningProxy.cookies(answer)
+            answer = try proxy.get(location.replacing("https://id.example", with: ""), cookie: cookies.joined(separator: "; "))
+        }
+        cookies += RunningProxy.cookies(answer)
+        #expect(RunningProxy.status(answer) == 200)
+        let request = try #require(answer.firstMatch(of: /name="request" value="([A-Za-z0-9_-]+)"/)?.1)
+        answer = try proxy.post(
+            "/sign-in", "decision=cancel&request=\(request)&csrf=\(try RunningProxy.token(answer))",
+            cookie: cookies.joined(separator: "; "))
+        #expect(RunningProxy.status(answer) == 200)
+        #expect(answer.contains("state=\(state)") && answer.contains("error=access_denied"))
     }
 }

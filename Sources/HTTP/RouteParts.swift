@@ -12,9 +12,15 @@ package struct RouteParts: Sendable {
     package let cursors: Cursors
     /// The time, in seconds since 1970.
     package let now: @Sendable () -> Int64
+    /// The proxies whose client addresses are trusted.
+    package let proxies: TrustedProxies
 
     /// - Parameter now: the time, in seconds since 1970.
-    package init(store: Store, pool: BlockingPool, cursors: Cursors, now: @escaping @Sendable () -> Int64) {
+    package init(
+        store: Store, pool: BlockingPool, cursors: Cursors, proxies: TrustedProxies = TrustedProxies(),
+        now: @escaping @Sendable () -> Int64
+    ) {
+        self.proxies = proxies
         self.store = store
         self.pool = pool
         self.cursors = cursors

@@ -10,12 +10,9 @@ struct PortalCookies: Sendable {
     static let session = "postern-session"
     static let browser = "postern-browser"
     static let told = "postern-told"
-    /// The app's request for which a link was mailed.
-    static let asked = "postern-request"
-    /// The person who may become a user with the mailed code, sealed.
+    /// The person who may become a user with the mailed code, sealed. One for each request of an app.
     static let signUp = "postern-sign-up"
-
-    /// A visit to the operator's own OpenID provider, sealed.
+    /// A visit to the operator's own OpenID provider, sealed. One for each visit.
     static let upstream = "postern-upstream"
     /// Identifies the user of the browser; gives no access.
     static let known = "postern-known"
@@ -53,20 +50,48 @@ struct PortalCookies: Sendable {
         "\(fullName(name))=\(value); Path=/; Max-Age=\(age); HttpOnly; SameSite=Lax" + (isSecure ? "; Secure" : "")
     }
 
-    /// Sets a sealed value; nil if there is none, or it is too long for a cookie (RFC 6265 section 6.1).
-    func set(_ name: String, _ sealed: String?) -> String? {
-        sealed.flatMap { $0.utf8.count <= 3_500 ? set(name, $0, age: PageLifetime.link) : nil }
+    /// The most sealed values of one kind: some 3 kB in all, which every proxy takes.
+    private static let mostSealed = 3
+    /// Octets of the mark that tells the values of tabs apart.
+    private static let markLength = 8
+
+    /// The name of a value that each tab has for itself.
+    /// - Parameter mark: base64url that the tab knows; nil for none.
+    private func name(_ name: String, of mark: String?) -> String? {
+        guard let mark else { return name }
+        guard Base64URL.decode(mark.utf8) != nil, mark.utf8.count >= Self.markLength else { return nil }
+        return "\(name)-\(String(decoding: Array(mark.utf8)[..<Self.markLength], as: UTF8.self))"
     }
 
-    /// Base64url. The value is verified when it is opened.
-    func sealed(_ name: String, in headers: HTTPFields) -> String? {
-        raw(name, in: headers).flatMap { Base64URL.decode($0.utf8) == nil ? nil : $0 }
+    /// Sets a sealed value of a tab, in place of older ones where there are too many.
+    func set(_ kind: String, of mark: String?, _ sealed: String?, in headers: HTTPFields) -> [String] {
+        guard let sealed, sealed.utf8.count <= 3_500, let name = name(kind, of: mark) else { return [] }
+        let others = names(kind, in: headers).filter { !$0.hasSameOctets(as: name) }
+        return (others.count < Self.mostSealed ? [] : others.map(remove)) + [set(name, sealed, age: PageLifetime.link)]
+    }
+
+    /// A sealed value of a tab: base64url. It is verified when it is opened.
+    func sealed(_ kind: String, of mark: String?, in headers: HTTPFields) -> String? {
+        name(kind, of: mark).flatMap { raw($0, in: headers) }.flatMap { Base64URL.decode($0.utf8) == nil ? nil : $0 }
     }
 
     func remove(_ name: String) -> String { set(name, "", age: 0) }
 
     /// The fields that remove a browser's sealed values.
     func removeSealed(in headers: HTTPFields) -> [String] {
-        [Self.asked, Self.signUp, Self.upstream].filter { raw($0, in: headers) != nil }.map(remove)
+        [Self.signUp, Self.upstream].flatMap { names($0, in: headers) }.map(remove)
+    }
+
+    /// The names of the sealed values of a kind, in the form made here.
+    private func names(_ kind: String, in headers: HTTPFields) -> [String] {
+        let start = fullName(kind).utf8
+        return headers.cookieNames.compactMap { name in
+            guard name.utf8.starts(with: start) else { return nil }
+            let mark = name.utf8.dropFirst(start.count)
+            guard mark.isEmpty || mark.count == Self.markLength + 1 && mark.first == UInt8(ascii: "-"),
+                mark.allSatisfy({ $0.isASCIILetter || $0.isASCIIDigit || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_") })
+            else { return nil }
+            return kind + String(decoding: mark, as: UTF8.self)
+        }
     }
 }

@@ -94,9 +94,9 @@ package struct PortalPage: RouteModule {
         // Open to everyone.
         open(routes, .get, "/me/icons/{client_id}") { try await icon($0.context) }
         open(routes, .get, "/") { $0.redirect("/me") }
-        open(routes, .get, "/me/sign-in") { try await askForAddress($0) }
+        open(routes, .get, "/me/sign-in") { try await showSignIn($0) }
         open(routes, .post, "/me/sign-in") { try await sendSignInLink($0) }
-        open(routes, .get, "/me/sent") { try askForCode($0) }
+        open(routes, .get, "/me/sent") { try await showCodeForm($0) }
         open(routes, .post, "/me/sent") { try await useSignInCode($0) }
         open(routes, .post, "/me/passkey") { try await signInByPasskey($0) }
         open(routes, .get, "/me/sign-in/{token}") { try await showSignInLink($0) }
@@ -191,6 +191,7 @@ package struct PortalPage: RouteModule {
             do {
                 try me.checkOrigin()
                 if method == .post { try await me.readForm() }
+                try await me.openSheet()
                 return try await handler(me)
             } catch {
                 return try me.failure(error)

@@ -36,7 +36,7 @@ extension PortalPage {
     func signInByPasskey(_ request: PortalRequest) async throws -> Response {
         try requireOwnSignIn()
         guard let browser = request.browser, let relyingParty else { return request.redirect(request.step("/me/sign-in")) }
-        guard PortalCSRF.matches(request.form["csrf"], browser) else { throw PortalRefusal.foreign }
+        guard PortalCSRF.matches(request.form["csrf"], browser) else { return try await stale(request) }
         if let seconds = codes.take(request.clientNetworks, now: monotonic()) { throw PortalRefusal.tooOften(seconds) }
         let (credential, clientData) = (try octets(request, "credential"), try octets(request, "client_data"))
         let (data, signature) = (try octets(request, "authenticator_data"), try octets(request, "signature"))

@@ -72,7 +72,6 @@ struct PortalRequest: Sendable {
         self.page = page
         self.request = request
         self.context = context
-        openSheet()
     }
 
     // MARK: Input
@@ -133,14 +132,12 @@ struct PortalRequest: Sendable {
 
     /// Opens the app's request that this page is a step of. Other pages never have one, whatever their address: they keep the
     /// protection that a step must give up, so that a window that opened them cannot control them.
-    private mutating func openSheet() {
-        guard page.provider != nil, Self.isStep(request.uri.path), let identifier = (form["request"] ?? query("request"))?.text
+    mutating func openSheet() async throws {
+        guard page.provider != nil, Self.isStep(request.uri.path), let handle = (form["request"] ?? query("request"))?.text
         else {
             return
         }
-        sheet = page.store.authorizations.open(identifier, now: page.now()).map {
-            OpenSheet(identifier: identifier, pending: $0)
-        }
+        sheet = try await page.sheet(handle)
     }
 
     private static func isStep(_ path: String) -> Bool {
@@ -149,12 +146,11 @@ struct PortalRequest: Sendable {
     }
 
     /// A path of this page as a step of the same request.
-    func step(_ path: String) -> String { sheet.map { "\(path)?request=\($0.identifier)" } ?? path }
+    func step(_ path: String) -> String { sheet.map { "\(path)?request=\($0.handle)" } ?? path }
 
     /// Reads the form: no form of this page has more than eight fields.
     mutating func readForm() async throws {
         form = try await request.form(context, maximum: 10)
-        openSheet()
     }
 
     /// Throws `PortalRefusal` unless the form was made for this session.
@@ -176,7 +172,7 @@ struct PortalRequest: Sendable {
     ) throws -> Response {
         var values = values
         if let csrf { values["csrf"] = csrf }
-        if let sheet { values["request"] = sheet.identifier }
+        if let sheet { values["request"] = sheet.handle }
         let text = try page.views.render(
             view, values, in: language, title: title, current: csrf == nil ? nil : current ?? .addresses, csrf: csrf,
             inbox: inbox.map(PortalText.address), ending: deletesAt.map(words.date), alert: alert, notice: notice,

@@ -11,6 +11,18 @@ import Support
 extension PortalPage {
     private static let noLink: Logger.Message = "no sign-in link was sent"
 
+    func showSignIn(_ request: PortalRequest) async throws -> Response {
+        if let onward = try await goOn(request) { return onward }
+        return try await askForAddress(request)
+    }
+
+    /// The answer to a form that is older than the browser's cookies, as after Back or in another tab.
+    func stale(_ request: PortalRequest) async throws -> Response {
+        if let onward = try await goOn(request) { return onward }
+        return try await askForAddress(
+            request, alert: request.language.text("That page was too old. Try again on this one."), status: .forbidden)
+    }
+
     /// The sign-in page: a form that asks for the inbox. The browser gets its cookie here, before its user is known.
     func askForAddress(
         _ request: PortalRequest, alert: String? = nil, problem: String? = nil, status: HTTPResponse.Status = .ok
@@ -47,7 +59,7 @@ extension PortalPage {
                     "Your browser does not store cookies, or this page was open for too long. Try again."),
                 status: .badRequest)
         }
-        guard PortalCSRF.matches(request.form["csrf"], browser) else { throw PortalRefusal.foreign }
+        guard PortalCSRF.matches(request.form["csrf"], browser) else { return try await stale(request) }
         guard let address = try? AddrSpec.typed(request.typed("email").trimmingCharacters(in: .whitespaces)) else {
             return try await askForAddress(
                 request,
@@ -60,12 +72,12 @@ extension PortalPage {
         let inbox = InboxAddress(address)
         // The browser keeps it, for every address: data that is not stored here cannot be lost or reveal anyone.
         let sealed = signUp.mode == .open ? try store.page.sealSignUp(inbox, browser: browser, now: now()) : nil
-        let language = request.language
+        let (language, handle) = (request.language, request.sheet?.handle)
         // Looked up in parallel with mail that is being submitted, which may be slow, and not after it.
         let isQueued = queue.lookUp {
             do {
                 let link = try store.page.signInLink(
-                    for: inbox, browser: browser, rules: signUp, limits: mailer.settings.limits, now: now())
+                    for: inbox, browser: browser, request: handle, rules: signUp, limits: mailer.settings.limits, now: now())
                 guard let link else { return }
                 if !sendLater(Self.noLink, { try mailer.send(link, .signIn, in: language, now: now()) }) {
                     logger.warning(Self.noLink, metadata: ["detail": "too much mail waits to be submitted"])
@@ -76,22 +88,24 @@ extension PortalPage {
             }
         }
         guard isQueued else { throw PortalRefusal.busy }
-        // A link opened in this browser continues with the same app.
-        let kept = [(PortalCookies.asked, request.sheet?.identifier), (PortalCookies.signUp, sealed)]
         return request.redirect(
             request.step("/me/sent"),
-            cookies: cookies.removeSealed(in: request.request.headers) + kept.compactMap { cookies.set($0, $1) })
+            cookies: cookies.set(PortalCookies.signUp, of: handle, sealed, in: request.request.headers))
     }
 
     /// The opened link. Programs that scan mail open links too, so only the button signs in.
     func showSignInLink(_ request: PortalRequest) async throws -> Response {
         let (token, browser) = (try request.token(), request.browser)
         let state = try await pool.run { try store.page.state(of: token, .signIn, browser: browser, now: now()) }
-        return try signInLink(request, state, token)
+        return try await signInLink(request, state, token)
     }
 
-    private func signInLink(_ request: PortalRequest, _ state: PortalRepository.LinkState, _ token: String) throws -> Response {
+    private func signInLink(
+        _ request: PortalRequest, _ state: PortalRepository.LinkState, _ token: String
+    ) async throws -> Response {
         guard state == .good, let browser = request.browser else {
+            // Whoever signed in by the code meanwhile does not need the link.
+            guard try await session(request) == nil else { return request.redirect("/me") }
             return try deadLink(request, state)
         }
         return try request.html(
@@ -108,12 +122,22 @@ extension PortalPage {
     func useSignInLink(_ request: PortalRequest) async throws -> Response {
         try requireOwnSignIn()
         let token = try request.token()
-        guard let browser = request.browser else { return try signInLink(request, .otherBrowser, token) }
-        guard PortalCSRF.matches(request.form["csrf"], browser) else { throw PortalRefusal.foreign }
+        guard let browser = request.browser else { return try await signInLink(request, .otherBrowser, token) }
+        guard PortalCSRF.matches(request.form["csrf"], browser) else { return try await stale(request) }
         let old = request.sessionToken
-        let session = try await pool.run { try store.page.signIn(link: token, browser: browser, replacing: old, now: now()) }
-        guard let session else { return try signInLink(request, .gone, token) }
-        return try await enter(request, session, sheet: cookies.sealed(PortalCookies.asked, in: request.request.headers))
+        let (handle, session) = try await pool.run {
+            (
+                try store.page.request(of: token, now: now()),
+                try store.page.signIn(link: token, browser: browser, replacing: old, now: now())
+            )
+        }
+        guard let session else { return try await signInLink(request, .gone, token) }
+        return try await enter(request, session, sheet: handle)
+    }
+
+    func showCodeForm(_ request: PortalRequest) async throws -> Response {
+        if let onward = try await goOn(request) { return onward }
+        return try askForCode(request)
     }
 
     /// The page after the form: a message was sent, with a link to open here or a code to read anywhere.
@@ -130,16 +154,17 @@ extension PortalPage {
     func useSignInCode(_ request: PortalRequest) async throws -> Response {
         try requireOwnSignIn()
         guard let browser = request.browser else { return request.redirect(request.step("/me/sign-in")) }
-        guard PortalCSRF.matches(request.form["csrf"], browser) else { throw PortalRefusal.foreign }
+        guard PortalCSRF.matches(request.form["csrf"], browser) else { return try await stale(request) }
         if let seconds = codes.take(request.clientNetworks, now: monotonic()) { throw PortalRefusal.tooOften(seconds) }
         let (code, old) = (request.typed("code"), request.sessionToken)
         guard TypedCode.digits(code) != nil else {
             return try askForCode(request, problem: request.language.text("A code has six digits."))
         }
-        let sealed = cookies.sealed(PortalCookies.signUp, in: request.request.headers)
+        let handle = request.sheet?.handle
+        let sealed = cookies.sealed(PortalCookies.signUp, of: handle, in: request.request.headers)
         let session = try await pool.run {
             try store.page.signIn(
-                code: code, browser: browser, signUp: sealed, replacing: old, now: now())
+                code: code, browser: browser, request: handle, signUp: sealed, replacing: old, now: now())
         }
         guard let session else {
             return try askForCode(
@@ -151,10 +176,10 @@ extension PortalPage {
         return try await enter(request, session)
     }
 
-    /// - Parameter sheet: the identifier of the app's request that a link belongs to, used if the form has none.
+    /// - Parameter sheet: the handle of the app's request that a link belongs to, used if the form has none.
     func enter(_ request: PortalRequest, _ session: String, sheet: String? = nil) async throws -> Response {
         let known = try await tell(of: session, request)
-        let asked = provider == nil ? nil : request.sheet?.identifier ?? sheet
+        let asked = provider == nil ? nil : request.sheet?.handle ?? sheet
         // From here on an earlier browser cookie, whoever set it, is worthless.
         return request.redirect(
             asked.map { "\(Self.sheetPath)?request=\($0)" } ?? "/me",

@@ -147,7 +147,8 @@ package enum HTTPRoutes {
     /// Every module of routes, in the order of their paths.
     package static func modules(_ parts: ServiceParts) -> [any RouteModule] {
         let configuration = parts.installation.configuration
-        let common = RouteParts(store: parts.store, pool: parts.pool, cursors: parts.cursors, now: parts.now)
+        let common = RouteParts(
+            store: parts.store, pool: parts.pool, cursors: parts.cursors, proxies: configuration.http.proxies, now: parts.now)
         var modules: [any RouteModule] = [
             AccountRoutes(common), AddressRoutes(common, messagesPerDay: configuration.limits.messagesPerDay.max),
             EventRoutes(common),

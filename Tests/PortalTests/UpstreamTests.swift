@@ -311,7 +311,8 @@ private final class TestProvider: Sendable {
             // The cookie alone, taken over by another browser.
             let thief = Browser(fixture)
             try await thief.get("/me/sign-in")
-            thief.take("__Host-postern-upstream", carol.cookies["__Host-postern-upstream"])
+            let kept = try #require(carol.cookies.first { $0.key.hasPrefix("__Host-postern-upstream-") })
+            thief.take(kept.key, kept.value)
             #expect(try await comeBack(thief, state: asked["state"]).status == 403)
             for state in [nil, "", "x"] { #expect(try await comeBack(carol, state: state).status == 403) }
             fixture.now += UpstreamAttempt.lifetime
@@ -319,8 +320,12 @@ private final class TestProvider: Sendable {
             fixture.now = PortalFixture.start
             let again = try await leave(carol, provider)
             #expect(try await comeBack(carol, state: again["state"]).location == "/me")
-            // Used up with the cookie.
+            // Used up with the cookie: whoever is signed in goes on, and nothing is asked of the provider.
+            let asking = provider.asked.withLock { $0.count }
+            #expect(try await comeBack(carol, state: again["state"]).location == "/me")
+            carol.take("__Host-postern-session", nil)
             #expect(try await comeBack(carol, state: again["state"]).status == 403)
+            #expect(provider.asked.withLock { $0.count } == asking)
         }
     }
 

@@ -240,7 +240,8 @@ import WebAuthn
                 parameters, client: client)
         else { throw StoreFailure.refused(.invalid, "the request was not accepted") }
         let response = AuthorizationResponse(request.target, code: "pc_x", identityToken: nil, user: nil)
-        let identifier = try test.store.authorizations.seal(request, subjectHint: nil, browser: "b", now: Self.now)
+        let identifier = try test.store.authorizations.add(
+            request, subjectHint: nil, browser: "b", network: "192.0.2.1", now: Self.now)
         return (identifier, response)
     }
 
@@ -255,7 +256,8 @@ import WebAuthn
             {
                 do {
                     _ = try test.store.provider.authorize(asked(user), Self.change) { _, connection throws(StoreFailure) in
-                        _ = try test.store.authorizations.answer(connection, identifier, with: response, now: Self.now)
+                        _ = try test.store.authorizations.answer(
+                            connection, identifier, with: response, of: user, now: Self.now)
                     } finish: { issued throws(StoreFailure) in
                         issued.code
                     }
@@ -266,7 +268,7 @@ import WebAuthn
         }
         try await together(steps)
         #expect(refused.withLock { $0 } == users.count - 1)
-        for table in ["grants", "accounts", "authorization_codes", "authorization_answers"] {
+        for table in ["grants", "accounts", "authorization_codes", "pending_requests"] {
             #expect(try test.database.value(SQL("SELECT COUNT(*) FROM \(table)", [])) == 1, "\(table)")
         }
     }

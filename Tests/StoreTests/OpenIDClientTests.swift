@@ -77,27 +77,101 @@ import Testing
         #expect(try clients.useAssertion("a", of: client, expiresAt: TestStore.now + 120))
     }
 
+    private static func add(
+        _ authorizations: PendingAuthorizations, browser: String? = "mine", network: String = "192.0.2.1",
+        now: Int64 = TestStore.now
+    ) throws -> String {
+        try authorizations.add(try request(), subjectHint: nil, browser: browser, network: network, now: now)
+    }
+
     @Test(arguments: Engine.all) func anAnswerIsFetchedOnceWithItsTicketAndItsCookie(_ engine: Engine) throws {
         let (test, _) = try Self.world(engine)
         let authorizations = test.store.authorizations
         let now = TestStore.now
-        let identifier = try authorizations.seal(try Self.request(), subjectHint: nil, browser: "mine", now: now)
-        let pending = try #require(authorizations.open(identifier, now: now))
-        #expect(pending.request == (try Self.request()))
+        let handle = try Self.add(authorizations)
+        #expect(handle.utf8.count <= 64)
+        let pending = try #require(try authorizations.open(handle, now: now))
+        #expect(pending.request == (try Self.request()) && !pending.isFinished)
         let response = AuthorizationResponse(pending.request.target, AuthorizationError(.accessDenied, "no"))
-        let ticket = try authorizations.answer(identifier, with: response, now: now)
-        #expect(throws: StoreFailure.self) { try authorizations.answer(identifier, with: response, now: now) }
+        let ticket = try authorizations.answer(handle, with: response, now: now)
+        #expect(throws: StoreFailure.self) { try authorizations.answer(handle, with: response, now: now) }
         #expect(try authorizations.take(ticket: ticket, browser: "other", now: now) == nil)
-        #expect(try authorizations.take(ticket: identifier, browser: "mine", now: now) == nil)
+        #expect(try authorizations.take(ticket: handle, browser: "mine", now: now) == nil)
         #expect(try authorizations.take(ticket: ticket, browser: "mine", now: now) == response)
         #expect(try authorizations.take(ticket: ticket, browser: "mine", now: now) == nil)
-        // Answered it stays, until its request is too old to be opened.
-        _ = try test.store.provider.deleteExpired(now: now + 3_600)
-        #expect(throws: StoreFailure.self) { try authorizations.answer(identifier, with: response, now: now + 3_599) }
-        #expect(authorizations.open(identifier, now: now + 3_600) == nil)
-        // The clock of another host may be a minute behind, and no more.
-        #expect(authorizations.open(identifier, now: now - 60) != nil)
-        #expect(authorizations.open(identifier, now: now - 61) == nil)
+        // Answered it stays, and is not answered again.
+        #expect(try authorizations.open(handle, now: now)?.isFinished == true)
+        #expect(throws: StoreFailure.self) { try authorizations.answer(handle, with: response, now: now) }
+    }
+
+    @Test(arguments: Engine.all) func pendingRequest_withoutASecondStep_endsAfterTenMinutes(_ engine: Engine) throws {
+        let (test, _) = try Self.world(engine)
+        let authorizations = test.store.authorizations
+        let now = TestStore.now
+        let (left, used) = (try Self.add(authorizations), try Self.add(authorizations))
+        #expect(try authorizations.open(used, now: now + 599) != nil)
+        _ = try test.store.provider.deleteExpired(now: now + 600)
+        #expect(try authorizations.open(left, now: now + 600) == nil)
+        // Each step gives it as long as a mailed link works, and an hour is the most.
+        for step in 1...3 { #expect(try authorizations.open(used, now: now + Int64(step) * 1_100) != nil) }
+        #expect(try authorizations.open(used, now: now + 3_599) != nil)
+        #expect(try authorizations.open(used, now: now + 3_600) == nil)
+        for nonsense in ["", "x", String(repeating: "A", count: 27), String(repeating: "A", count: 70_000)] {
+            #expect(try authorizations.open(nonsense, now: now) == nil)
+        }
+    }
+
+    @Test(arguments: Engine.all) func pendingRequests_ofOneNetwork_takeThePlaceOfItsOwn(_ engine: Engine) throws {
+        let (test, _) = try Self.world(engine)
+        var authorizations = test.store.authorizations
+        authorizations.limits.perNetwork = 8
+        let other = try Self.add(authorizations, network: "198.51.100.1")
+        let handles = try (0..<20).map { _ in try Self.add(authorizations) }
+        #expect(try authorizations.open(other, now: TestStore.now) != nil)
+        #expect(try authorizations.open(handles[0], now: TestStore.now) == nil)
+        #expect(try authorizations.open(handles[19], now: TestStore.now) != nil)
+        let kept = try handles.filter { try authorizations.open($0, now: TestStore.now) != nil }
+        #expect((4...8).contains(kept.count))
+        // Too many in all: the network that has the most gives way.
+        authorizations.limits.inAll = 6
+        authorizations.limits.counted = 1
+        let late = try Self.add(authorizations, network: "203.0.113.1")
+        #expect(try authorizations.open(late, now: TestStore.now) != nil)
+        #expect(try authorizations.open(other, now: TestStore.now) != nil)
+        authorizations.limits.octetsPerNetwork = 1
+        let large = try Self.add(authorizations, network: "198.51.100.1")
+        #expect(try authorizations.open(other, now: TestStore.now) == nil)
+        #expect(try authorizations.open(large, now: TestStore.now) != nil)
+    }
+
+    @Test(arguments: Engine.all) func pendingRequest_withoutABrowser_isBoundOnce(_ engine: Engine) throws {
+        let (test, _) = try Self.world(engine)
+        let authorizations = test.store.authorizations
+        let now = TestStore.now
+        let handle = try Self.add(authorizations, browser: nil)
+        #expect(try authorizations.bind(handle, to: "mine", now: now))
+        #expect(try !authorizations.bind(handle, to: "other", now: now))
+        let response = AuthorizationResponse(try Self.request().target, AuthorizationError(.accessDenied, "no"))
+        let ticket = try authorizations.answer(handle, with: response, now: now)
+        #expect(try authorizations.take(ticket: ticket, browser: "other", now: now) == nil)
+        #expect(try authorizations.take(ticket: ticket, browser: "mine", now: now) == response)
+    }
+
+    @Test(arguments: Engine.all) func ticket_ofAnAnswerThatWasNotFetched_isReplacedForItsUser(_ engine: Engine) throws {
+        let (test, _) = try Self.world(engine)
+        let authorizations = test.store.authorizations
+        let now = TestStore.now
+        let handle = try Self.add(authorizations)
+        let response = AuthorizationResponse(try Self.request().target, AuthorizationError(.accessDenied, "no"))
+        #expect(try authorizations.ticketAgain(handle, of: "jane", now: now) == nil)
+        let first = try test.database.write(.durable) { connection throws(StoreFailure) in
+            try authorizations.answer(connection, handle, with: response, of: "jane", now: now)
+        }
+        #expect(try authorizations.ticketAgain(handle, of: "eve", now: now) == nil)
+        let second = try #require(try authorizations.ticketAgain(handle, of: "jane", now: now))
+        #expect(try authorizations.take(ticket: first, browser: "mine", now: now) == nil)
+        #expect(try authorizations.take(ticket: second, browser: "mine", now: now) == response)
+        #expect(try authorizations.ticketAgain(handle, of: "jane", now: now) == nil)
     }
 
     @Test(arguments: Engine.all) func userInfoFollowsScopeNameAndConsent(_ engine: Engine) throws {

@@ -45,7 +45,8 @@ extension SignInRoutes {
     func authorize(_ request: Request, _ context: OperatorContext) async throws -> Response {
         var given = try await request.decode(Body.self, context)
         let time = parts.now()
-        let pending = try given.request.map { try self.pending($0, now: time) }
+        var pending: PendingAuthorization?
+        if let handle = given.request { pending = try await self.pending(handle, now: time) }
         if let pending { try Self.fill(&given, from: pending, now: time) }
         let body = given
         let authorization = try check(body, now: time)
@@ -53,16 +54,16 @@ extension SignInRoutes {
         let algorithm = try await parts.run { try $0.clients.client(clientID)?.identityTokenAlgorithm } ?? "ES256"
         let maker = try await signer.maker(issuer: settings.issuer, algorithm, now: time)
         let change = context.change(now: time)
-        let name = body.name.map(\.person)
+        let (name, asked) = (body.name.map(\.person), pending?.request)
         let (answer, ticket) = try await parts.run { [statuses] store in
             var authorization = authorization
             authorization.grant.userID = try Self.user(body, clientID, now: time, store)
             var ticket: String?
             let answer = try store.provider.authorize(authorization, statuses: statuses, change) {
                 given, connection throws(StoreFailure) in
-                guard let identifier = body.request, let asked = pending?.request else { return }
+                guard let handle = body.request, let asked else { return }
                 let response = AuthorizationResponse(asked, given)
-                ticket = try store.authorizations.answer(connection, identifier, with: response, now: time)
+                ticket = try store.authorizations.answer(connection, handle, with: response, of: nil, now: time)
             } finish: { issued throws(StoreFailure) in
                 try AuthorizationAnswer(issued, name: name, maker)
             }

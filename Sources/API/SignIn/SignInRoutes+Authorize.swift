@@ -7,8 +7,8 @@ import HTTPTypes
 import Hummingbird
 import Support
 
-/// A request is checked, sealed into an identifier and passed to the page. The page's backend answers it at /v1/authorizations.
-/// The browser that made the request fetches the response here, in the response mode that the app requested.
+/// A request is checked, kept, and passed to the page as a handle. The page's backend answers it at /v1/authorizations. The
+/// browser that made the request fetches the response here, in the response mode that the app requested.
 extension SignInRoutes {
     /// The most octets of a request as a form.
     private static let formLimit = AuthorizationParameters.maximumLength
@@ -17,7 +17,7 @@ extension SignInRoutes {
         routes.open(bodyLimit: Self.formLimit).get("/auth/authorize", use: authorizePage).post(
             "/auth/authorize", use: authorizePage
         )
-        .get("/auth/continue", use: continueAuthorization)
+        .get("/auth/begin", use: beginAuthorization).get("/auth/continue", use: continueAuthorization)
         routes.operator(.authorizationsWrite).post("/v1/authorizations/inspect", use: inspectAuthorization)
             .post("/v1/authorizations/refuse", use: refuseAuthorization)
     }
@@ -41,17 +41,47 @@ extension SignInRoutes {
             // The token's content is known now, and the token is long.
             accepted.identityTokenHint = nil
             let cookies = AuthorizationCookie(issuer: settings.issuer)
-            let browser = try cookies.value(in: request.headers) ?? PortalRepository.newBrowserToken()
-            let time = parts.now()
-            let checked = accepted
-            let identifier = try await parts.run {
-                try $0.authorizations.seal(checked, subjectHint: subject, browser: browser, now: time)
+            // Browsers send no cookie with a form of another site, and a new one would end the requests of other tabs. They send
+            // it with the redirect that follows.
+            let isForeignForm = request.method == .post && cookies.value(in: request.headers) == nil
+            let browser = isForeignForm ? nil : try cookies.value(in: request.headers) ?? PortalRepository.newBrowserToken()
+            let (time, checked, network) = (parts.now(), accepted, parts.proxies.widestNetwork(of: request, context))
+            let handle = try await parts.run {
+                try $0.authorizations.add(checked, subjectHint: subject, browser: browser, network: network, now: time)
             }
-            let mark = page.contains("?") ? "&" : "?"
-            var response = Response.redirect(to: "\(page)\(mark)request=\(identifier)")
-            response.headers[.setCookie] = cookies.set(browser)
-            return response
+            guard let browser else { return .redirect(to: "\(settings.issuer)/auth/begin?request=\(handle)") }
+            return show(page, handle, browser)
         }
+    }
+
+    /// Passes a request to the page.
+    private func show(_ page: String, _ handle: String, _ browser: String) -> Response {
+        var response = Response.redirect(to: "\(page)\(page.contains("?") ? "&" : "?")request=\(handle)")
+        response.headers[.setCookie] = AuthorizationCookie(issuer: settings.issuer).set(browser)
+        return response
+    }
+
+    // MARK: /auth/begin
+
+    /// Binds a request that came without a cookie to its browser.
+    func beginAuthorization(_ request: Request, _ context: APIContext) async throws -> Response {
+        guard let page = settings.signInPage else { throw Problem.notFound() }
+        guard request.method == .get else { return Response(status: .ok, headers: HTTPFields().notStored) }
+        let browser =
+            try AuthorizationCookie(issuer: settings.issuer).value(in: request.headers) ?? PortalRepository.newBrowserToken()
+        let time = parts.now()
+        guard let handle = value("request", in: request),
+            try await parts.run({
+                // Bound already where the page is loaded again.
+                try $0.authorizations.bind(handle, to: browser, now: time) || $0.authorizations.open(handle, now: time) != nil
+            })
+        else { return tell(.startAgain) }
+        return show(page, handle, browser)
+    }
+
+    /// A parameter of an address made here; nil if it is absent.
+    func value(_ name: WireText, in request: Request) -> String? {
+        FormEncoding.pairs((request.uri.query ?? "").utf8, maximum: 10)?.first { $0.name == name }?.value.text
     }
 
     /// Nil for input that cannot be read.
@@ -94,8 +124,7 @@ extension SignInRoutes {
     func continueAuthorization(_ request: Request, _ context: APIContext) async throws -> Response {
         // A response is given only once: a request that only checks the address must not consume it.
         guard request.method == .get else { return Response(status: .ok, headers: HTTPFields().notStored) }
-        guard let parameters = FormEncoding.pairs((request.uri.query ?? "").utf8, maximum: 10),
-            let ticket = parameters.first(where: { $0.name == "ticket" })?.value.text,
+        guard let ticket = value("ticket", in: request),
             let browser = AuthorizationCookie(issuer: settings.issuer).value(in: request.headers),
             let response = try await take(ticket, browser)
         else {
@@ -127,7 +156,7 @@ struct AuthorizationCookie {
 
     /// Lax: the page may be on another site that leads back here.
     func set(_ value: String) -> String {
-        "\(name)=\(value); Path=/; Max-Age=\(PendingAuthorization.lifetime); HttpOnly; SameSite=Lax"
+        "\(name)=\(value); Path=/; Max-Age=\(PendingLifetime.most); HttpOnly; SameSite=Lax"
             + (isSecure ? "; Secure" : "")
     }
 }
@@ -141,8 +170,10 @@ extension Response {
     }
 
     /// A response in the mode that the app requested.
-    static func rendered(_ response: AuthorizationResponse) -> Response {
-        switch response.rendered {
+    static func rendered(_ response: AuthorizationResponse) -> Response { rendered(response.rendered) }
+
+    static func rendered(_ response: RenderedResponse) -> Response {
+        switch response {
         case .redirect(let address): .redirect(to: address)
         case .page(let page): .page(page)
         }

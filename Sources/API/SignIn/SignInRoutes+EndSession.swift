@@ -26,20 +26,21 @@ extension SignInRoutes {
         do { checked = try EndSessionRequest(parameters, hint: hint, redirectURIs: registered) } catch {
             return tell(.notSignedOut(error))
         }
-        let identifier = try parts.store.authorizations.seal(checked, now: parts.now())
-        return .redirect(to: "\(page)\(page.contains("?") ? "&" : "?")end_session=\(identifier)")
+        let (time, network) = (parts.now(), parts.proxies.widestNetwork(of: request, context))
+        let handle = try await parts.run { [checked] in try $0.authorizations.add(checked, network: network, now: time) }
+        return .redirect(to: "\(page)\(page.contains("?") ? "&" : "?")end_session=\(handle)")
     }
 
     /// The browser returns from the page.
     func signedOut(_ request: Request, _ context: APIContext) async throws -> Response {
-        guard let pairs = FormEncoding.pairs((request.uri.query ?? "").utf8, maximum: 10),
-            let identifier = pairs.first(where: { $0.name == "request" })?.value.text,
-            let ended = parts.store.authorizations.openEndSession(identifier, now: parts.now()),
+        let time = parts.now()
+        guard let handle = value("request", in: request),
+            let ended = try await parts.run({ try $0.authorizations.openEndSession(handle, now: time) }),
             let destination = ended.destination, try await isRegistered(ended)
         else {
             return tell(.signedOut)
         }
-        return .redirect(to: destination)
+        return .rendered(.leading(to: destination))
     }
 
     /// Whether the address is still registered for the app: it may have been removed meanwhile.

@@ -25,9 +25,9 @@ extension SignInRoutes {
         .serverError: "the sign-in page failed",
     ]
 
-    /// The request behind an identifier. Throws `Problem` (422) if the identifier is unknown or has expired.
-    func pending(_ identifier: String, now: Int64) throws -> PendingAuthorization {
-        guard let pending = parts.store.authorizations.open(identifier, now: now) else {
+    /// The request of a handle. Throws `Problem` (422) if the handle is unknown or has expired.
+    func pending(_ handle: String, now: Int64) async throws -> PendingAuthorization {
+        guard let pending = try await parts.run({ try $0.authorizations.open(handle, now: now) }) else {
             throw Problem.invalid("is unknown or has expired", at: "/request")
         }
         return pending
@@ -36,12 +36,12 @@ extension SignInRoutes {
     /// `POST /v1/authorizations/inspect`: what the page shows.
     func inspectAuthorization(_ request: Request, _ context: OperatorContext) async throws -> Response {
         let body = try await request.decode(Inspection.self, context)
-        if let identifier = body.endSession {
+        if let handle = body.endSession {
             guard body.request == nil else { throw Problem.invalid("send request or end_session", at: "/end_session") }
-            return try inspectEndSession(identifier)
+            return try await inspectEndSession(handle)
         }
-        guard let identifier = body.request else { throw Problem.invalid("it is missing", at: "/request") }
-        let pending = try pending(identifier, now: parts.now())
+        guard let handle = body.request else { throw Problem.invalid("it is missing", at: "/request") }
+        let pending = try await pending(handle, now: parts.now())
         let asked = pending.request
         let team = try await parts.run { store in
             try store.clients.client(asked.clientID).map { try store.teams.team($0.teamID) }
@@ -58,16 +58,17 @@ extension SignInRoutes {
         object["user_hint"] = pending.subjectHint.map(JSONValue.string)
         object["ui_locales"] = list(asked.uiLocales)
         object["acr_values"] = list(asked.contextClasses)
-        object["expires_in"] = .integer(pending.createdAt + PendingAuthorization.lifetime - parts.now())
+        object["expires_in"] = .integer(max(0, pending.expiresAt - parts.now()))
         return .unstored(object)
     }
 
     /// The same for a request to sign out.
-    private func inspectEndSession(_ identifier: String) throws -> Response {
-        guard let asked = parts.store.authorizations.openEndSession(identifier, now: parts.now()) else {
+    private func inspectEndSession(_ handle: String) async throws -> Response {
+        let time = parts.now()
+        guard let asked = try await parts.run({ try $0.authorizations.openEndSession(handle, now: time) }) else {
             throw Problem.invalid("is unknown or has expired", at: "/end_session")
         }
-        var object: JSONObject = ["continue": .string("\(settings.issuer)/auth/signed-out?request=\(identifier)")]
+        var object: JSONObject = ["continue": .string("\(settings.issuer)/auth/signed-out?request=\(handle)")]
         object["client_id"] = asked.clientID.map(JSONValue.string)
         object["user_hint"] = asked.subject.map(JSONValue.string)
         return .unstored(object)
@@ -77,7 +78,7 @@ extension SignInRoutes {
     func refuseAuthorization(_ request: Request, _ context: OperatorContext) async throws -> Response {
         let body = try await request.decode(Refusal.self, context)
         let time = parts.now()
-        let pending = try pending(body.request, now: time)
+        let pending = try await pending(body.request, now: time)
         guard let code = AuthorizationError.Code(rawValue: body.error), let detail = Self.pageErrors[code] else {
             let known = Self.pageErrors.keys.map(\.rawValue).sorted().joined(separator: ", ")
             throw Problem.invalid("must be one of \(known)", at: "/error")

@@ -15,6 +15,8 @@ package struct SecretHash: Sendable, SecretHolder {
         case signInCode = "sign-in code"
         case signUp = "sign-up"
         case browser
+        /// A network that asks: counted, and not kept in clear.
+        case network
         /// What a browser keeps after a user signed in there.
         case knownBrowser = "known browser"
         case authorizationCode = "authorization code"

@@ -16,6 +16,15 @@ extension HTTPFields {
         return nil
     }
 
+    /// The names of all cookies.
+    package var cookieNames: [String] {
+        self[values: .cookie].flatMap { field in
+            field.utf8.split(separator: UInt8(ascii: ";")).map { pair in
+                String(Self.trimmed(pair.split(separator: UInt8(ascii: "="), maxSplits: 1).first ?? pair[...]))
+            }
+        }
+    }
+
     /// Removes spaces and tabs, but no other white space. A browser treats a name after another kind of space as a different
     /// name, which the prefix `__Host-` does not protect: any site of the same domain can set it.
     private static func trimmed(_ text: Substring.UTF8View) -> Substring {

@@ -76,6 +76,11 @@ package struct TrustedProxies: Sendable {
         return networks.contains { address.matches($0.octets, prefix: $0.bits) }
     }
 
+    /// The widest network of the client that sent a request, for what is counted once.
+    package func widestNetwork(of request: Request, _ context: APIContext) -> String {
+        networks(of: request, context).last?.name ?? ""
+    }
+
     /// The networks of the client that sent a request.
     package func networks(of request: Request, _ context: APIContext) -> [ClientNetwork] {
         ClientNetwork.networks(

@@ -27,8 +27,8 @@ package struct SheetProvider: Sendable {
 
 /// An app's request that is open in the browser.
 struct OpenSheet: Sendable {
-    /// Sealed, as in addresses and forms.
-    let identifier: String
+    /// As in addresses and forms.
+    let handle: String
     let pending: PendingAuthorization
 
     var request: AuthenticationRequest { pending.request }
@@ -43,11 +43,11 @@ extension PortalPage {
             // GET may send the response or sign out; requests that only check the page (HEAD) must do neither.
             guard request.request.method == .get else { return request.redirect(Self.sheetPath) }
             if let name = request.query("message") { return try tell(request, name) }
-            if let identifier = request.query("end_session")?.text { return try await showSignOut(request, identifier) }
+            if let handle = request.query("end_session")?.text { return try await showSignOut(request, handle) }
             return try await showSheet(request)
         }
         open(routes, .post, "/sign-in") { request in
-            if let identifier = request.form["end_session"]?.text { return try await signOut(request, identifier) }
+            if let handle = request.form["end_session"]?.text { return try await signOut(request, handle) }
             return try await decide(request)
         }
     }
@@ -71,7 +71,7 @@ extension PortalPage {
 
     // MARK: The next step
 
-    private func step(_ sheet: OpenSheet, _ session: PageSession?) async throws -> (SheetStep, StandingConsent?) {
+    func step(_ sheet: OpenSheet, _ session: PageSession?) async throws -> (SheetStep, StandingConsent?) {
         let clientID = sheet.request.clientID
         let (isOther, consent) = try await pool.run {
             let hinted = try sheet.pending.subjectHint.map { hint in
@@ -83,8 +83,41 @@ extension PortalPage {
         return (SheetStep(sheet.pending, session: session, isOther: isOther, consent: consent), consent)
     }
 
+    /// The app's request of a handle; nil if it is unknown or too old.
+    func sheet(_ handle: String) async throws -> OpenSheet? {
+        let time = now()
+        return try await pool.run {
+            try store.authorizations.open(handle, now: time).map { OpenSheet(handle: handle, pending: $0) }
+        }
+    }
+
+    /// Where a user goes on who is signed in already, as in another tab: the sheet, or their own page. Nil if they sign in first.
+    func goOn(_ request: PortalRequest) async throws -> Response? {
+        if let sheet = request.sheet, sheet.pending.isFinished { return try await finished(request, sheet) }
+        guard let session = try await session(request) else { return nil }
+        guard let sheet = request.sheet else { return request.redirect("/me") }
+        if case .door = try await step(sheet, session).0 { return nil }
+        return request.redirect(request.step(Self.sheetPath))
+    }
+
+    /// The app has the response already: the user went back in the browser.
+    private func finished(_ request: PortalRequest, _ sheet: OpenSheet) async throws -> Response {
+        let language = request.language
+        let team = try await pool.run { try appearance(sheet).teamName }
+        let title = language.text("This sign-in is finished")
+        return try request.html(
+            "refusal",
+            [
+                "title": title,
+                "text": language.text("Go back to {team}. If you are not signed in there, start again there.", ["team": team]),
+                "back": WebOrigin(sheet.request.target.redirectURI)?.description ?? "",
+                "back_label": language.text("Back to {team}", ["team": team]),
+            ], title: title)
+    }
+
     func showSheet(_ request: PortalRequest) async throws -> Response {
         guard let sheet = request.sheet else { throw PortalRefusal.over }
+        if sheet.pending.isFinished { return try await finished(request, sheet) }
         let session = try await session(request)
         let (step, consent) = try await step(sheet, session)
         switch step {
@@ -158,7 +191,10 @@ extension PortalPage {
         let session = try await session(request)
         // Before sign-in, the form has the token of the browser.
         let token = session == nil ? request.browser : request.sessionToken
-        guard let token, PortalCSRF.matches(request.form["csrf"], token) else { throw PortalRefusal.foreign }
+        guard let token, PortalCSRF.matches(request.form["csrf"], token) else {
+            // The page is older than the session, as after Back or in another tab: shown again as things are now.
+            return request.redirect(request.step(Self.sheetPath))
+        }
         switch (request.form["decision"], session) {
         case ("cancel", _):
             return try await refuse(request, sheet, AuthorizationError(.accessDenied, "the user cancelled"))
@@ -190,7 +226,8 @@ extension PortalPage {
         let algorithm = try await pool.run { try store.clients.client(asked.clientID)?.identityTokenAlgorithm } ?? "ES256"
         let maker = try await provider.signer.maker(issuer: provider.issuer, algorithm, now: time)
         let change = Self.change(session, time)
-        let ticket = try await pool.run {
+        let found = try await pool.run { () -> String? in
+            if let again = try store.authorizations.ticketAgain(sheet.handle, of: session.userID, now: time) { return again }
             var authorization = ProviderAuthorization(
                 grant: AuthorizationRequest(clientID: asked.clientID, userID: session.userID),
                 redirectURI: asked.target.redirectURI, scopes: asked.scopes, nonce: asked.nonce, challenge: asked.challenge,
@@ -205,15 +242,21 @@ extension PortalPage {
             // Only what the user saw: a name that they removed is not taken from the store.
             let name = choice?.name ?? PersonName(given: nil, family: nil)
             var ticket = ""
-            _ = try store.provider.authorize(authorization, statuses: provider.statuses, change) {
-                given, connection throws(StoreFailure) in
-                ticket = try store.authorizations.answer(
-                    connection, sheet.identifier, with: AuthorizationResponse(asked, given), now: time)
-            } finish: { issued throws(StoreFailure) in
-                try AuthorizationAnswer(issued, name: name, maker)
+            do {
+                _ = try store.provider.authorize(authorization, statuses: provider.statuses, change) {
+                    given, connection throws(StoreFailure) in
+                    ticket = try store.authorizations.answer(
+                        connection, sheet.handle, with: AuthorizationResponse(asked, given), of: session.userID, now: time)
+                } finish: { issued throws(StoreFailure) in
+                    try AuthorizationAnswer(issued, name: name, maker)
+                }
+            } catch let failure as StoreFailure where failure.code == .refused(.exists) {
+                // Of a button that was pressed twice, the other press was faster.
+                return try store.authorizations.ticketAgain(sheet.handle, of: session.userID, now: time)
             }
             return ticket
         }
+        guard let ticket = found else { return try await finished(request, sheet) }
         return request.redirect("\(provider.issuer)/auth/continue?ticket=\(ticket)")
     }
 

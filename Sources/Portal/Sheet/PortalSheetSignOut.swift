@@ -6,10 +6,10 @@ import SignIn
 
 extension PortalPage {
     /// Signs out at once if the app's token names the signed-in user; asks otherwise.
-    func showSignOut(_ request: PortalRequest, _ identifier: String) async throws -> Response {
-        guard let ended = store.authorizations.openEndSession(identifier, now: now()) else { throw PortalRefusal.over }
+    func showSignOut(_ request: PortalRequest, _ handle: String) async throws -> Response {
+        guard let ended = try await endSession(handle) else { throw PortalRefusal.over }
         guard let session = try await session(request), let token = request.sessionToken else {
-            return try await afterSignOut(request, identifier, nil)
+            return try await afterSignOut(request, handle, nil)
         }
         let meant = try await pool.run {
             guard let subject = ended.subject, let clientID = ended.clientID else { return nil as String? }
@@ -17,27 +17,32 @@ extension PortalPage {
         }
         guard meant == session.userID else {
             return try request.html(
-                "sign-out", ["end_session": identifier, "csrf": PortalCSRF.token(for: token)],
+                "sign-out", ["end_session": handle, "csrf": PortalCSRF.token(for: token)],
                 title: request.language.text("Sign out?"))
         }
-        return try await afterSignOut(request, identifier, session)
+        return try await afterSignOut(request, handle, session)
     }
 
-    func signOut(_ request: PortalRequest, _ identifier: String) async throws -> Response {
-        guard store.authorizations.openEndSession(identifier, now: now()) != nil else { throw PortalRefusal.over }
+    func signOut(_ request: PortalRequest, _ handle: String) async throws -> Response {
+        guard try await endSession(handle) != nil else { throw PortalRefusal.over }
         let session = try await session(request)
         if session != nil { try request.checkForm() }
-        return try await afterSignOut(request, identifier, session)
+        return try await afterSignOut(request, handle, session)
+    }
+
+    private func endSession(_ handle: String) async throws -> EndSessionRequest? {
+        let time = now()
+        return try await pool.run { try store.authorizations.openEndSession(handle, now: time) }
     }
 
     /// - Parameter session: the session that ends; nil for none.
     private func afterSignOut(
-        _ request: PortalRequest, _ identifier: String, _ session: PageSession?
+        _ request: PortalRequest, _ handle: String, _ session: PageSession?
     ) async throws -> Response {
         guard let provider else { throw PortalRefusal.over }
         if let session { try await pool.run { try store.page.signOut(session, everywhere: false, now: now()) } }
         return request.redirect(
-            "\(provider.issuer)/auth/signed-out?request=\(identifier)",
+            "\(provider.issuer)/auth/signed-out?request=\(handle)",
             cookies: session == nil ? [] : [cookies.remove(PortalCookies.session), cookies.remove(PortalCookies.browser)])
     }
 }

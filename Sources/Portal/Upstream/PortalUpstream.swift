@@ -49,12 +49,12 @@ extension PortalPage {
     ) throws(UpstreamFailure) -> Response {
         do {
             let browser = try request.browser ?? newToken()
-            let (attempt, sealed) = try store.page.beginUpstream(browser: browser, for: request.sheet?.pending, now: now())
-            let kept = [(PortalCookies.upstream, sealed), (PortalCookies.asked, request.sheet?.identifier)]
+            let (attempt, sealed) = try store.page.beginUpstream(
+                browser: browser, for: request.sheet.map { ($0.pending, $0.handle) }, now: now())
             return request.redirect(
                 attempt.address(metadata, upstream.settings, redirectURI: redirectURI, language: request.language.tag),
-                cookies: cookies.removeSealed(in: request.request.headers)
-                    + [cookies.set(PortalCookies.browser, browser, age: 86_400)] + kept.compactMap { cookies.set($0, $1) })
+                cookies: [cookies.set(PortalCookies.browser, browser, age: 86_400)]
+                    + cookies.set(PortalCookies.upstream, of: attempt.state, sealed, in: request.request.headers))
         } catch {
             throw .unavailable("\(error)")
         }
@@ -64,11 +64,12 @@ extension PortalPage {
         // A response is used once: a request that only checks the address must not use it.
         guard request.request.method == .get else { throw PortalRefusal.notLikeThat }
         if let seconds = trips.take(request.clientNetworks, now: monotonic()) { throw PortalRefusal.tooOften(seconds) }
-        let sealed = cookies.sealed(PortalCookies.upstream, in: request.request.headers)
-        let sheet = cookies.sealed(PortalCookies.asked, in: request.request.headers)
+        let state = request.query("state")?.text
+        let sealed = state.flatMap { cookies.sealed(PortalCookies.upstream, of: $0, in: request.request.headers) }
+        let begun = store.page.upstreamAttempt(sealed)
         let identity: UpstreamIdentity
         do throws(UpstreamFailure) {
-            guard let attempt = store.page.upstreamAttempt(sealed, browser: request.browser) else { throw .stale }
+            guard let attempt = begun, store.page.isOf(attempt, browser: request.browser) else { throw .stale }
             // Two readers of a parameter that is given twice may each take another one (RFC 6749 section 3.1).
             guard let parameters = AuthorizationParameters((request.request.uri.query ?? "").utf8), parameters.repeated.isEmpty
             else { throw .unproved("a parameter is given twice, or cannot be read") }
@@ -76,6 +77,10 @@ extension PortalPage {
             let code = try attempt.code(metadata, upstream.settings, now: now()) { parameters[WireText($0)]?.text }
             identity = try await upstream.identity(attempt, code: code, redirectURI: redirectURI, metadata)
         } catch {
+            // Whoever signed in in another tab meanwhile goes on.
+            if case .stale = error, try await session(request) != nil {
+                return request.redirect(begun?.request.map { "\(Self.sheetPath)?request=\($0)" } ?? "/me")
+            }
             return try await refuse(request, upstream, error)
         }
         let (old, rules, links) = (request.sessionToken, signUp, upstream.settings.links)
@@ -83,7 +88,7 @@ extension PortalPage {
             try store.page.signIn(identity, rules: rules, links: links, replacing: old, now: now())
         }
         switch outcome {
-        case .session(let session): return try await enter(request, session, sheet: sheet)
+        case .session(let session): return try await enter(request, session, sheet: begun?.request)
         case .unknown:
             return try await refuse(
                 request, request.language.text("No one here belongs to your account at {provider}.", upstream.words))

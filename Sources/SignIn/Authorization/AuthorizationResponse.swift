@@ -44,8 +44,8 @@ package struct AuthorizationResponse: Sendable, Hashable, Codable, CustomStringC
             let query = FormEncoding.encode(parameters)
             let uri = target.redirectURI
             let separator = uri.contains("?") ? (uri.hasSuffix("?") || uri.hasSuffix("&") ? "" : "&") : "?"
-            return .redirect(uri + separator + query)
-        case .fragment: return .redirect("\(target.redirectURI)#\(FormEncoding.encode(parameters))")
+            return .leading(to: uri + separator + query)
+        case .fragment: return .leading(to: "\(target.redirectURI)#\(FormEncoding.encode(parameters))")
         case .formPost:
             let fields = members.map {
                 "<input type=\"hidden\" name=\"\(HTMLText.escaped($0.name))\" value=\"\(HTMLText.escaped($0.value))\">\n"
@@ -76,6 +76,15 @@ package enum RenderedResponse: Sendable, Hashable {
     case redirect(String)
     /// 200 with a page.
     case page(RenderedPage)
+
+    /// The most octets of an address in a header: nginx has room for 4,096 octets of all fields (`proxy_buffer_size`).
+    private static let mostInHeader = 2_048
+
+    /// Leads to an address: by a page where it is too long for a header.
+    package static func leading(to address: String) -> RenderedResponse {
+        guard address.utf8.count > mostInHeader else { return .redirect(address) }
+        return .page(Page.onward.filled(["address": HTMLText.escaped(address)]))
+    }
 }
 
 /// A page that passes a response on, and the policy for its header.
@@ -102,6 +111,8 @@ private struct Page: Sendable {
     static let webMessage = Page(html: Embedded.web_message_html, script: Embedded.web_message_js)
 
     static let message = Page(html: Embedded.message_html, script: "")
+    /// Goes on by itself, without a script.
+    static let onward = Page(html: Embedded.onward_html, script: "")
 
     /// The texts between placeholders, and, at odd positions, the names of the placeholders.
     private let parts: [String]

@@ -7,19 +7,16 @@ import MailCrypto
 import Support
 
 /// A checked request that a sign-in page is handling.
-package struct PendingAuthorization: Sendable, Codable {
-    /// Seconds for which a page may handle it: enough for a user who waits for a mail or looks for a key.
-    package static let lifetime: Int64 = 3_600
-    /// Seconds by which the clock of the host that opens it may be behind that of the host that sealed it.
-    static let leeway: Int64 = 60
-
+package struct PendingAuthorization: Sendable {
     package let request: AuthenticationRequest
     /// The `sub` of a valid `id_token_hint`.
     package let subjectHint: String?
-    /// Keyed hash of the cookie of the browser that made the request.
-    let browser: [UInt8]
     /// Seconds since 1970.
     package let createdAt: Int64
+    /// Seconds since 1970, unless a page goes on with it.
+    package let expiresAt: Int64
+    /// Whether the browser fetched the response.
+    package let isFinished: Bool
 
     /// Whether the page must report when the user signed in, so that an old sign-in does not pass for a new one.
     package var needsAuthenticationTime: Bool { request.prompts.contains(.login) || request.maximumAge != nil }
@@ -36,115 +33,273 @@ package struct PendingAuthorization: Sendable, Codable {
     package func isFollowed(by time: Int64) -> Bool { time > createdAt }
 }
 
-/// Seals requests for the page, so that nothing is stored before a sign-in, and keeps responses until they are fetched.
+/// How long requests are kept, in seconds.
+package enum PendingLifetime {
+    /// One that no page went on with.
+    static let first: Int64 = 10 * 60
+    /// After each step of the page: as long as a mailed link works.
+    static let step = PageLifetime.link
+    /// Any request.
+    package static let most: Int64 = 3600
+    /// How often the use of a request is recorded, instead of at every step.
+    static let seen: Int64 = 60
+}
+
+/// How much is kept. Anyone can send requests, so what one network sends takes the place of its own older ones.
+package struct PendingLimits: Sendable {
+    /// Requests of one network: several for each of a class behind one address.
+    package var perNetwork = 2_000
+    package var octetsPerNetwork = 4 << 20
+    /// Requests of all networks.
+    package var inAll = 50_000
+    package var octetsInAll = 128 << 20
+    /// All requests are counted once for so many new ones.
+    package var counted: Int64 = 64
+
+    package init() {}
+}
+
+/// Requests on their way through the sign-in page, and responses until they are fetched. A handle of 27 octets stands for a
+/// request in addresses, cookies and mails, which have little room behind a proxy.
 package struct PendingAuthorizations: Sendable {
     let database: any Database
     let secrets: SecretHash
+    package var limits = PendingLimits()
 
-    /// A response that waits for a browser.
-    private struct Answer: Codable {
+    private struct Request: Codable {
+        let request: AuthenticationRequest
+        let subjectHint: String?
+    }
+
+    private struct Response: Codable {
         let response: AuthorizationResponse
-        let browser: [UInt8]
+        /// Who answered; nil for an error.
+        let userID: String?
         /// Seconds since 1970.
         let answeredAt: Int64
     }
 
-    /// An identifier for the page's URL, which contains the sealed request: base64url.
-    /// - Parameter browser: the cookie of the browser that made the request.
-    package func seal(
-        _ request: AuthenticationRequest, subjectHint: String?, browser: String, now: Int64
-    ) throws(StoreFailure) -> String {
-        let pending = PendingAuthorization(
-            request: request, subjectHint: subjectHint, browser: secrets.hash(.browser, browser), createdAt: now)
-        return try sealing.seal(pending, .authorizationRequest)
-    }
+    // MARK: Requests
 
-    /// The request of an identifier; nil if the identifier was not sealed here or is too old.
-    package func open(_ identifier: String, now: Int64) -> PendingAuthorization? {
-        guard let pending: PendingAuthorization = sealing.open(identifier, .authorizationRequest),
-            pending.createdAt <= now + PendingAuthorization.leeway, now < pending.createdAt + PendingAuthorization.lifetime
-        else { return nil }
-        return pending
+    /// Keeps a request, and gives its handle: base64url.
+    /// - Parameters:
+    ///   - browser: the cookie of the browser that made the request; nil if `bind` follows.
+    ///   - network: the widest network that the request counts for.
+    package func add(
+        _ request: AuthenticationRequest, subjectHint: String?, browser: String?, network: String, now: Int64
+    ) throws(StoreFailure) -> String {
+        try add(
+            Request(request: request, subjectHint: subjectHint), .authorizationRequest, browser: browser, network: network,
+            now: now)
     }
 
     /// The same for a request to sign out.
-    package func seal(_ request: EndSessionRequest, now: Int64) throws(StoreFailure) -> String {
-        try sealing.seal(SignOut(request: request, createdAt: now), .endSession)
+    package func add(_ request: EndSessionRequest, network: String, now: Int64) throws(StoreFailure) -> String {
+        try add(request, .endSession, browser: nil, network: network, now: now)
     }
 
-    /// A request to sign out; nil if it was not sealed here or is too old.
-    package func openEndSession(_ identifier: String, now: Int64) -> EndSessionRequest? {
-        guard let found: SignOut = sealing.open(identifier, .endSession),
-            found.createdAt <= now + PendingAuthorization.leeway, now < found.createdAt + PendingAuthorization.lifetime
-        else { return nil }
-        return found.request
+    /// The request of a handle; nil if it is unknown or too old.
+    package func open(_ handle: String, now: Int64) throws(StoreFailure) -> PendingAuthorization? {
+        guard let token = Self.token(handle) else { return nil }
+        let row = try row(token, .authorizationRequest, now: now)
+        guard let row, let kept: Request = try sealing.decrypt(row["content"], token, .authorizationRequest) else { return nil }
+        let response: [UInt8]? = try row["response"]
+        return try PendingAuthorization(
+            request: kept.request, subjectHint: kept.subjectHint, createdAt: row["created_at"], expiresAt: row["expires_at"],
+            isFinished: response.map(\.isEmpty) ?? false)
     }
+
+    /// A request to sign out; nil if it is unknown or too old.
+    package func openEndSession(_ handle: String, now: Int64) throws(StoreFailure) -> EndSessionRequest? {
+        guard let token = Self.token(handle), let row = try row(token, .endSession, now: now) else { return nil }
+        return try sealing.decrypt(row["content"], token, .endSession)
+    }
+
+    /// Binds a request that came without a cookie to its browser; false if it is unknown, too old, or bound already. Browsers
+    /// send no cookie with a form of another site, and do with the redirect that follows it.
+    package func bind(_ handle: String, to browser: String, now: Int64) throws(StoreFailure) -> Bool {
+        guard let token = Self.token(handle) else { return false }
+        return try database.write(.relaxed) { connection throws(StoreFailure) in
+            try connection.run(
+                """
+                UPDATE pending_requests SET browser_hash = \(secrets.hash(.browser, browser))
+                WHERE handle_hash = \(hash(token, .authorizationRequest)) AND browser_hash IS NULL AND expires_at > \(now)
+                """) > 0
+        }
+    }
+
+    // MARK: Responses
 
     /// Keeps the response to a request for its browser, for as long as a code lives. Refused if the request was already
     /// answered.
     /// - Returns: a ticket for the response, for the browser in which the user signed in. Fetching the response needs both the
     ///   ticket and the cookie of the browser that made the request. If one person has another sign in for them, the first has
     ///   only the cookie, and the other only the ticket.
-    package func answer(_ identifier: String, with response: AuthorizationResponse, now: Int64) throws(StoreFailure) -> String {
+    package func answer(_ handle: String, with response: AuthorizationResponse, now: Int64) throws(StoreFailure) -> String {
         try database.write(.durable) { connection throws(StoreFailure) in
-            try answer(connection, identifier, with: response, now: now)
+            try answer(connection, handle, with: response, of: nil, now: now)
         }
     }
 
     /// The same within a transaction: if the response is refused, the work done for it is undone as well.
+    /// - Parameter user: who may have it again with `ticketAgain`; nil for no one.
     package func answer(
-        _ connection: any DatabaseConnection, _ identifier: String, with response: AuthorizationResponse, now: Int64
+        _ connection: any DatabaseConnection, _ handle: String, with response: AuthorizationResponse, of user: String?, now: Int64
     ) throws(StoreFailure) -> String {
-        guard let token = SealedTokens.parts(identifier)?.token, let pending = open(identifier, now: now) else {
-            throw .refused(.invalid, "the request is unknown or has expired")
-        }
-        let ticket = try SealedTokens.newToken()
-        let answer = Answer(response: response, browser: pending.browser, answeredAt: now)
-        let content = try sealing.encrypt(answer, ticket, .authorizationContent)
-        // After its response is fetched, the row stays, empty, as long as its request can be opened.
-        let expiresAt = pending.createdAt + PendingAuthorization.lifetime + ProviderLifetime.code
-        let added = try connection.run(
+        guard let token = Self.token(handle) else { throw Self.unknown }
+        let sealed = try sealing.encrypt(
+            Response(response: response, userID: user, answeredAt: now), token, .authorizationContent)
+        let (ticket, hash) = try newTicket(token)
+        // After its response is fetched, the row stays, with an empty one, so that the request is not answered again.
+        let answered = try connection.run(
             """
-            INSERT INTO authorization_answers (request_hash, ticket_hash, content, expires_at)
-            VALUES (\(hash(token, .authorizationRequest)), \(hash(ticket, .authorizationContent)), \(content), \(expiresAt))
-            ON CONFLICT (request_hash) DO NOTHING
+            UPDATE pending_requests SET response = \(sealed), ticket_hash = \(hash),
+                expires_at = CASE WHEN expires_at > \(now + ProviderLifetime.code) THEN expires_at
+                    ELSE \(now + ProviderLifetime.code) END
+            WHERE handle_hash = \(self.hash(token, .authorizationRequest)) AND response IS NULL AND expires_at > \(now)
             """)
-        guard added > 0 else { throw .refused(.exists, "the request was answered already") }
-        return Base64URL.encode(ticket)
+        guard answered == 0 else { return ticket }
+        guard try row(connection, token, .authorizationRequest, now: now) != nil else { throw Self.unknown }
+        throw .refused(.exists, "the request was answered already")
+    }
+
+    /// A new ticket in place of the first, for the user who answered and whose browser did not fetch the response: the button was
+    /// pressed twice, or the connection was lost. Nil in any other case.
+    package func ticketAgain(_ handle: String, of user: String, now: Int64) throws(StoreFailure) -> String? {
+        guard let token = Self.token(handle) else { return nil }
+        return try database.write(.durable) { connection throws(StoreFailure) in
+            guard let row = try row(connection, token, .authorizationRequest, now: now),
+                let sealed: [UInt8] = try row["response"],
+                let kept: Response = sealing.decrypt(sealed, token, .authorizationContent), let answerer = kept.userID,
+                answerer.hasSameOctets(as: user), now < kept.answeredAt + ProviderLifetime.code
+            else { return nil }
+            let (ticket, hash) = try newTicket(token)
+            let number: Int64 = try row["id"]
+            let changed = try connection.run(
+                "UPDATE pending_requests SET ticket_hash = \(hash) WHERE id = \(number) AND response = \(sealed)")
+            return changed > 0 ? ticket : nil
+        }
     }
 
     /// The response for a ticket, once, and only for the browser that made the request; nil otherwise.
     package func take(ticket text: String, browser: String, now: Int64) throws(StoreFailure) -> AuthorizationResponse? {
-        guard let ticket = Base64URL.decode(text.utf8), ticket.count == SealedTokens.tokenLength else { return nil }
-        let hash = hash(ticket, .authorizationContent)
+        guard let ticket = Base64URL.decode(text.utf8), ticket.count == 2 * SealedTokens.tokenLength else { return nil }
+        let (token, hash) = (Array(ticket[..<SealedTokens.tokenLength]), hash(ticket, .authorizationContent))
         // Not worth waiting for the disk: a response restored by a power failure again needs ticket and cookie, and its code
         // works only once.
         return try database.write(.relaxed) { connection throws(StoreFailure) in
-            let stored: [UInt8]? = try connection.value(
-                "SELECT content FROM authorization_answers WHERE ticket_hash = \(hash)")
-            guard let stored, let answer: Answer = sealing.decrypt(stored, ticket, .authorizationContent),
-                constantTimeEqual(answer.browser, secrets.hash(.browser, browser)),
-                now < answer.answeredAt + ProviderLifetime.code
+            let row = try connection.row(
+                "SELECT id, response, browser_hash FROM pending_requests WHERE ticket_hash = \(hash)")
+            guard let row, let sealed: [UInt8] = try row["response"], let wanted: [UInt8] = try row["browser_hash"],
+                let kept: Response = sealing.decrypt(sealed, token, .authorizationContent),
+                constantTimeEqual(wanted, secrets.hash(.browser, browser)), now < kept.answeredAt + ProviderLifetime.code
             else { return nil }
-            // Of two simultaneous requests one wins: the condition on the content fails for the other.
+            let number: Int64 = try row["id"]
+            // Of two simultaneous requests one wins: the condition on the response fails for the other.
             let taken = try connection.run(
-                """
-                UPDATE authorization_answers SET content = \([UInt8]()) WHERE ticket_hash = \(hash) AND content = \(stored)
-                """)
-            return taken > 0 ? answer.response : nil
+                "UPDATE pending_requests SET response = \([UInt8]()) WHERE id = \(number) AND response = \(sealed)")
+            return taken > 0 ? kept.response : nil
         }
     }
 
     // MARK: Parts
 
-    private struct SignOut: Codable {
-        let request: EndSessionRequest
-        let createdAt: Int64
-    }
+    private static let unknown = StoreFailure.refused(.invalid, "the request is unknown or has expired")
 
     private var sealing: SealedTokens { SealedTokens(secrets: secrets) }
 
+    private static func token(_ handle: String) -> [UInt8]? {
+        guard handle.utf8.count <= 64, let token = Base64URL.decode(handle.utf8), token.count == SealedTokens.tokenLength else {
+            return nil
+        }
+        return token
+    }
+
     private func hash(_ token: [UInt8], _ purpose: SecretHash.Purpose) -> [UInt8] {
         secrets.hash(purpose, Hex.encode(token), context: "row")
+    }
+
+    /// A ticket carries the token of its request, which opens the response.
+    private func newTicket(_ token: [UInt8]) throws(StoreFailure) -> (String, hash: [UInt8]) {
+        let ticket = token + (try SealedTokens.newToken())
+        return (Base64URL.encode(ticket), hash(ticket, .authorizationContent))
+    }
+
+    private func row(
+        _ token: [UInt8], _ purpose: SecretHash.Purpose, now: Int64
+    ) throws(StoreFailure) -> SQLRow? {
+        let found = try database.read { connection throws(StoreFailure) -> SQLRow? in
+            try row(connection, token, purpose, now: now)
+        }
+        guard let row = found else { return nil }
+        let (number, createdAt, expiresAt): (Int64, Int64, Int64) = try (row["id"], row["created_at"], row["expires_at"])
+        let prolonged = min(createdAt + PendingLifetime.most, now + PendingLifetime.step)
+        if prolonged - expiresAt >= PendingLifetime.seen {
+            try database.write(.relaxed) { connection throws(StoreFailure) in
+                try connection.run(
+                    "UPDATE pending_requests SET expires_at = \(prolonged) WHERE id = \(number) AND expires_at < \(prolonged)")
+            }
+        }
+        return row
+    }
+
+    private func row(
+        _ connection: any DatabaseConnection, _ token: [UInt8], _ purpose: SecretHash.Purpose, now: Int64
+    ) throws(StoreFailure) -> SQLRow? {
+        try connection.row(
+            """
+            SELECT id, content, response, created_at, expires_at FROM pending_requests
+            WHERE handle_hash = \(hash(token, purpose)) AND expires_at > \(now)
+            """)
+    }
+
+    private func add(
+        _ value: some Encodable, _ purpose: SecretHash.Purpose, browser: String?, network: String, now: Int64
+    ) throws(StoreFailure) -> String {
+        let token = try SealedTokens.newToken()
+        let content = try sealing.encrypt(value, token, purpose)
+        let source = secrets.hash(.network, network)
+        let browser = browser.map { secrets.hash(.browser, $0) }
+        // Not worth waiting for the disk: what a power failure takes, the app asks for again.
+        try database.write(.relaxed) { connection throws(StoreFailure) in
+            let number = try connection.inserted(
+                """
+                INSERT INTO pending_requests (handle_hash, content, octets, network_hash, browser_hash, created_at, expires_at)
+                VALUES (\(hash(token, purpose)), \(content), \(content.count), \(source), \(browser), \(now),
+                    \(now + PendingLifetime.first)) RETURNING id
+                """)
+            try drop(connection, of: source, most: limits.perNetwork, octets: limits.octetsPerNetwork)
+            guard number % limits.counted == 0 else { return }
+            let all = try connection.row(
+                "SELECT COUNT(*) AS count, CAST(COALESCE(SUM(octets), 0) AS BIGINT) AS octets FROM pending_requests")
+            guard let all else { return }
+            let (count, octets): (Int, Int) = try (all["count"], all["octets"])
+            guard count > limits.inAll || octets > limits.octetsInAll else { return }
+            // The network that has the most gives way, and not the one that comes last.
+            let largest: [UInt8]? = try connection.value(
+                "SELECT network_hash FROM pending_requests GROUP BY network_hash ORDER BY SUM(octets) DESC LIMIT 1")
+            if let largest { try drop(connection, of: largest, most: 0, octets: 0) }
+        }
+        return Base64URL.encode(token)
+    }
+
+    /// Drops the older half of what a network sent, if that is more than it may be.
+    private func drop(
+        _ connection: any DatabaseConnection, of network: [UInt8], most: Int, octets: Int
+    ) throws(StoreFailure) {
+        let kept = try connection.row(
+            """
+            SELECT COUNT(*) AS count, CAST(COALESCE(SUM(octets), 0) AS BIGINT) AS octets FROM pending_requests
+            WHERE network_hash = \(network)
+            """)
+        guard let kept else { return }
+        let (count, sum): (Int, Int) = try (kept["count"], kept["octets"])
+        guard count > most || sum > octets else { return }
+        let half = (count + 1) / 2
+        try connection.run(
+            """
+            DELETE FROM pending_requests WHERE id IN (
+                SELECT id FROM pending_requests WHERE network_hash = \(network) ORDER BY id LIMIT \(half))
+            """)
     }
 }

@@ -287,13 +287,13 @@ package struct ProviderRepository: Sendable {
         }
     }
 
-    /// Deletes expired codes, access tokens, assertions and responses, at most 1,000 of each at a time; returns the largest of
+    /// Deletes expired codes, access tokens, assertions and requests, at most 1,000 of each at a time; returns the largest of
     /// the four counts.
     package func deleteExpired(now: Int64) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try [
                 ("authorization_codes", "code_hash"), ("access_tokens", "token_hash"), ("client_assertions", "jti_hash"),
-                ("authorization_answers", "request_hash"),
+                ("pending_requests", "id"),
             ].map { table, key throws(StoreFailure) in
                 try connection.run(
                     """

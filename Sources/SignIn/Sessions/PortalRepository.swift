@@ -105,10 +105,14 @@ package struct PortalRepository: Sendable {
 
     /// A link for a user with this verified inbox, or a person who may become a user with it; nil for anyone else. Any spelling
     /// of a mailbox is accepted, and the link goes to the verified one. Throws `limit` beyond a limit.
-    /// - Parameter browser: the cookie of the requesting browser; the link works only there.
+    /// - Parameters:
+    ///   - browser: the cookie of the requesting browser; the link works only there.
+    ///   - request: the handle of the app's request that the browser goes on with; nil for none. A browser may have several.
     package func signInLink(
-        for inbox: InboxAddress, browser: String, rules: SignUpRules = .closed, limits: NoticeLimits, now: Int64
+        for inbox: InboxAddress, browser: String, request: String? = nil, rules: SignUpRules = .closed, limits: NoticeLimits,
+        now: Int64
     ) throws(StoreFailure) -> PageLink? {
+        let tab = SignInTab(browser: browser, request: request)
         let search = inboxes.index.search(inbox.revealed)
         let found = try database.read { connection throws(StoreFailure) -> (Int64, String, Int64)? in
             let rows = try connection.rows(
@@ -130,14 +134,14 @@ package struct PortalRepository: Sendable {
         do throws(StoreFailure) {
             guard let (user, id, number) = known else {
                 guard rules.takes(inbox), !inboxes.isRelayed(inbox) else {
-                    try addCode(browser: browser, now: now)
+                    try addCode(tab, now: now)
                     return nil
                 }
-                return try signUpCode(for: inbox, browser: browser, limits: limits, now: now)
+                return try signUpCode(for: inbox, tab, limits: limits, now: now)
             }
-            return try link(.signIn, user: user, id: id, inbox: number, browser: browser, limits: limits, now: now)
+            return try link(.signIn, user: user, id: id, inbox: number, tab, limits: limits, now: now)
         } catch  where error.isRefusal {
-            try addCode(browser: browser, now: now)
+            try addCode(tab, now: now)
             throw error
         }
     }
@@ -148,14 +152,17 @@ package struct PortalRepository: Sendable {
     ) throws(StoreFailure) -> PageLink {
         let user = try database.read { connection throws(StoreFailure) in try connection.userNumber(session.userID) }
         return try link(
-            .deletion, user: user, id: session.userID, inbox: session.inboxNumber, browser: browser, limits: limits, now: now)
+            .deletion, user: user, id: session.userID, inbox: session.inboxNumber, SignInTab(browser: browser, request: nil),
+            limits: limits, now: now)
     }
 
     private func link(
-        _ purpose: PageLinkPurpose, user: Int64, id: String, inbox number: Int64, browser: String, limits: NoticeLimits,
+        _ purpose: PageLinkPurpose, user: Int64, id: String, inbox number: Int64, _ tab: SignInTab, limits: NoticeLimits,
         now: Int64
     ) throws(StoreFailure) -> PageLink {
         let token = try SecretHash.newToken()
+        let request: [UInt8]? =
+            if let handle = tab.request { try sealing.encrypt(handle, Array(token.utf8), .pageLink) } else { nil }
         let link = try database.write(.durable) { connection throws(StoreFailure) in
             let inbox = try inboxes.inbox(connection, user: user, id: id, .number(number))
             try connection.reserveNotice(
@@ -164,13 +171,15 @@ package struct PortalRepository: Sendable {
                 limits: limits, now: now)
             let number = try connection.inserted(
                 """
-                INSERT INTO page_links (purpose, token_hash, browser_hash, user_id, inbox_id, created_at, expires_at)
+                INSERT INTO page_links
+                    (purpose, token_hash, browser_hash, user_id, inbox_id, request_sealed, created_at, expires_at)
                 VALUES (\(purpose), \(secrets.hash(.pageLink, token, context: purpose.rawValue)),
-                    \(secrets.hash(.browser, browser)), \(user), \(inbox.id), \(now), \(now + PageLifetime.link)) RETURNING id
+                    \(secrets.hash(.browser, tab.browser)), \(user), \(inbox.id), \(request), \(now),
+                    \(now + PageLifetime.link)) RETURNING id
                 """)
             var link = PageLink(userID: id, inbox: inbox.address, token: token, expiresAt: now + PageLifetime.link)
             if purpose == .signIn {
-                link.code = try addCode(connection, link: number, user: user, browser: browser, now: now)
+                link.code = try addCode(connection, link: number, user: user, tab, now: now)
             }
             return link
         }
@@ -201,6 +210,18 @@ package struct PortalRepository: Sendable {
         guard let browser, constantTimeEqual(wanted, secrets.hash(.browser, browser)) else { return .otherBrowser }
         return .good
     }
+
+    /// The handle of the app's request that a sign-in link goes on with; nil if there is none, or the link is gone.
+    package func request(of token: String, now: Int64) throws(StoreFailure) -> String? {
+        let sealed: [UInt8]? = try database.value(
+            """
+            SELECT request_sealed FROM page_links
+            WHERE token_hash = \(secrets.hash(.pageLink, token, context: PageLinkPurpose.signIn.rawValue)) AND expires_at > \(now)
+            """)
+        return sealed.flatMap { sealing.decrypt($0, Array(token.utf8), .pageLink) }
+    }
+
+    private var sealing: SealedTokens { SealedTokens(secrets: secrets) }
 
     /// Uses a link and opens a session; returns its token for the cookie. Nil if the link is not valid in this browser.
     /// - Parameter replacing: the token of a session that the browser has; it ends.

@@ -14,26 +14,39 @@ package enum SignInCodeLimits {
     static let day: Int64 = 86_400
 }
 
+/// One of the sign-ins that a browser has open: each of its tabs may go on with another app's request.
+struct SignInTab {
+    /// The cookie of the browser.
+    let browser: String
+    /// The handle of the app's request; nil for none.
+    let request: String?
+
+    /// A tab has a code of its own, which a code that another tab asks for does not replace.
+    func hash(_ secrets: SecretHash) -> [UInt8] { secrets.hash(.browser, browser, context: request ?? "-") }
+}
+
 extension PortalRepository {
     /// Uses a code and opens a session; returns its token for the cookie. Nil if the code is wrong or no longer valid. Reads
     /// and writes are the same whether or not anyone has the entered inbox.
     /// - Parameters:
     ///   - code: as entered. What cannot be a code is no try.
-    ///   - browser: the cookie of the requesting browser; only its last code is valid.
+    ///   - browser: the cookie of the requesting browser.
+    ///   - request: the handle of the app's request that the browser goes on with; only the last code for it is valid.
     ///   - sealed: the value that `sealSignUp` gave that browser; nil if none.
     ///   - replacing: the token of a session that the browser has; it ends.
     package func signIn(
-        code: String, browser: String, signUp sealed: String? = nil, replacing old: String?, now: Int64
+        code: String, browser: String, request: String? = nil, signUp sealed: String? = nil, replacing old: String?, now: Int64
     ) throws(StoreFailure) -> String? {
         guard let digits = TypedCode.digits(code) else { return nil }
         let session = try SecretHash.newToken()
+        let tab = SignInTab(browser: browser, request: request).hash(secrets)
         let browser = secrets.hash(.browser, browser)
         let user = try events.write(at: now) { connection, tracker throws(StoreFailure) -> Int64? in
             // Counted before the comparison and in one statement, so that simultaneous attempts cannot exceed the limit.
             let row = try connection.row(
                 """
                 UPDATE page_codes SET tries = tries + 1
-                WHERE id = (SELECT MAX(id) FROM page_codes WHERE browser_hash = \(browser))
+                WHERE id = (SELECT MAX(id) FROM page_codes WHERE browser_hash = \(tab))
                     AND tries < \(SignInCodeLimits.tries) AND expires_at > \(now)
                     AND (SELECT COALESCE(SUM(o.tries), 0) FROM page_codes o
                         WHERE (o.user_id = page_codes.user_id OR o.inbox_mark = page_codes.inbox_mark)
@@ -72,7 +85,7 @@ extension PortalRepository {
 
     /// The code of a link. After many wrong ones returns nil, and stores a code that is sent to no one.
     func addCode(
-        _ connection: any DatabaseConnection, link: Int64, user: Int64, browser: String, now: Int64
+        _ connection: any DatabaseConnection, link: Int64, user: Int64, _ tab: SignInTab, now: Int64
     ) throws(StoreFailure) -> String? {
         let wrong: Int? = try connection.value(
             """
@@ -80,28 +93,28 @@ extension PortalRepository {
             WHERE user_id = \(user) AND created_at > \(now - SignInCodeLimits.day)
             """)
         let code = try SecretHash.newCode()
-        try addCode(connection, code, link: link, user: user, browser: browser, now: now)
+        try addCode(connection, code, link: link, user: user, tab, now: now)
         return wrong ?? 0 < SignInCodeLimits.triesPerDay ? code : nil
     }
 
     /// Stores a code that is sent to no one, for a browser that entered an unknown inbox.
-    func addCode(browser: String, now: Int64) throws(StoreFailure) {
+    func addCode(_ tab: SignInTab, now: Int64) throws(StoreFailure) {
         let code = try SecretHash.newCode()
         try database.write(.durable) { connection throws(StoreFailure) in
-            try addCode(connection, code, link: nil, user: nil, browser: browser, now: now)
+            try addCode(connection, code, link: nil, user: nil, tab, now: now)
         }
     }
 
     /// - Parameter mark: the mark of an inbox whose owner becomes a user with the code.
     func addCode(
-        _ connection: any DatabaseConnection, _ code: String, link: Int64?, user: Int64?, mark: [UInt8]? = nil, browser: String,
+        _ connection: any DatabaseConnection, _ code: String, link: Int64?, user: Int64?, mark: [UInt8]? = nil, _ tab: SignInTab,
         now: Int64
     ) throws(StoreFailure) {
         let keptUntil = now + (user == nil && mark == nil ? PageLifetime.link : SignInCodeLimits.day)
         try connection.run(
             """
             INSERT INTO page_codes (browser_hash, code_hash, link_id, user_id, inbox_mark, created_at, expires_at, kept_until)
-            VALUES (\(secrets.hash(.browser, browser)), \(secrets.hash(.signInCode, code)), \(link), \(user), \(mark),
+            VALUES (\(tab.hash(secrets)), \(secrets.hash(.signInCode, code)), \(link), \(user), \(mark),
                 \(now), \(now + PageLifetime.link), \(keptUntil))
             """)
     }

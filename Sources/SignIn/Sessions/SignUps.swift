@@ -66,7 +66,7 @@ extension PortalRepository {
 
     /// A code for a person who is not a user yet; nil after many wrong ones for this inbox. Throws `limit` beyond a limit.
     func signUpCode(
-        for inbox: InboxAddress, browser: String, limits: NoticeLimits, now: Int64
+        for inbox: InboxAddress, _ tab: SignInTab, limits: NoticeLimits, now: Int64
     ) throws(StoreFailure) -> PageLink? {
         let mark = mark(inbox)
         return try database.write(.durable) { connection throws(StoreFailure) in
@@ -78,7 +78,7 @@ extension PortalRepository {
                 WHERE inbox_mark = \(mark) AND created_at > \(now - SignInCodeLimits.day)
                 """)
             let code = try SecretHash.newCode()
-            try addCode(connection, code, link: nil, user: nil, mark: mark, browser: browser, now: now)
+            try addCode(connection, code, link: nil, user: nil, mark: mark, tab, now: now)
             guard wrong ?? 0 < SignInCodeLimits.triesPerDay else { return nil }
             return PageLink(userID: nil, inbox: inbox, token: nil, code: code, expiresAt: now + PageLifetime.link)
         }

@@ -23,23 +23,26 @@ extension PortalRepository {
     /// Begins an attempt at the provider: the request to it, and the sealed value that the browser keeps.
     /// - Parameters:
     ///   - browser: the cookie of the browser.
-    ///   - pending: the app's request that the user signs in for; nil for none.
+    ///   - request: the app's request that the user signs in for, and its handle; nil for none.
     package func beginUpstream(
-        browser: String, for pending: PendingAuthorization?, now: Int64
+        browser: String, for request: (pending: PendingAuthorization, handle: String)?, now: Int64
     ) throws(StoreFailure) -> (attempt: UpstreamAttempt, sealed: String) {
-        let asked = pending?.request
+        let asked = request?.pending.request
         let attempt = try UpstreamAttempt(
-            browser: secrets.hash(.browser, browser), now: now, isFresh: asked?.prompts.contains(.login) ?? false,
+            browser: secrets.hash(.browser, browser), request: request?.handle, now: now,
+            isFresh: asked?.prompts.contains(.login) ?? false,
             maximumAge: asked?.maximumAge)
         return (attempt, try SealedTokens(secrets: secrets).seal(attempt, .upstream))
     }
 
-    /// The attempt of this browser; nil for any other.
-    package func upstreamAttempt(_ sealed: String?, browser: String?) -> UpstreamAttempt? {
-        guard let sealed, let browser, let attempt: UpstreamAttempt = SealedTokens(secrets: secrets).open(sealed, .upstream),
-            constantTimeEqual(attempt.browser, secrets.hash(.browser, browser))
-        else { return nil }
-        return attempt
+    /// The attempt that a browser kept; nil if it is none.
+    package func upstreamAttempt(_ sealed: String?) -> UpstreamAttempt? {
+        sealed.flatMap { SealedTokens(secrets: secrets).open($0, .upstream) }
+    }
+
+    /// Whether an attempt was begun in this browser, whose cookie changes with each sign-in.
+    package func isOf(_ attempt: UpstreamAttempt, browser: String?) -> Bool {
+        browser.map { constantTimeEqual(attempt.browser, secrets.hash(.browser, $0)) } ?? false
     }
 
     /// Opens a session for the user that the provider identified.

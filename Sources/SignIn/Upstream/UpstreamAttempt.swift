@@ -14,12 +14,14 @@ package struct UpstreamAttempt: Sendable, Codable {
     /// Random octets of each value.
     private static let randomLength = 32
 
-    let state: String
+    package let state: String
     let nonce: String
     /// The verifier of PKCE (RFC 7636).
     let verifier: String
     /// Keyed hash of the cookie of the browser.
     let browser: [UInt8]
+    /// The handle of the app's request that the user signs in for; nil for none.
+    package let request: String?
     /// Seconds since 1970.
     package let begunAt: Int64
     /// Whether the user must sign in again.
@@ -27,11 +29,12 @@ package struct UpstreamAttempt: Sendable, Codable {
     /// The most seconds since the sign-in; nil for any.
     let maximumAge: Int64?
 
-    init(browser: [UInt8], now: Int64, isFresh: Bool, maximumAge: Int64?) throws(StoreFailure) {
+    init(browser: [UInt8], request: String?, now: Int64, isFresh: Bool, maximumAge: Int64?) throws(StoreFailure) {
         state = Base64URL.encode(try SecureRandom.octets(Self.randomLength))
         nonce = Base64URL.encode(try SecureRandom.octets(Self.randomLength))
         verifier = Base64URL.encode(try SecureRandom.octets(Self.randomLength))
         self.browser = browser
+        self.request = request
         begunAt = now
         self.isFresh = isFresh
         self.maximumAge = maximumAge

@@ -1,0 +1,200 @@
+// Several tabs, the Back button, old pages, and requests that are longer than a proxy's headers: each ends at the app, or at a page
+// that says how to go on.
+
+import Accounts
+import HTTPTypes
+import SignIn
+import Support
+import TestSupport
+import Testing
+
+@testable import Portal
+
+@Suite(.blocking) struct SheetTabsTests {
+    /// A tab: the cookies are the browser's, the page is its own.
+    private struct Tab {
+        let state: String
+        let request: String
+        /// The token of the form that it shows.
+        var token: String
+    }
+
+    /// Opens a request in a tab, and asks for a code there.
+    private func ask(_ sheet: SheetFixture, _ browser: Browser, _ state: String) async throws -> (Tab, code: String) {
+        try await sheet.open(browser, ["state": state])
+        let request = try SheetFixture.request(browser)
+        try await browser.submit("/me/sign-in", ["email": "anna@home.example", "request": request])
+        let code = try sheet.fixture.code("anna@home.example")
+        try await browser.follow()
+        return (Tab(state: state, request: request, token: try #require(browser.page.first(Self.token))), code)
+    }
+
+    private static var token: Regex<(Substring, Substring)> { /name="csrf" value="([a-z2-7]+)"/ }
+
+    @Test(arguments: [[0, 1, 2], [2, 1, 0], [1, 0, 2], [1, 2, 0]])
+    func tabs_finishedInAnyOrder_eachReachTheirApp(_ order: [Int]) async throws {
+        try await SheetFixture.with { sheet in
+            let anna = Browser(sheet.fixture)
+            var tabs: [(Tab, code: String)] = []
+            for state in ["s-0", "s-1", "s-2"] { tabs.append(try await ask(sheet, anna, state)) }
+            for place in order {
+                let (tab, code) = tabs[place]
+                // The first signs in by its own code; the others show the form of before.
+                try await anna.submit("/me/sent", ["code": code, "request": tab.request, "csrf": tab.token], token: false)
+                #expect(try await anna.follow().text.contains("<h1>Continue to Soda</h1>"))
+                let answer = try await sheet.press(anna, "continue")
+                #expect(answer["state"] == tab.state && answer["code"] != nil)
+            }
+        }
+    }
+
+    @Test func link_askedForInTheFirstOfTwoTabs_leadsToItsOwnApp() async throws {
+        try await SheetFixture.with { sheet in
+            let anna = Browser(sheet.fixture)
+            _ = try await ask(sheet, anna, "first")
+            let link = try sheet.fixture.link("anna@home.example")
+            _ = try await ask(sheet, anna, "second")
+            try await anna.get(link)
+            try await anna.submit(link)
+            try await anna.follow()
+            #expect(try await sheet.press(anna, "continue")["state"] == "first")
+        }
+    }
+
+    /// Browsers send no cookie with a form of another site.
+    @Test func request_postedByAnotherSite_endsNoOtherTab() async throws {
+        try await SheetFixture.with { sheet in
+            let anna = Browser(sheet.fixture)
+            try await sheet.open(anna, ["state": "first"])
+            let first = try SheetFixture.request(anna)
+            let cookie = try #require(anna.cookies["__Host-postern-authorization"])
+            anna.take("__Host-postern-authorization", nil)
+            try await anna.submit(
+                "/auth/authorize?", Dictionary(uniqueKeysWithValues: fields(["state": "second"])), token: false,
+                headers: ["Origin": "https://evil.example"])
+            let location = try #require(anna.page.location)
+            #expect(location.contains("/auth/begin?request=") && anna.cookies["__Host-postern-authorization"] == nil)
+            // With the redirect it comes.
+            anna.take("__Host-postern-authorization", cookie)
+            try await anna.follow()
+            #expect(anna.cookies["__Host-postern-authorization"] == cookie)
+            try await sheet.signIn(anna)
+            #expect(try await sheet.press(anna, "continue")["state"] == "second")
+            try await anna.get("/sign-in?request=\(first)")
+            #expect(try await sheet.press(anna, "continue")["state"] == "first")
+            // Loaded again, it shows how things are.
+            #expect(try await anna.get(String(location.dropFirst(PortalFixture.url.count))).status == 303)
+            #expect(try await anna.follow().text.contains("This sign-in is finished"))
+            for nonsense in ["", "?request=", "?request=AAAA", "?request=\(String(repeating: "A", count: 27))"] {
+                try await anna.get("/auth/begin\(nonsense)")
+                #expect(try await anna.follow().text.contains("<h1>Start again</h1>"))
+            }
+        }
+    }
+
+    private func fields(_ changes: [String: String]) -> [(String, String)] {
+        var values = [
+            "client_id": "com.soda.app", "redirect_uri": SheetFixture.redirect, "response_type": "code", "scope": "openid",
+        ]
+        for (name, value) in changes { values[name] = value }
+        return values.map { ($0.key, $0.value) }
+    }
+
+    @Test func button_pressedTwice_givesOneAnswerThatArrives() async throws {
+        try await SheetFixture.with { sheet in
+            let anna = Browser(sheet.fixture)
+            try await anna.signIn("anna")
+            try await sheet.open(anna)
+            let (request, token) = (
+                try SheetFixture.request(anna), try #require(anna.page.first(Self.token))
+            )
+            let fields = ["decision": "continue", "request": request, "csrf": token, "first_name": "Anna", "email": "hide"]
+            // The browser drops what the first press brought.
+            #expect(try await anna.submit("/sign-in", fields, token: false).status == 200)
+            let dropped = try #require(anna.page.location)
+            #expect(try await anna.submit("/sign-in", fields, token: false).status == 200)
+            try await anna.follow()
+            let answer = try SheetFixture.answer(anna)
+            #expect(try await sheet.claims(answer["code"])["email"] != nil)
+            try await anna.get(String(dropped.dropFirst(PortalFixture.url.count)))
+            #expect(try await anna.follow().text.contains("<h1>Start again</h1>"))
+        }
+    }
+
+    @Test func backButton_afterSignIn_leadsOn() async throws {
+        try await SheetFixture.with { sheet in
+            let anna = Browser(sheet.fixture)
+            try await sheet.open(anna)
+            let request = try SheetFixture.request(anna)
+            let token = try #require(anna.page.first(Self.token))
+            try await sheet.signIn(anna)
+            for path in ["/me/sign-in", "/me/sent"] {
+                #expect(try await anna.get("\(path)?request=\(request)").location == "/sign-in?request=\(request)")
+                #expect(try await anna.get(path).location == "/me")
+            }
+            for (path, name, value) in [("/me/sign-in", "email", "anna@home.example"), ("/me/sent", "code", "123456")] {
+                try await anna.submit(path, [name: value, "request": request, "csrf": token], token: false)
+                #expect(try await anna.follow().text.contains("<h1>Continue to Soda</h1>"))
+            }
+            // Signed out in another tab, the sheet leads to the door.
+            let old = try #require(anna.page.first(Self.token))
+            anna.take("__Host-postern-session", nil)
+            try await anna.submit("/sign-in", ["decision": "continue", "request": request, "csrf": old], token: false)
+            #expect(try await anna.follow().text.contains("Sign in to continue to Soda"))
+            // Without any cookie the form is shown again, and says why.
+            let bare = Browser(sheet.fixture)
+            try await bare.submit("/me/sign-in", ["email": "anna@home.example", "request": request])
+            #expect(bare.page.status == 400 && bare.page.text.contains("Try again"))
+            bare.take("__Host-postern-browser", String(repeating: "a", count: 32))
+            try await bare.submit("/me/sign-in", ["email": "anna@home.example", "request": request, "csrf": old], token: false)
+            #expect(bare.page.status == 403 && bare.page.text.contains("That page was too old"))
+            #expect(try SheetFixture.request(bare) == request)
+        }
+    }
+
+    /// nginx has room for 4,096 octets of header in an answer, unless its block says more.
+    @Test(arguments: ["query", "fragment", "form_post"])
+    func longestRequest_inEveryStep_fitsTheHeadersOfAProxy(_ mode: String) async throws {
+        try await SheetFixture.with { sheet in
+            let anna = Browser(sheet.fixture)
+            let state = String(repeating: "é", count: 2_048)
+            var largest = 0
+            func look() {
+                let octets = anna.page.headers.reduce(0) { $0 + $1.name.rawName.utf8.count + $1.value.utf8.count + 4 }
+                largest = max(largest, octets)
+                #expect(anna.cookies.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count + 3 } < 3_000)
+            }
+            let asked = fields(["state": state, "response_mode": mode, "nonce": String(repeating: "n", count: 200)])
+            try await anna.submit("/auth/authorize", Dictionary(uniqueKeysWithValues: asked), token: false)
+            while let location = anna.page.location {
+                look()
+                try await anna.get(String(location.dropFirst(location.hasPrefix("http") ? PortalFixture.url.count : 0)))
+            }
+            look()
+            let request = try SheetFixture.request(anna)
+            try await anna.submit("/me/sign-in", ["email": "anna@home.example", "request": request])
+            look()
+            let link = try sheet.fixture.link("anna@home.example")
+            try await anna.get(link)
+            look()
+            try await anna.submit(link)
+            look()
+            try await anna.follow()
+            try await anna.submit("/sign-in", ["decision": "continue", "request": request])
+            look()
+            try await anna.follow()
+            look()
+            #expect(largest < 3_000)
+            #expect(anna.page.status == 200)
+            let encoded = FormEncoding.encode([("state", state)])
+            #expect(anna.page.text.contains(mode == "form_post" ? state : encoded))
+            #expect(anna.page.text.contains(SheetFixture.redirect))
+            // Its other end, an error, too.
+            try await anna.submit(
+                "/auth/authorize",
+                Dictionary(uniqueKeysWithValues: fields(["state": state, "response_mode": mode, "scope": "x"])), token: false)
+            look()
+            #expect(largest < 3_000)
+        }
+    }
+}

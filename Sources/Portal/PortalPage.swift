@@ -40,10 +40,11 @@ package struct PortalPage: RouteModule {
     /// Certificates of makers that can attest a new passkey's device; if empty, no attestation is requested.
     let passkeyRoots: [Certificate]
 
-    /// Limit of sign-in forms for one client network: enough for a household with typing errors, too little for abuse.
-    let clients = RateLimiter(perSecond: 1.0 / 30, burst: 10)
-    /// Limit of codes entered from one client network; each code allows few tries.
-    let codes = RateLimiter(perSecond: 1.0 / 10, burst: 20)
+    let limits: SignInLimits
+    /// Limit of messages that one client network asks for.
+    let clients: RateLimiter
+    /// Limit of wrong codes and passkeys from one client network; each code allows few tries.
+    let codes: RateLimiter
     /// Limit of visits to the operator's own provider for one client network, which may have many people.
     let trips = RateLimiter(perSecond: 2, burst: 60)
     /// The proxies whose client addresses are trusted.
@@ -58,7 +59,7 @@ package struct PortalPage: RouteModule {
         store: Store, mailer: InboxMailer, queue: MailQueue, tokens: @escaping @Sendable () -> TokenMint, pool: BlockingPool,
         now: @escaping @Sendable () -> Int64, monotonic: @escaping @Sendable () -> Double = APIClock.uptime,
         proxies: TrustedProxies = TrustedProxies(), provider: SheetProvider? = nil, signUp: SignUpRules = .closed,
-        looks: PageLooks = .standard, deletionDays: Int = 0,
+        limits: SignInLimits = .standard, looks: PageLooks = .standard, deletionDays: Int = 0,
         upstream: UpstreamProvider? = nil, passkeyRoots: [Certificate] = [], logger: Logger
     ) throws {
         self.provider = provider
@@ -73,6 +74,12 @@ package struct PortalPage: RouteModule {
         self.now = now
         self.logger = logger
         self.signUp = signUp
+        self.limits = limits
+        let minutes = 600.0
+        clients = RateLimiter(
+            perSecond: Double(limits.requestsPerNetwork) / minutes, burst: Double(limits.requestsPerNetwork))
+        codes = RateLimiter(
+            perSecond: Double(limits.wrongCodesPerNetwork) / minutes, burst: Double(limits.wrongCodesPerNetwork) / 3)
         self.deletionDays = deletionDays
         self.upstream = upstream
         views = try PortalViews(service: mailer.settings.service, languages: mailer.languages, looks: looks)

@@ -37,7 +37,8 @@ extension PortalPage {
         try requireOwnSignIn()
         guard let browser = request.browser, let relyingParty else { return request.redirect(request.step("/me/sign-in")) }
         guard PortalCSRF.matches(request.form["csrf"], browser) else { return try await stale(request) }
-        if let seconds = codes.take(request.clientNetworks, now: monotonic()) { throw PortalRefusal.tooOften(seconds) }
+        let networks = request.clientNetworks
+        if let seconds = codes.take(networks, now: monotonic()) { throw PortalRefusal.tooOften(seconds) }
         let (credential, clientData) = (try octets(request, "credential"), try octets(request, "client_data"))
         let (data, signature) = (try octets(request, "authenticator_data"), try octets(request, "signature"))
         let (handle, challenge) = (try octets(request, "user_handle"), try octets(request, "challenge"))
@@ -48,7 +49,9 @@ extension PortalPage {
                 userHandle: handle.isEmpty ? nil : handle, challenge: challenge, browser: browser, replacing: old, now: now())
         }
         switch outcome {
-        case .session(let session): return try await enter(request, session)
+        case .session(let session):
+            codes.giveBack(networks)
+            return try await enter(request, session)
         case .refused(let user, let reason):
             logger.warning(
                 "a sign-in by passkey was refused", metadata: ["user": "\(user ?? "-")", "detail": "\(reason)"])

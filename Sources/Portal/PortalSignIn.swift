@@ -72,12 +72,14 @@ extension PortalPage {
         let inbox = InboxAddress(address)
         // The browser keeps it, for every address: data that is not stored here cannot be lost or reveal anyone.
         let sealed = signUp.mode == .open ? try store.page.sealSignUp(inbox, browser: browser, now: now()) : nil
-        let (language, handle) = (request.language, request.sheet?.handle)
+        let (language, handle, network) = (request.language, request.sheet?.handle, request.clientNetworks.last?.name)
         // Looked up in parallel with mail that is being submitted, which may be slow, and not after it.
         let isQueued = queue.lookUp {
             do {
                 let link = try store.page.signInLink(
-                    for: inbox, browser: browser, request: handle, rules: signUp, limits: mailer.settings.limits, now: now())
+                    for: inbox, browser: browser, request: handle, network: network, rules: signUp,
+                    limits: mailer.settings.limits,
+                    now: now())
                 guard let link else { return }
                 if !sendLater(Self.noLink, { try mailer.send(link, .signIn, in: language, now: now()) }) {
                     logger.warning(Self.noLink, metadata: ["detail": "too much mail waits to be submitted"])
@@ -125,11 +127,10 @@ extension PortalPage {
         guard let browser = request.browser else { return try await signInLink(request, .otherBrowser, token) }
         guard PortalCSRF.matches(request.form["csrf"], browser) else { return try await stale(request) }
         let old = request.sessionToken
-        let (handle, session) = try await pool.run {
-            (
-                try store.page.request(of: token, now: now()),
-                try store.page.signIn(link: token, browser: browser, replacing: old, now: now())
-            )
+        let handle = try await pool.run { try store.page.request(of: token, now: now()) }
+        let sealed = cookies.sealed(PortalCookies.signUp, of: handle, in: request.request.headers)
+        let session = try await pool.run {
+            try store.page.signIn(link: token, browser: browser, signUp: sealed, replacing: old, now: now())
         }
         guard let session else { return try await signInLink(request, .gone, token) }
         return try await enter(request, session, sheet: handle)
@@ -155,24 +156,37 @@ extension PortalPage {
         try requireOwnSignIn()
         guard let browser = request.browser else { return request.redirect(request.step("/me/sign-in")) }
         guard PortalCSRF.matches(request.form["csrf"], browser) else { return try await stale(request) }
-        if let seconds = codes.take(request.clientNetworks, now: monotonic()) { throw PortalRefusal.tooOften(seconds) }
         let (code, old) = (request.typed("code"), request.sessionToken)
         guard TypedCode.digits(code) != nil else {
             return try askForCode(request, problem: request.language.text("A code has six digits."))
         }
+        // Taken before the code is looked at, so that codes that come at once cannot exceed the limit. A right one does not count.
+        let networks = request.clientNetworks
+        if let seconds = codes.take(networks, now: monotonic()) { throw PortalRefusal.tooOften(seconds) }
         let handle = request.sheet?.handle
         let sealed = cookies.sealed(PortalCookies.signUp, of: handle, in: request.request.headers)
-        let session = try await pool.run {
-            try store.page.signIn(
-                code: code, browser: browser, request: handle, signUp: sealed, replacing: old, now: now())
+        let known = cookies.value(PortalCookies.known, in: request.request.headers)
+        let (session, isGuarded) = try await pool.run {
+            (
+                try store.page.signIn(
+                    code: code, browser: browser, request: handle, known: known, signUp: sealed, limits: limits, replacing: old,
+                    now: now()), try store.page.isGuarded(limits, now: now())
+            )
         }
         guard let session else {
-            return try askForCode(
-                request,
-                problem: request.language.text(
+            if isGuarded {
+                logger.warning("codes alone open nothing in new browsers: too many wrong ones are entered, see OPERATING.md")
+            }
+            let problem =
+                isGuarded
+                ? request.language.text(
+                    "At the moment, a code works only where you signed in before. Open the link in the message, in this browser.")
+                : request.language.text(
                     "This code is wrong or has expired. After {n} wrong codes only the link in the message works.",
-                    ["n": String(SignInCodeLimits.tries)]))
+                    ["n": String(SignInCodeLimits.tries)])
+            return try askForCode(request, problem: problem)
         }
+        codes.giveBack(networks)
         return try await enter(request, session)
     }
 

@@ -81,6 +81,8 @@ package struct Configuration: Sendable {
         package let perInbox: Int
         package let perUser: Int
         package let perInstallation: Int
+        /// Messages per hour to people who are no users yet.
+        package let toStrangers: Int
     }
 
     /// What to do with `mailto:` links in forwards.
@@ -162,6 +164,7 @@ package struct Configuration: Sendable {
         package let isPageBuiltIn: Bool
         /// Who can become a user there.
         package let signUp: SignUpRules
+        package let limits: SignInLimits
         /// The operator's own OpenID provider; nil if users sign in only here.
         package let upstream: UpstreamSource?
         /// The folder of catalogues; nil where there is none.
@@ -292,6 +295,10 @@ package struct Configuration: Sendable {
             isPageBuiltIn: isPageBuiltIn,
             signUp: SignUpRules(
                 SignUpRules.Mode(rawValue: text("sign_in.sign_up")) ?? .closed, domains: list("sign_in.sign_up_domains")),
+            limits: SignInLimits(
+                requestsPerNetwork: integer("sign_in.messages_per_network"),
+                wrongCodesPerNetwork: integer("sign_in.wrong_codes_per_network"),
+                wrongCodesPerHour: integer("sign_in.wrong_codes_per_hour")),
             upstream: try UpstreamSource(
                 { text("sign_in.upstream.\($0)") }, scopes: list("sign_in.upstream.scopes"),
                 secretPath: path("sign_in.upstream.secret_file"), hasPage: publicURL != nil, at: resolved.path),
@@ -327,7 +334,8 @@ package struct Configuration: Sendable {
         verification = VerificationSettings(
             hours: integer("verification.hours"), tries: integer("verification.tries"),
             perInbox: integer("verification.per_inbox"),
-            perUser: integer("verification.per_user"), perInstallation: integer("verification.per_installation"))
+            perUser: integer("verification.per_user"), perInstallation: integer("verification.per_installation"),
+            toStrangers: integer("verification.to_strangers"))
         guard relayDomains.contains(mail.from.domain) else {
             throw ConfigurationError(
                 .invalidValue, at: resolved.path, "mail.from: must be at a relay domain, for which Postern signs its mail")

@@ -292,6 +292,17 @@ package struct ConfigurationKey: Sendable {
             "sign_in.upstream.issuer", .text, .absent,
             "Your OpenID provider (Keycloak, Authentik, Entra…), by which users may sign in here: its issuer, as in https://id.example/realms/main. "
                 + "Register there https://YOUR-HOST/me/upstream/callback as the redirect URI."),
+        ConfigurationKey(
+            "sign_in.messages_per_network", .integer(1...1_000_000), .value(.integer(600)),
+            "Messages that one network (an IPv4 address, an IPv6 /64) may ask for on the page in ten minutes: a school has many users behind one address."
+        ),
+        ConfigurationKey(
+            "sign_in.wrong_codes_per_network", .integer(3...1_000_000), .value(.integer(60)),
+            "Wrong codes and passkeys of one network in ten minutes, a third of them at once; right ones do not count."),
+        ConfigurationKey(
+            "sign_in.wrong_codes_per_hour", .integer(1...1_000_000_000), .value(.integer(1_000)),
+            "Wrong codes of all networks in an hour; beyond it a code alone opens nothing in a browser in which its user did not sign in before: the link in the message does, and a passkey."
+        ),
         ConfigurationKey("sign_in.upstream.client_id", .text, .absent, "What Postern is called there."),
         ConfigurationKey(
             "sign_in.upstream.secret_file", .text, .absent,
@@ -340,9 +351,13 @@ package struct ConfigurationKey: Sendable {
             "verification.per_user", .integer(1...1_000), .value(.integer(10)),
             "Messages for one user in an hour, over all inboxes; beyond it they are refused and none is sent."),
         ConfigurationKey(
-            "verification.per_installation", .integer(1...1_000_000), .value(.integer(500)),
-            "Postern's own messages in an hour, so that it cannot be used to send unwanted mail to others; beyond it they are refused and none is sent."
+            "verification.per_installation", .integer(1...1_000_000), .value(.integer(5_000)),
+            "Postern's own messages to users in an hour; beyond it they are refused and none is sent. Once half of them are sent, one network may ask for a hundredth of them."
         ),
+        ConfigurationKey(
+            "verification.to_strangers", .integer(1...1_000_000), .value(.integer(2_000)),
+            "Messages in an hour to people who are no users yet (sign_in.sign_up: open), so that Postern cannot be used to send unwanted mail. Once half of them are sent, "
+                + "one network may ask for a hundredth of them, and a quarter may go to one domain."),
         ConfigurationKey(
             "log.level", .choice(["trace", "debug", "info", "notice", "warning", "error"]), .value(.text("info")),
             "One line for each message and reply; no level logs an inbox address."),

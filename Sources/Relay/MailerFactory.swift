@@ -70,6 +70,7 @@ extension Configuration.VerificationSettings {
     /// As the store counts them.
     package var limits: NoticeLimits {
         NoticeLimits(
-            lifetime: Int64(hours) * 3600, tries: tries, perInbox: perInbox, perUser: perUser, perInstallation: perInstallation)
+            lifetime: Int64(hours) * 3600, tries: tries, perInbox: perInbox, perUser: perUser, perInstallation: perInstallation,
+            toStrangers: toStrangers)
     }
 }

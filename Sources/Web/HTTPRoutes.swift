@@ -120,6 +120,7 @@ package struct ServiceParts: Sendable {
         page = try PortalPage(
             store: installation.store, mailer: mailer, queue: mailQueue, tokens: MailerFactory.tokens(installation), pool: pool,
             now: now, proxies: installation.configuration.http.proxies, provider: sheet, signUp: provider.signUp,
+            limits: provider.limits,
             looks: Self.looks(installation.configuration, installation.resolved.path),
             deletionDays: installation.configuration.pageDeletionDays,
             upstream: provider.upstream.map { source in
@@ -133,6 +134,16 @@ package struct ServiceParts: Sendable {
         ) { [counters = installation.store.counters] in
             let found = (try? counters.messagesWithInboxes(since: Day.number(now()) - StatusReport.probingDays)) ?? []
             return found.map { (value: $0.team, count: $0.messages) }
+        }
+        metrics.registry.readings(
+            "postern_sign_in_wrong_codes",
+            "Wrong sign-in codes that were entered within the last hour on all hosts, and the number from which codes alone open nothing in new browsers.",
+            label: "kind"
+        ) { [store = installation.store] in
+            [
+                (value: "entered", count: (try? store.page.wrongCodes(now: now())) ?? 0),
+                (value: "allowed", count: provider.limits.wrongCodesPerHour),
+            ]
         }
         decisions = policies.map {
             DecisionParts(

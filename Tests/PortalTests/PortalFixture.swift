@@ -73,7 +73,8 @@ final class PortalFixture: Sendable {
 
     /// - Parameter signUp: with it the page is the sign-in page of apps too, and /auth is there.
     init(
-        url: String? = url, limits: NoticeLimits = NoticeLimits(perInbox: 50, perUser: 100), signUp: SignUpRules? = nil,
+        url: String? = url, limits: NoticeLimits = NoticeLimits(perInbox: 50, perUser: 100), signIn: SignInLimits = .standard,
+        signUp: SignUpRules? = nil,
         looks: PageLooks = .standard, deletionDays: Int = 0, upstream: UpstreamSettings? = nil, passkeyRoots: [Certificate] = []
     ) throws {
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-me-\(UUID().uuidString)")
@@ -108,6 +109,7 @@ final class PortalFixture: Sendable {
             now: { [time] in time.now },
             monotonic: { [time] in Double(time.now - Self.start) },
             provider: signUp == nil ? nil : SheetProvider(issuer: Self.url, signer: signer), signUp: signUp ?? .closed,
+            limits: signIn,
             looks: looks, deletionDays: deletionDays,
             upstream: upstream.map { [time, log] in UpstreamProvider($0, now: { time.now }, logger: log.logger) },
             passkeyRoots: passkeyRoots, logger: log.logger)
@@ -156,12 +158,13 @@ final class PortalFixture: Sendable {
 
     /// Makes a fixture, and ends it whatever happens.
     static func with(
-        url: String = url, limits: NoticeLimits = NoticeLimits(perInbox: 50, perUser: 100), signUp: SignUpRules? = nil,
+        url: String = url, limits: NoticeLimits = NoticeLimits(perInbox: 50, perUser: 100), signIn: SignInLimits = .standard,
+        signUp: SignUpRules? = nil,
         looks: PageLooks = .standard, deletionDays: Int = 0, upstream: UpstreamSettings? = nil,
         passkeyRoots: [Certificate] = [], _ body: (PortalFixture) async throws -> Void
     ) async throws {
         let fixture = try PortalFixture(
-            url: url, limits: limits, signUp: signUp, looks: looks, deletionDays: deletionDays,
+            url: url, limits: limits, signIn: signIn, signUp: signUp, looks: looks, deletionDays: deletionDays,
             upstream: upstream, passkeyRoots: passkeyRoots)
         do { try await body(fixture) } catch {
             fixture.stop()

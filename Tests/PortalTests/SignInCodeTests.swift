@@ -190,4 +190,66 @@ import Testing
             #expect(tries == [5, 5, 5])
         }
     }
+
+    /// Right codes took from the budget of wrong ones, which is small: a class could not sign in.
+    @Test func rightCodes_ofManyBehindOneAddress_doNotCount() async throws {
+        let signIn = SignInLimits(requestsPerNetwork: 600, wrongCodesPerNetwork: 3, wrongCodesPerHour: 1_000)
+        try await PortalFixture.with(signIn: signIn) { fixture in
+            for _ in 0..<5 {
+                let visitor = try await asks(fixture, for: "anna@home.example")
+                let code = try fixture.code("anna@home.example")
+                #expect(try await visitor.submit("/me/sent", ["code": code]).location == "/me")
+            }
+            let visitor = try await asks(fixture, for: "anna@home.example")
+            try #require(try fixture.code("anna@home.example") != "000 000")
+            #expect(try await visitor.submit("/me/sent", ["code": "000 000"]).status == 422)
+            #expect(try await visitor.submit("/me/sent", ["code": "000 000"]).status == 429)
+        }
+    }
+
+    /// Many networks, each of which enters few wrong codes for many users.
+    @Test func codes_whileManyWrongOnesAreEntered_needABrowserThatIsKnown() async throws {
+        let signIn = SignInLimits(requestsPerNetwork: 600, wrongCodesPerNetwork: 300, wrongCodesPerHour: 30)
+        try await PortalFixture.with(signIn: signIn, signUp: SignUpRules(.open)) { fixture in
+            let home = Browser(fixture)
+            try await home.signIn("anna")
+            for number in 0..<15 {
+                let guesser = try await asks(fixture, for: "nobody\(number)@home.example")
+                for _ in 0..<2 { try await guesser.submit("/me/sent", ["code": "000 000"]) }
+            }
+            // A right code opens nothing in a new browser, and is answered as a wrong one is.
+            let away = try await asks(fixture, for: "anna@home.example")
+            let code = try fixture.code("anna@home.example")
+            try #require(code != "000 000")
+            let answers = [
+                try await away.submit("/me/sent", ["code": "000 000"]), try await away.submit("/me/sent", ["code": code]),
+            ].map { "\($0.status) \($0.text.replacing(/value="[a-z2-7]+"/, with: ""))" }
+            #expect(answers[0] == answers[1] && answers[0].contains("422") && answers[0].contains("Open the link in the message"))
+            #expect(fixture.log.lines.contains { $0.contains("codes alone open nothing") })
+            // The link of the same message does.
+            let link = try fixture.link("anna@home.example")
+            try await away.get(link)
+            #expect(try await away.submit(link).location == "/me")
+            // So does a code where the user signed in before, for that user alone.
+            home.take("__Host-postern-session", nil)
+            try await home.get("/me/sign-in")
+            try await home.submit("/me/sign-in", ["email": "bob@home.example"])
+            try await home.follow()
+            #expect(try await home.submit("/me/sent", ["code": try fixture.code("bob@home.example")]).status == 422)
+            try await home.get("/me/sign-in")
+            try await home.submit("/me/sign-in", ["email": "anna@home.example"])
+            try await home.follow()
+            #expect(try await home.submit("/me/sent", ["code": try fixture.code("anna@home.example")]).location == "/me")
+            // A person who is no user yet has the link too.
+            let eve = try await asks(fixture, for: "eve@new.example")
+            #expect(try await eve.submit("/me/sent", ["code": try fixture.code("eve@new.example")]).status == 422)
+            let first = try fixture.link("eve@new.example")
+            try await eve.get(first)
+            #expect(try await eve.submit(first).location == "/me")
+            // An hour later a code is enough again.
+            fixture.now += 3_900
+            let later = try await asks(fixture, for: "bob@home.example")
+            #expect(try await later.submit("/me/sent", ["code": try fixture.code("bob@home.example")]).location == "/me")
+        }
+    }
 }

@@ -24,7 +24,6 @@ import Testing
         try await PortalFixture.with(signUp: SignUpRules(.open)) { fixture in
             let (eve, sent) = try await ask(fixture, "Eve@new.example")
             #expect(sent == 1)
-            #expect(!(try fixture.mail("Eve@new.example").contains("/me/sign-in/")))
             let code = try fixture.code("Eve@new.example")
             #expect(try await eve.submit("/me/sent", ["code": code]).location == "/me")
             #expect(try await eve.get("/me").text.contains("No addresses yet"))
@@ -115,9 +114,13 @@ import Testing
                     #expect(try await mallory.submit("/me/sent", ["code": "000 000"]).status == 422)
                 }
             }
-            #expect(try await ask(fixture, "victim@new.example").sent == 0)
+            // Then the message has the link alone.
+            #expect(try await ask(fixture, "victim@new.example").sent == 1)
+            #expect(try fixture.mail("victim@new.example").firstMatch(of: /[0-9]{3} [0-9]{3}/) == nil)
+            _ = try fixture.link("victim@new.example")
             fixture.now += 86_401
             #expect(try await ask(fixture, "victim@new.example").sent == 1)
+            _ = try fixture.code("victim@new.example")
         }
     }
 
@@ -149,8 +152,8 @@ import Testing
     }
 
     /// Whoever asked for codes to strangers used up the messages of the hour, and no user could sign in.
-    @Test func strangersLeaveHalfOfTheMessagesToUsers() async throws {
-        let limits = NoticeLimits(perInbox: 50, perUser: 100, perInstallation: 4)
+    @Test func usersNeverWaitForMessagesToStrangers() async throws {
+        let limits = NoticeLimits(perInbox: 50, perUser: 100, perInstallation: 2, toStrangers: 2)
         try await PortalFixture.with(limits: limits, signUp: SignUpRules(.open)) { fixture in
             for (inbox, expected) in [
                 ("a@new.example", 1), ("b@new.example", 1), ("c@new.example", 0), ("anna@home.example", 1),
@@ -162,6 +165,58 @@ import Testing
             fixture.now += 3_601
             let (_, later) = try await ask(fixture, "c@new.example")
             #expect(later == 1)
+        }
+    }
+
+    private func form(_ fixture: PortalFixture, _ inbox: String, from network: String) async throws -> Response {
+        let browser = Browser(fixture)
+        try await browser.get("/me/sign-in")
+        return try await browser.submit(
+            "/me/sign-in", ["email": inbox], headers: ["Origin": PortalFixture.url, "X-Forwarded-For": network])
+    }
+
+    /// 600 forms from 60 networks used up the messages of the hour, and no one else could sign up.
+    @Test func messagesToStrangers_askedForByAFewNetworks_areNotUsedUp() async throws {
+        let limits = NoticeLimits(perInbox: 50, perUser: 100, toStrangers: 40)
+        try await PortalFixture.with(limits: limits, signUp: SignUpRules(.open)) { fixture in
+            for number in 0..<60 {
+                let answer = try await form(
+                    fixture, "a\(number)@d\(number).example", from: "192.0.2.\(number % 6)")
+                #expect(answer.location == "/me/sent")
+            }
+            fixture.queue.drain()
+            let used: Int64? = try fixture.store.database.value("SELECT COUNT(*) FROM notices")
+            #expect(used == 20, "half of them for whoever asks first, and then two for a network: each had three")
+            _ = try await form(fixture, "eve@new.example", from: "198.51.100.1")
+            #expect(fixture.mailCount("eve@new.example") == 1)
+        }
+    }
+
+    @Test func messagesToStrangers_ofOneDomain_leaveRoomForOthers() async throws {
+        let limits = NoticeLimits(perInbox: 50, perUser: 100, toStrangers: 40)
+        try await PortalFixture.with(limits: limits, signUp: SignUpRules(.open)) { fixture in
+            for number in 0..<60 { _ = try await form(fixture, "a\(number)@new.example", from: "192.0.2.\(number)") }
+            fixture.queue.drain()
+            #expect(try fixture.store.database.value("SELECT COUNT(*) FROM notices") == 20)
+            for network in 0..<20 { _ = try await form(fixture, "b\(network)@other.example", from: "198.51.100.\(network)") }
+            fixture.queue.drain()
+            #expect(try fixture.store.database.value("SELECT COUNT(*) FROM notices") == 30, "a quarter of them for a domain")
+        }
+    }
+
+    @Test func linkOfAStranger_openedInTheBrowserThatAsked_makesAUser() async throws {
+        try await PortalFixture.with(signUp: SignUpRules(.open)) { fixture in
+            let (eve, _) = try await ask(fixture, "eve@new.example")
+            let link = try fixture.link("eve@new.example")
+            let other = Browser(fixture)
+            try await other.get("/me/sign-in")
+            #expect(try await other.get(link).status == 403)
+            for _ in 0..<2 { #expect(try await eve.get(link).status == 200) }
+            #expect(try await eve.submit(link).location == "/me")
+            #expect(try await eve.get("/me").text.contains("No addresses yet"))
+            #expect(try fixture.store.users.all().count == 3)
+            eve.take("__Host-postern-session", nil)
+            #expect(try await eve.get(link).status == 410)
         }
     }
 

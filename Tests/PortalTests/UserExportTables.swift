@@ -17,6 +17,7 @@ enum UserExportTables {
         "received_events": "hashes of events", "retired_names": "keyed hashes without a user", "app_transfers": "of teams",
         "transfer_subs": "random; of a transfer between teams", "app_redirects": "of teams", "client_keys": "of teams",
         "client_secrets": "of teams", "client_assertions": "keyed hashes of teams' requests", "logout_redirects": "of teams",
+        "wrong_codes": "how many wrong codes all browsers entered, by five minutes",
         "pending_requests": "apps' requests, encrypted with a key that only the browser has; gone after an hour",
         "access_tokens": "hashes; gone after an hour", "team_mentions": "counts of teams",
         "attested_apps": "of teams", "devices": "keyed hashes without a user",

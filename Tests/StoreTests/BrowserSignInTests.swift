@@ -99,17 +99,45 @@ import WebAuthn
         #expect(try page.signIn(code: fresh.code, browser: "b3", signUp: fresh.sealed, replacing: nil, now: later) == nil)
     }
 
+    /// An hour of guesses from everywhere: who knows the link, or the browser, signs in meanwhile.
+    @Test func tenThousandWrongCodes_ofManyBrowsers_leaveUsersTheirLink() throws {
+        let test = try anna(.sqlite)
+        let page = test.store.page
+        func guess(_ number: Int) throws -> String? {
+            try page.signIn(
+                code: String(format: "%06d", number), browser: "guesser \(number / 2)", replacing: nil,
+                now: Self.now + Int64(number / 3))
+        }
+        for number in 0..<10_000 { #expect(try guess(number) == nil) }
+        let now = Self.now + 3_400
+        #expect(try page.wrongCodes(now: now) == 10_000)
+        #expect(try page.isGuarded(.standard, now: now))
+        func link(_ browser: String) throws -> PageLink {
+            try #require(
+                try page.signInLink(
+                    for: TestStore.inbox("anna@home.example"), browser: browser, limits: NoticeLimits(perInbox: 50), now: now))
+        }
+        let new = try link("new")
+        #expect(try page.signIn(code: try #require(new.code), browser: "new", replacing: nil, now: now) == nil)
+        #expect(try page.signIn(link: try #require(new.token), browser: "new", replacing: nil, now: now) != nil)
+        let known = try page.knownBrowser(user: "anna")
+        let code = try #require(try link("old").code)
+        #expect(try page.signIn(code: code, browser: "old", known: known, replacing: nil, now: now) != nil)
+        #expect(try !page.isGuarded(.standard, now: Self.now + 3_334 + 3_900))
+        #expect(try test.database.value(SQL("SELECT COUNT(*) FROM wrong_codes", [])) ?? 0 <= 14)
+    }
+
     @Test(arguments: Engine.all) func strangersLeaveMessagesToUsersAndASecondSpellingMakesNoSecondUser(_ engine: Engine) throws {
         let test = try anna(engine)
         let (page, rules) = (test.store.page, SignUpRules(.open))
         func link(_ inbox: String, limit: Int) throws -> PageLink? {
             try page.signInLink(
                 for: TestStore.inbox(inbox), browser: inbox, rules: rules,
-                limits: NoticeLimits(perInbox: 50, perUser: 50, perInstallation: limit), now: Self.now)
+                limits: NoticeLimits(perInbox: 50, perUser: 50, toStrangers: limit), now: Self.now)
         }
         let codes = try ["e.ve@gmail.com", "eve@gmail.com"].map { ($0, try #require(try link($0, limit: 4)?.code)) }
-        #expect(throws: StoreFailure.self) { try link("third@home.example", limit: 4) }
-        #expect(try link("anna@home.example", limit: 4) != nil)
+        #expect(throws: StoreFailure.self) { try link("third@home.example", limit: 2) }
+        #expect(try link("anna@home.example", limit: 2) != nil)
         let sessions = try codes.map { inbox, code in
             let sealed = try page.sealSignUp(TestStore.inbox(inbox), browser: inbox, now: Self.now)
             return try page.signIn(code: code, browser: inbox, signUp: sealed, replacing: nil, now: Self.now)

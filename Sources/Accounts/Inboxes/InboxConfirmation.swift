@@ -13,18 +13,41 @@ package struct NoticeLimits: Sendable, Hashable {
     package let perInbox: Int
     /// Messages for one user in an hour, over all inboxes.
     package let perUser: Int
-    /// Messages from this installation in an hour.
+    /// Messages from this installation to its users in an hour.
     package let perInstallation: Int
-    /// Of these, messages to people who are not users yet: a caller who triggers many leaves the other half for users.
-    var toStrangers: Int { max(1, perInstallation / 2) }
+    /// Messages to people who are no users yet in an hour: users never wait for these.
+    package let toStrangers: Int
 
-    package init(lifetime: Int64 = 86_400, tries: Int = 5, perInbox: Int = 5, perUser: Int = 10, perInstallation: Int = 500) {
+    package init(
+        lifetime: Int64 = 86_400, tries: Int = 5, perInbox: Int = 5, perUser: Int = 10, perInstallation: Int = 5_000,
+        toStrangers: Int = 2_000
+    ) {
+        self.toStrangers = toStrangers
         self.lifetime = lifetime
         self.tries = tries
         self.perInbox = perInbox
         self.perUser = perUser
         self.perInstallation = perInstallation
     }
+}
+
+/// Who had our own message sent, as keyed hashes: once half of an hour's messages are sent, each may have a share of the others, so
+/// that a few cannot use them up.
+package struct NoticeSource: Sendable {
+    /// The widest network that the request counts for; nil if it is not known.
+    let network: [UInt8]?
+    /// The domain of the inbox; nil if it is a user's.
+    let domain: [UInt8]?
+
+    package static let unknown = NoticeSource(network: nil, domain: nil)
+
+    package init(network: [UInt8]?, domain: [UInt8]?) {
+        self.network = network
+        self.domain = domain
+    }
+
+    /// How many parts an hour's messages have for networks, and for domains: a provider's has many people.
+    static let (networks, domains) = (100, 4)
 }
 
 /// What our own message is for.

@@ -26,8 +26,8 @@ package struct InboxConfirmationRepository: Sendable {
             let inbox = try inboxes.inbox(connection, user: user, id: id, name)
             guard !inbox.isVerified else { throw .refused(.exists, "inbox \(inbox.number) of user \(id) is already verified") }
             try connection.reserveNotice(
-                .verification, index: inboxes.index.search(inbox.address.revealed).canonical, user: user, limits: limits,
-                now: change.now)
+                .verification, index: inboxes.index.search(inbox.address.revealed).canonical, user: user, source: .unknown,
+                limits: limits, now: change.now)
             try connection.run("DELETE FROM inbox_verifications WHERE inbox_id = \(inbox.id)")
             let number = try connection.inserted(
                 """
@@ -222,23 +222,31 @@ extension DatabaseConnection {
     ///   - index: the canonical index of the mailbox, with the key in use and with the other one.
     ///   - user: nil for someone who is not a user yet.
     package func reserveNotice(
-        _ kind: NoticeKind, index: (SQLValue, SQLValue), user: Int64?, limits: NoticeLimits, now: Int64
+        _ kind: NoticeKind, index: (SQLValue, SQLValue), user: Int64?, source: NoticeSource, limits: NoticeLimits, now: Int64
     ) throws(StoreFailure) {
+        let (whole, total): (SQL, Int) =
+            user == nil
+            ? ("user_id IS NULL AND kind = \(kind)", limits.toStrangers) : ("user_id IS NOT NULL", limits.perInstallation)
+        let sent = try notices(whole, now: now).count
         var parts: [(SQL, limit: Int, what: String)] = [
             ("canonical_index IN (\(index.0), \(index.1)) AND kind = \(kind)", limits.perInbox, "to this inbox"),
-            ("user_id = \(user)", limits.perUser, "for this user"),
-            ("1 = 1", limits.perInstallation, "of this installation"),
+            (whole, total, user == nil ? "to people who are no users" : "to users"),
         ]
-        if user == nil { parts.append(("user_id IS NULL AND kind = \(kind)", limits.toStrangers, "to people who are no users")) }
+        if let user { parts.append(("user_id = \(user)", limits.perUser, "for this user")) }
+        if sent >= total / 2 {
+            if let network = source.network {
+                let share = max(2, total / NoticeSource.networks)
+                parts.append(("network_hash = \(network) AND \(whole)", share, "for this network"))
+            }
+            if let domain = source.domain {
+                parts.append(("domain_hash = \(domain) AND \(whole)", max(2, total / NoticeSource.domains), "to this domain"))
+            }
+        }
         for (condition, limit, what) in parts {
-            let row = try row(
-                """
-                SELECT COUNT(*) AS count, MIN(sent_at) AS oldest FROM notices
-                WHERE sent_at > \(now - NoticeWindow.length) AND \(condition)
-                """)
-            guard try row?["count"] ?? 0 < limit else {
+            let found = try notices(condition, now: now)
+            guard found.count < limit else {
                 // Until the oldest leaves the window.
-                let wait = max(1, (try row?["oldest"] ?? now) + NoticeWindow.length - now)
+                let wait = max(1, (found.oldest ?? now) + NoticeWindow.length - now)
                 let minutes = (wait + 59) / 60
                 throw .refused(
                     .limit,
@@ -248,7 +256,18 @@ extension DatabaseConnection {
         }
         try run(
             """
-            INSERT INTO notices (kind, canonical_index, user_id, sent_at) VALUES (\(kind), \(index.0), \(user), \(now))
+            INSERT INTO notices (kind, canonical_index, user_id, network_hash, domain_hash, sent_at)
+            VALUES (\(kind), \(index.0), \(user), \(source.network), \(source.domain), \(now))
             """)
+    }
+
+    /// The messages of the window for which a condition holds.
+    private func notices(_ condition: SQL, now: Int64) throws(StoreFailure) -> (count: Int, oldest: Int64?) {
+        let row = try row(
+            """
+            SELECT COUNT(*) AS count, MIN(sent_at) AS oldest FROM notices
+            WHERE sent_at > \(now - NoticeWindow.length) AND \(condition)
+            """)
+        return try (row?["count"] ?? 0, row?["oldest"])
     }
 }

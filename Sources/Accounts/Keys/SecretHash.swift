@@ -17,6 +17,8 @@ package struct SecretHash: Sendable, SecretHolder {
         case browser
         /// A network that asks: counted, and not kept in clear.
         case network
+        /// The domain of an inbox whose owner is no user yet: counted.
+        case inboxDomain = "inbox domain"
         /// What a browser keeps after a user signed in there.
         case knownBrowser = "known browser"
         case authorizationCode = "authorization code"

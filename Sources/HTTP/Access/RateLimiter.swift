@@ -57,6 +57,16 @@ package final class RateLimiter: Sendable {
         }
     }
 
+    /// Gives back what `take` took, for a request that turned out not to count.
+    package func giveBack(_ networks: [ClientNetwork]) {
+        state.withLock { state in
+            for network in networks {
+                guard let bucket = state.buckets[network.name] else { continue }
+                state.buckets[network.name]?.tokens = min(burst * bucket.share, bucket.tokens + 1)
+            }
+        }
+    }
+
     /// As `take`, without taking: the whole seconds to wait; nil if there is a token.
     package func wait(_ networks: [ClientNetwork], now: Double) -> Int? {
         state.withLock { state in

@@ -108,11 +108,13 @@ package struct PortalRepository: Sendable {
     /// - Parameters:
     ///   - browser: the cookie of the requesting browser; the link works only there.
     ///   - request: the handle of the app's request that the browser goes on with; nil for none. A browser may have several.
+    ///   - network: the widest network that the request counts for; nil if it is not known.
     package func signInLink(
-        for inbox: InboxAddress, browser: String, request: String? = nil, rules: SignUpRules = .closed, limits: NoticeLimits,
-        now: Int64
+        for inbox: InboxAddress, browser: String, request: String? = nil, network: String? = nil, rules: SignUpRules = .closed,
+        limits: NoticeLimits, now: Int64
     ) throws(StoreFailure) -> PageLink? {
         let tab = SignInTab(browser: browser, request: request)
+        let network = network.map { secrets.hash(.network, $0) }
         let search = inboxes.index.search(inbox.revealed)
         let found = try database.read { connection throws(StoreFailure) -> (Int64, String, Int64)? in
             let rows = try connection.rows(
@@ -137,9 +139,9 @@ package struct PortalRepository: Sendable {
                     try addCode(tab, now: now)
                     return nil
                 }
-                return try signUpCode(for: inbox, tab, limits: limits, now: now)
+                return try signUpCode(for: inbox, tab, network: network, limits: limits, now: now)
             }
-            return try link(.signIn, user: user, id: id, inbox: number, tab, limits: limits, now: now)
+            return try link(.signIn, user: user, id: id, inbox: number, tab, network: network, limits: limits, now: now)
         } catch  where error.isRefusal {
             try addCode(tab, now: now)
             throw error
@@ -153,22 +155,20 @@ package struct PortalRepository: Sendable {
         let user = try database.read { connection throws(StoreFailure) in try connection.userNumber(session.userID) }
         return try link(
             .deletion, user: user, id: session.userID, inbox: session.inboxNumber, SignInTab(browser: browser, request: nil),
-            limits: limits, now: now)
+            network: nil, limits: limits, now: now)
     }
 
     private func link(
-        _ purpose: PageLinkPurpose, user: Int64, id: String, inbox number: Int64, _ tab: SignInTab, limits: NoticeLimits,
-        now: Int64
+        _ purpose: PageLinkPurpose, user: Int64, id: String, inbox number: Int64, _ tab: SignInTab, network: [UInt8]?,
+        limits: NoticeLimits, now: Int64
     ) throws(StoreFailure) -> PageLink {
         let token = try SecretHash.newToken()
-        let request: [UInt8]? =
-            if let handle = tab.request { try sealing.encrypt(handle, Array(token.utf8), .pageLink) } else { nil }
+        let request = try seal(tab.request, token)
         let link = try database.write(.durable) { connection throws(StoreFailure) in
             let inbox = try inboxes.inbox(connection, user: user, id: id, .number(number))
             try connection.reserveNotice(
                 purpose == .signIn ? .signIn : .deletion, index: inboxes.index.search(inbox.address.revealed).canonical,
-                user: user,
-                limits: limits, now: now)
+                user: user, source: NoticeSource(network: network, domain: nil), limits: limits, now: now)
             let number = try connection.inserted(
                 """
                 INSERT INTO page_links
@@ -206,7 +206,7 @@ package struct PortalRepository: Sendable {
             WHERE token_hash = \(secrets.hash(.pageLink, token, context: purpose.rawValue))
                 AND purpose = \(purpose) AND expires_at > \(now)
             """)
-        guard let wanted else { return .gone }
+        guard let wanted else { return purpose == .signIn ? try signUpState(of: token, browser: browser, now: now) : .gone }
         guard let browser, constantTimeEqual(wanted, secrets.hash(.browser, browser)) else { return .otherBrowser }
         return .good
     }
@@ -217,18 +217,33 @@ package struct PortalRepository: Sendable {
             """
             SELECT request_sealed FROM page_links
             WHERE token_hash = \(secrets.hash(.pageLink, token, context: PageLinkPurpose.signIn.rawValue)) AND expires_at > \(now)
+            UNION ALL
+            SELECT request_sealed FROM page_codes
+            WHERE token_hash = \(secrets.hash(.pageLink, token, context: Self.signUpLink)) AND expires_at > \(now)
             """)
         return sealed.flatMap { sealing.decrypt($0, Array(token.utf8), .pageLink) }
+    }
+
+    /// The handle of a request, encrypted with a key made from a link's token.
+    func seal(_ request: String?, _ token: String) throws(StoreFailure) -> [UInt8]? {
+        guard let request else { return nil }
+        return try sealing.encrypt(request, Array(token.utf8), .pageLink)
     }
 
     private var sealing: SealedTokens { SealedTokens(secrets: secrets) }
 
     /// Uses a link and opens a session; returns its token for the cookie. Nil if the link is not valid in this browser.
-    /// - Parameter replacing: the token of a session that the browser has; it ends.
-    package func signIn(link token: String, browser: String, replacing old: String?, now: Int64) throws(StoreFailure) -> String? {
+    /// - Parameters:
+    ///   - sealed: the value that `sealSignUp` gave the browser; nil if none.
+    ///   - replacing: the token of a session that the browser has; it ends.
+    package func signIn(
+        link token: String, browser: String, signUp sealed: String? = nil, replacing old: String?, now: Int64
+    ) throws(StoreFailure) -> String? {
         let session = try SecretHash.newToken()
         let user = try events.write(at: now) { connection, tracker throws(StoreFailure) -> Int64? in
-            guard let used = try use(connection, token, .signIn, browser: browser, now: now) else { return nil }
+            var found = try use(connection, token, .signIn, browser: browser, now: now)
+            if found == nil { found = try signUp(connection, link: token, sealed: sealed, browser: browser, now: now) }
+            guard let used = found else { return nil }
             try confirmInvited(connection, tracker, used, now: now)
             try open(connection, session, of: used, by: .mail, replacing: old, now: now)
             return used.user
@@ -396,7 +411,11 @@ extension PortalRepository {
     /// The value that a browser keeps after this user signed in there: 32 characters of base32. It gives no access, and changes
     /// when the user signs out everywhere.
     package func knownBrowser(user id: String) throws(StoreFailure) -> String {
-        let generation: Int64? = try database.value("SELECT browser_generation FROM users WHERE handle = \(id)")
+        try database.read { connection throws(StoreFailure) in try knownBrowser(connection, user: id) }
+    }
+
+    func knownBrowser(_ connection: any DatabaseConnection, user id: String) throws(StoreFailure) -> String {
+        let generation: Int64? = try connection.value("SELECT browser_generation FROM users WHERE handle = \(id)")
         let times = generation ?? 0
         return Base32.characters(fromRandom: secrets.hash(.knownBrowser, times == 0 ? id : "\(id) \(times)"))
     }

@@ -9,7 +9,7 @@ import Support
 package enum SignInCodeLimits {
     /// For one code; after that only its link works.
     package static let tries = 5
-    /// For all codes of a user in a day; after that no code is valid, and messages have only a link.
+    /// For all codes of a user in a day; after that no code is valid, and only links work.
     package static let triesPerDay = 10
     static let day: Int64 = 86_400
 }
@@ -32,10 +32,13 @@ extension PortalRepository {
     ///   - code: as entered. What cannot be a code is no try.
     ///   - browser: the cookie of the requesting browser.
     ///   - request: the handle of the app's request that the browser goes on with; only the last code for it is valid.
+    ///   - known: the value that the browser kept of a user who signed in there (`knownBrowser`); nil if none.
     ///   - sealed: the value that `sealSignUp` gave that browser; nil if none.
+    ///   - limits: beyond so many wrong codes of all browsers, a code is valid only in a browser that its user knows.
     ///   - replacing: the token of a session that the browser has; it ends.
     package func signIn(
-        code: String, browser: String, request: String? = nil, signUp sealed: String? = nil, replacing old: String?, now: Int64
+        code: String, browser: String, request: String? = nil, known: String? = nil, signUp sealed: String? = nil,
+        limits: SignInLimits = .standard, replacing old: String?, now: Int64
     ) throws(StoreFailure) -> String? {
         guard let digits = TypedCode.digits(code) else { return nil }
         let session = try SecretHash.newToken()
@@ -51,9 +54,16 @@ extension PortalRepository {
                     AND (SELECT COALESCE(SUM(o.tries), 0) FROM page_codes o
                         WHERE (o.user_id = page_codes.user_id OR o.inbox_mark = page_codes.inbox_mark)
                             AND o.created_at > \(now - SignInCodeLimits.day)) < \(SignInCodeLimits.triesPerDay)
-                RETURNING id, link_id, code_hash, inbox_mark
+                RETURNING id, link_id, user_id, code_hash, inbox_mark
                 """)
-            guard let row, constantTimeEqual(try row["code_hash"], secrets.hash(.signInCode, digits)) else { return nil }
+            // Read for every code, right or wrong, so that both take the same time.
+            let isGuarded = try connection.wrongCodes(now: now) >= limits.wrongCodesPerHour
+            guard let row, constantTimeEqual(try row["code_hash"], secrets.hash(.signInCode, digits)),
+                try isOpen(connection, known, user: row["user_id"], isGuarded: isGuarded)
+            else {
+                try connection.countWrongCode(now: now)
+                return nil
+            }
             let mark: [UInt8]? = try row["inbox_mark"]
             let used: (user: Int64, inbox: Int64)? =
                 if let mark { try signUp(connection, sealed: sealed, mark: mark, browser: browser, now: now) } else {
@@ -69,6 +79,29 @@ extension PortalRepository {
         guard let user else { return nil }
         hasSignedIn(user)
         return session
+    }
+
+    /// Whether so many wrong codes come in that someone guesses at many users at once.
+    package func isGuarded(_ limits: SignInLimits, now: Int64) throws(StoreFailure) -> Bool {
+        try database.read { connection throws(StoreFailure) in
+            try connection.wrongCodes(now: now) >= limits.wrongCodesPerHour
+        }
+    }
+
+    /// Wrong codes of all browsers within an hour.
+    package func wrongCodes(now: Int64) throws(StoreFailure) -> Int {
+        try database.read { connection throws(StoreFailure) in try connection.wrongCodes(now: now) }
+    }
+
+    /// Whether a right code opens a session here.
+    private func isOpen(
+        _ connection: any DatabaseConnection, _ value: String?, user: Int64?, isGuarded: Bool
+    ) throws(StoreFailure) -> Bool {
+        guard isGuarded else { return true }
+        guard let value, let user, let id: String = try connection.value("SELECT handle FROM users WHERE id = \(user)") else {
+            return false
+        }
+        return constantTimeEqual(Array(value.utf8), Array(try knownBrowser(connection, user: id).utf8))
     }
 
     /// Uses the link that a code came with; nil if it is gone.
@@ -105,17 +138,48 @@ extension PortalRepository {
         }
     }
 
-    /// - Parameter mark: the mark of an inbox whose owner becomes a user with the code.
+    /// - Parameters:
+    ///   - mark: the mark of an inbox whose owner becomes a user with the code.
+    ///   - token: of the link beside it.
     func addCode(
-        _ connection: any DatabaseConnection, _ code: String, link: Int64?, user: Int64?, mark: [UInt8]? = nil, _ tab: SignInTab,
-        now: Int64
+        _ connection: any DatabaseConnection, _ code: String, link: Int64?, user: Int64?, mark: [UInt8]? = nil,
+        token: String? = nil,
+        _ tab: SignInTab, now: Int64
     ) throws(StoreFailure) {
         let keptUntil = now + (user == nil && mark == nil ? PageLifetime.link : SignInCodeLimits.day)
+        let hash = token.map { secrets.hash(.pageLink, $0, context: Self.signUpLink) }
+        let request = try token.flatMap { token throws(StoreFailure) in try seal(tab.request, token) }
         try connection.run(
             """
-            INSERT INTO page_codes (browser_hash, code_hash, link_id, user_id, inbox_mark, created_at, expires_at, kept_until)
-            VALUES (\(tab.hash(secrets)), \(secrets.hash(.signInCode, code)), \(link), \(user), \(mark),
+            INSERT INTO page_codes (browser_hash, code_hash, link_id, user_id, inbox_mark, token_hash, request_sealed, created_at,
+                expires_at, kept_until)
+            VALUES (\(tab.hash(secrets)), \(secrets.hash(.signInCode, code)), \(link), \(user), \(mark), \(hash), \(request),
                 \(now), \(now + PageLifetime.link), \(keptUntil))
+            """)
+    }
+}
+
+extension DatabaseConnection {
+    /// Seconds for which wrong codes are counted together.
+    private static var period: Int64 { 300 }
+
+    /// Wrong codes of all browsers within an hour.
+    fileprivate func wrongCodes(now: Int64) throws(StoreFailure) -> Int {
+        let count: Int? = try value(
+            """
+            SELECT CAST(SUM(count) AS BIGINT) AS count FROM wrong_codes
+            WHERE period >= \((now - 3_600) / Self.period)
+            """)
+        return count ?? 0
+    }
+
+    fileprivate func countWrongCode(now: Int64) throws(StoreFailure) {
+        let period = now / Self.period
+        try run("DELETE FROM wrong_codes WHERE period < \(period - 3_600 / Self.period)")
+        try run(
+            """
+            INSERT INTO wrong_codes (period, count) VALUES (\(period), 1)
+            ON CONFLICT (period) DO UPDATE SET count = wrong_codes.count + 1
             """)
     }
 }

@@ -64,24 +64,74 @@ extension PortalRepository {
         secrets.hash(.signUp, inboxes.index.lasting(inbox.revealed).map { String($0, radix: 16) }.joined(), context: "inbox")
     }
 
-    /// A code for a person who is not a user yet; nil after many wrong ones for this inbox. Throws `limit` beyond a limit.
+    /// A link and a code for a person who is not a user yet; only the link after many wrong codes for this inbox. Throws `limit`
+    /// beyond a limit.
     func signUpCode(
-        for inbox: InboxAddress, _ tab: SignInTab, limits: NoticeLimits, now: Int64
-    ) throws(StoreFailure) -> PageLink? {
+        for inbox: InboxAddress, _ tab: SignInTab, network: [UInt8]?, limits: NoticeLimits, now: Int64
+    ) throws(StoreFailure) -> PageLink {
         let mark = mark(inbox)
+        let domain = secrets.hash(.inboxDomain, DomainName.toASCII(inbox.revealed.domain) ?? inbox.revealed.domain)
+        let token = try SecretHash.newToken()
         return try database.write(.durable) { connection throws(StoreFailure) in
             try connection.reserveNotice(
-                .signIn, index: inboxes.index.search(inbox.revealed).canonical, user: nil, limits: limits, now: now)
+                .signIn, index: inboxes.index.search(inbox.revealed).canonical, user: nil,
+                source: NoticeSource(network: network, domain: domain), limits: limits, now: now)
             let wrong: Int? = try connection.value(
                 """
                 SELECT CAST(SUM(tries) AS BIGINT) AS wrong FROM page_codes
                 WHERE inbox_mark = \(mark) AND created_at > \(now - SignInCodeLimits.day)
                 """)
             let code = try SecretHash.newCode()
-            try addCode(connection, code, link: nil, user: nil, mark: mark, tab, now: now)
-            guard wrong ?? 0 < SignInCodeLimits.triesPerDay else { return nil }
-            return PageLink(userID: nil, inbox: inbox, token: nil, code: code, expiresAt: now + PageLifetime.link)
+            try addCode(connection, code, link: nil, user: nil, mark: mark, token: token, tab, now: now)
+            return PageLink(
+                userID: nil, inbox: inbox, token: token, code: wrong ?? 0 < SignInCodeLimits.triesPerDay ? code : nil,
+                expiresAt: now + PageLifetime.link)
         }
+    }
+
+    /// Tells the hash of such a link from those of users.
+    static var signUpLink: String { "sign-up" }
+
+    private func signUpRow(
+        _ connection: any DatabaseConnection, link token: String, now: Int64
+    ) throws(StoreFailure) -> (row: SQLRow, request: String?)? {
+        let row = try connection.row(
+            """
+            SELECT id, browser_hash, inbox_mark, request_sealed FROM page_codes
+            WHERE token_hash = \(secrets.hash(.pageLink, token, context: Self.signUpLink)) AND expires_at > \(now)
+            """)
+        guard let row else { return nil }
+        let sealed: [UInt8]? = try row["request_sealed"]
+        return (row, sealed.flatMap { SealedTokens(secrets: secrets).decrypt($0, Array(token.utf8), .pageLink) })
+    }
+
+    /// The state of the link of a person who is not a user yet.
+    func signUpState(of token: String, browser: String?, now: Int64) throws(StoreFailure) -> LinkState {
+        try database.read { connection throws(StoreFailure) -> LinkState in
+            guard let (row, request) = try signUpRow(connection, link: token, now: now) else { return .gone }
+            guard let browser,
+                constantTimeEqual(
+                    try row["browser_hash"], SignInTab(browser: browser, request: request).hash(secrets))
+            else { return .otherBrowser }
+            return .good
+        }
+    }
+
+    /// Uses the link of a person who is not a user yet; nil if it is not valid in this browser.
+    func signUp(
+        _ connection: any DatabaseConnection, link token: String, sealed: String?, browser: String, now: Int64
+    ) throws(StoreFailure) -> (user: Int64, inbox: Int64)? {
+        guard let (row, request) = try signUpRow(connection, link: token, now: now), let mark: [UInt8] = try row["inbox_mark"],
+            constantTimeEqual(try row["browser_hash"], SignInTab(browser: browser, request: request).hash(secrets))
+        else { return nil }
+        let number: Int64 = try row["id"]
+        // Of two simultaneous uses one wins: the other finds no row.
+        guard try connection.run("UPDATE page_codes SET token_hash = NULL WHERE id = \(number) AND token_hash IS NOT NULL") > 0,
+            let used = try signUp(
+                connection, sealed: sealed, mark: mark, browser: secrets.hash(.browser, browser), now: now)
+        else { return nil }
+        try connection.run("DELETE FROM page_codes WHERE id = \(number)")
+        return used
     }
 
     /// The user who has this inbox from now on: a new one, or one who got it while the mail was in transit.

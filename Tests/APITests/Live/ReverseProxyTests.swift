@@ -171,7 +171,7 @@ private final class RunningProxy {
         .enabled(if: !installed.isEmpty, "skipped: no nginx, caddy or apache2 is installed (make test-tools)"),
         arguments: installed)
     func usersBehindAProxyDoNotShareOneBucketAndNoneTakesAnothers(_ kind: ReverseProxy) throws {
-        let service = try LiveService(["http.public_url": "https://id.example"])
+        let service = try LiveService(["http.public_url": "https://id.example", "sign_in.messages_per_network": "10"])
         let proxy = try RunningProxy(kind, to: service.port)
         let form = try proxy.form()
         // One user asks until it is too much, whoever they say that they are.

@@ -160,7 +160,8 @@ extension PortalPage {
         guard TypedCode.digits(code) != nil else {
             return try askForCode(request, problem: request.language.text("A code has six digits."))
         }
-        // Taken before the code is looked at, so that codes that come at once cannot exceed the limit. A right one does not count.
+        // Taken before the code is looked at, so that codes that come at once cannot exceed the limit. A right one counts for
+        // nothing.
         let networks = request.clientNetworks
         if let seconds = codes.take(networks, now: monotonic()) { throw PortalRefusal.tooOften(seconds) }
         let handle = request.sheet?.handle

@@ -1,5 +1,5 @@
-// Several tabs, the Back button, old pages, and requests that are longer than a proxy's headers: each ends at the app, or at a page
-// that says how to go on.
+// Several tabs, the Back button, old pages, and requests that are longer than a proxy's headers: each ends at the app, or at a
+// page that says how to go on.
 
 import Accounts
 import HTTPTypes

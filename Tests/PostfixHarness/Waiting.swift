@@ -19,4 +19,4 @@ extension Monitor {
 }
 
 /// Time in seconds after which a test gives up waiting; generous, since it is only spent where something is wrong.
-package let standardTimeout: Double = 60
+package let standardTimeout: Double = 300

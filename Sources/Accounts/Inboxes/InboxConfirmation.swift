@@ -31,8 +31,8 @@ package struct NoticeLimits: Sendable, Hashable {
     }
 }
 
-/// Who had our own message sent, as keyed hashes: once half of an hour's messages are sent, each may have a share of the others, so
-/// that a few cannot use them up.
+/// Who had our own message sent, as keyed hashes: once half of an hour's messages are sent, each may have a share of the others,
+/// so that a few cannot use them up.
 package struct NoticeSource: Sendable {
     /// The widest network that the request counts for; nil if it is not known.
     let network: [UInt8]?

@@ -7,7 +7,8 @@ package struct SignInLimits: Sendable, Hashable {
     package let requestsPerNetwork: Int
     /// Wrong codes and passkeys of one network in ten minutes.
     package let wrongCodesPerNetwork: Int
-    /// Wrong codes of all networks in an hour; beyond it a code alone opens nothing in a browser that its user did not use before.
+    /// Wrong codes of all networks in an hour; beyond it a code alone opens nothing in a browser that its user did not use
+    /// before.
     package let wrongCodesPerHour: Int
 
     package static let standard = SignInLimits(requestsPerNetwork: 600, wrongCodesPerNetwork: 60, wrongCodesPerHour: 1_000)

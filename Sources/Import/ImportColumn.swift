@@ -58,9 +58,16 @@ package struct ImportReading: Sendable {
         self.now = now
     }
 
-    /// The row, and whether its `verified` was ignored because it is not trusted. Throws a refusal with the reason, without
-    /// repeating an inbox address.
-    package func row(_ fields: ImportFields) throws(StoreFailure) -> (row: ImportRow, passedOverVerified: Bool) {
+    /// What of a row was left out.
+    package struct LeftOut: Sendable, Hashable {
+        /// Its `verified`, which is not trusted.
+        package let isVerified: Bool
+        /// What cannot be in a name.
+        package let isOfName: Bool
+    }
+
+    /// The row, and what of it was left out. Throws a refusal with the reason, without repeating an inbox address.
+    package func row(_ fields: ImportFields) throws(StoreFailure) -> (row: ImportRow, leftOut: LeftOut) {
         guard let user = fields[.user] else { throw .refused(.invalid, "user is missing") }
         for (column, dependents) in ImportColumn.dependents where fields[column] == nil {
             if let lone = dependents.first(where: { fields[$0] != nil }) {
@@ -77,8 +84,10 @@ package struct ImportReading: Sendable {
             throw .refused(.invalid, "a reply-only inbox cannot be the default")
         }
         let account = try fields[.team].map { team throws(StoreFailure) in try self.account(team: team, fields) }
+        let name = fields[.name].map(PersonText.cleaned)
         return (
-            ImportRow(user: user, name: fields[.name], inbox: inbox, account: account), isVerified && !trustsVerified
+            ImportRow(user: user, name: name.flatMap { $0.text.isEmpty ? nil : $0.text }, inbox: inbox, account: account),
+            LeftOut(isVerified: isVerified && !trustsVerified, isOfName: name.map { $0.removed > 0 } ?? false)
         )
     }
 

@@ -12,6 +12,8 @@ package struct ImportReport: Sendable {
     package var refused = 0
     /// Rows whose `verified` was ignored, because it is not trusted.
     package var passedOverVerified = 0
+    /// Names of which something was left out that cannot be in one.
+    package var cleanedNames = 0
     package var counts = ImportCounts()
 
     package init() {}
@@ -55,8 +57,9 @@ package struct Importer {
     package mutating func take(_ record: ImportRecord) throws {
         report.rows += 1
         do throws(StoreFailure) {
-            let (row, passedOver) = try reading.row(try record.fields.get())
-            if passedOver { report.passedOverVerified += 1 }
+            let (row, leftOut) = try reading.row(try record.fields.get())
+            if leftOut.isVerified { report.passedOverVerified += 1 }
+            if leftOut.isOfName { report.cleanedNames += 1 }
             batch.append((record.line, row))
         } catch {
             refusals.append((record.line, error.message))

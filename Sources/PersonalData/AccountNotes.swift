@@ -1,5 +1,6 @@
 // A user's own name and note for an address, which only the user sees. No event, response, log or count contains them.
 
+import Support
 import Accounts
 import Database
 import InternetMessage
@@ -14,23 +15,17 @@ package struct AccountNotes: Sendable, Hashable {
     /// Characters.
     package static let maximumName = 80
     package static let maximumNote = 1_000
-    /// Octets of both together: a character may consist of any number of octets.
-    private static let maximumOctets = 8_000
 
     /// Throws `refused` for text that is too long or has invisible characters.
     package init(name: String, note: String) throws(StoreFailure) {
-        self.name = name.split(whereSeparator: \.isWhitespace).joined(separator: " ")
-        let lines = note.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
-        self.note = note.allSatisfy(\.isWhitespace) ? "" : lines.joined(separator: "\n")
-        guard self.name.count <= Self.maximumName, self.note.count <= Self.maximumNote,
-            self.name.utf8.count + self.note.utf8.count <= Self.maximumOctets
-        else {
+        self.name = PersonText.withSingleSpaces(name)
+        let lines = PersonText.lines(note)
+        self.note = note.unicodeScalars.allSatisfy(\.properties.isWhitespace) ? "" : lines.joined(separator: "\n")
+        guard self.name.unicodeScalars.count <= Self.maximumName, self.note.unicodeScalars.count <= Self.maximumNote else {
             throw .refused(
                 .invalid, "a name has at most \(Self.maximumName) characters, and a note \(Self.maximumNote)")
         }
-        guard NameText.isPlain(self.name), lines.allSatisfy({ NameText.isPlain(String($0)) }) else {
-            throw .refused(.invalid, "a name and a note have no control characters, and none for text direction")
-        }
+        for text in [self.name] + lines { try Identifier.checkText(text) }
     }
 
     /// From the columns of `account_notes`, which may be NULL.

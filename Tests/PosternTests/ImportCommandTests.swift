@@ -104,6 +104,21 @@ import Testing
         #expect(try !runner.succeed("inbox", "list", "jane").contains("unverified"))
     }
 
+    @Test func nameInAnImport_withWhatIsNotSeen_isTakenWithoutIt() throws {
+        let runner = try installed()
+        try write(
+            runner, "people.csv",
+            "user,inbox,name\njane,jane@home.example,J\u{202E}ane\u{200B}\nsara,sara@home.example,\u{0633}\u{200C}\u{0627}\n")
+        let outcome = try runner.run(["import", "people.csv", "--json"])
+        #expect(outcome.status == 0 && outcome.output.contains("\"names_cleaned\" : 1"), "\(outcome.output)")
+        #expect(outcome.errors.contains("1 name had characters that are not seen"))
+        #expect(try runner.succeed("user", "show", "jane", "--reveal").contains("Jane"))
+        #expect(try runner.succeed("user", "show", "sara", "--reveal").contains("\u{0633}\u{200C}\u{0627}"))
+        try write(runner, "odd.csv", "user,inbox\njoe,jo\u{200D}e@home.example\n")
+        let odd = try runner.run(["import", "odd.csv"])
+        #expect(odd.status != 0 && odd.errors.contains("a character that is not seen"))
+    }
+
     static let badRows: [(String, String)] = [
         (",,secret.person@home.example,,,,", "user is missing"),
         ("new1,,,,,,", "user new1 is new, but the row has no inbox"),

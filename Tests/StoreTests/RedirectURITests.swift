@@ -1,5 +1,6 @@
 // Redirect URIs that are taken, and those that are not.
 
+import Support
 import Accounts
 import InternetMessage
 import TestSupport
@@ -79,7 +80,7 @@ import Testing
     func aNameHoldsNothingThatIsNotSeen(_ character: String) throws {
         let test = try TestStore(.sqlite)
         let name = "Good\(character)dooG"
-        #expect(!NameText.isPlain(name))
+        #expect(!PersonText.isPlain(name))
         expectRefusal(.invalid) { _ = try test.store.teams.add(id: "evil", name: name, TestStore.change) }
         expectRefusal(.invalid) {
             let inbox = InboxAddress(try AddrSpec.typed("u9@home.example"))

@@ -1,5 +1,6 @@
 // /v1/accounts: what a team may see of its accounts, how it revokes consents and deletes accounts; the operator has all.
 
+import Support
 import Accounts
 import HTTP
 import Hummingbird
@@ -107,7 +108,7 @@ package struct AccountRoutes: RouteModule {
             throw Problem.malformed("client_id: must be 1 to 128 octets")
         }
         let (team, sub) = (context.caller.team?.id, try context.pathParameter("sub"))
-        guard sub.utf8.count <= 255, NameText.isPlain(sub) else {
+        guard sub.utf8.count <= 255, IdentifierText.isPlain(sub) else {
             throw Problem.malformed("sub: must be at most 255 octets without control characters")
         }
         let state = try await parts.run { store throws -> CredentialState in

@@ -139,7 +139,10 @@ extension SignInRoutes {
         }
         for (part, pointer) in [(body.name?.firstName, "/name/first_name"), (body.name?.lastName, "/name/last_name")] {
             try text(part, pointer, 400)
-            guard NameText.isPlain(part ?? "") else { throw Problem.invalid("must not contain control characters", at: pointer) }
+            if let place = PersonText.place(in: part ?? "") {
+                throw Problem.invalid(
+                    "the character at place \(place) is not seen, or changes the direction of text", at: pointer)
+            }
         }
         // The real address is revealed only if the page asks for it explicitly.
         let emailKind: EmailKind? = scopes.contains("email") ? (body.hideMyEmail ?? true ? .privateRelay : .real) : nil

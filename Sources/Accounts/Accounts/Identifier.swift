@@ -1,6 +1,7 @@
 // Identifiers that administrators choose.
 
 import Database
+import Support
 
 /// Checks identifiers of teams, users and apps.
 package enum Identifier {
@@ -25,29 +26,20 @@ package enum Identifier {
         return text
     }
 
-    /// A name for people: 1–200 characters, see `NameText`.
+    /// A name for people: 1–200 scalars, see `PersonText`. Refused with the place of what cannot be in it.
     package static func checkedName(_ text: String) throws(StoreFailure) -> String {
-        guard NameText.isPlain(text), (1...200).contains(text.count), text.utf8.count <= 800
-        else {
-            throw .refused(
-                .invalid, "a name must be 1 to 200 characters without control characters, including those for text direction")
+        try checkText(text)
+        guard (1...200).contains(text.unicodeScalars.count) else {
+            throw .refused(.invalid, "a name must be 1 to 200 characters")
         }
         return text
     }
-}
 
-/// Names that people read: of teams and users.
-package enum NameText {
-    /// Whether the text has no control characters and line separators, so that it cannot break out of a header field or a
-    /// terminal line, and no invisible characters (Unicode's Cf: U+202E reverses text, U+200B and tags hide in it). Only the
-    /// two joiners U+200C and U+200D are allowed: names and emoji use them.
-    package static func isPlain(_ text: String) -> Bool {
-        text.unicodeScalars.allSatisfy { scalar in
-            switch scalar.properties.generalCategory {
-            case .control, .lineSeparator, .paragraphSeparator: false
-            case .format: scalar == "\u{200C}" || scalar == "\u{200D}"
-            default: true
-            }
-        }
+    /// Refuses text for people that has something that is not seen, or that turns the direction of other text.
+    package static func checkText(_ text: String) throws(StoreFailure) {
+        guard let place = PersonText.place(in: text) else { return }
+        throw .refused(
+            .invalid,
+            "the character at place \(place) is not allowed: it is not seen, changes the direction of text, or is a lone mark")
     }
 }

@@ -2,12 +2,16 @@
 
 import Database
 import InternetMessage
+import Support
 
 extension AddrSpec {
     /// Reads `local@domain` with a host name of two labels or more, which is returned in lower-case A-labels. No display name,
     /// no comments, no address literal. Throws `invalid` with the reason, without repeating the address.
     package static func typed(_ text: String) throws(StoreFailure) -> AddrSpec {
         guard text.contains("@") else { throw .refused(.invalid, "must be an address, as in name@example.com") }
+        guard IdentifierText.isPlain(text) else {
+            throw .refused(.invalid, "the address has a character that is not seen, or a lone mark")
+        }
         guard let address = AddrSpec(envelope: text) else {
             throw .refused(.invalid, "the address is malformed: give only the address, as in name@example.com")
         }

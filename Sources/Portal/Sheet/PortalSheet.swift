@@ -131,7 +131,7 @@ extension PortalPage {
 
     private func ask(
         _ request: PortalRequest, _ sheet: OpenSheet, _ session: PageSession, _ consent: StandingConsent?, isKnown: Bool,
-        problem: String? = nil
+        problem: SheetChoice.Problem? = nil
     ) async throws -> Response {
         let clientID = sheet.request.clientID
         let (app, user, inboxes) = try await pool.run {
@@ -172,7 +172,15 @@ extension PortalPage {
         values["first_name"] = name.given
         values["last_name"] = name.family
         values["shares_email"] = !typed.hidesEmail
-        values["problem"] = problem.map { request.language.text($0) }
+        values["problem"] = problem.map { problem in
+            switch problem {
+            case .tooLong: request.language.text("The name is too long.")
+            case .character(let place):
+                request.language.text(
+                    "The character at place {n} is not allowed: it is not seen, changes the direction of text, or is a lone mark.",
+                    ["n": String(place)])
+            }
+        }
         values["csrf"] = request.sessionToken.map { PortalCSRF.token(for: $0) }
         return try request.html(
             "sheet", values, title: request.language.text("Continue to {team}", ["team": app.teamName]),

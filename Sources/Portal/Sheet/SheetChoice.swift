@@ -24,12 +24,18 @@ struct SheetChoice: Hashable {
         name = PersonName(given: typed("first_name"), family: typed("last_name"))
     }
 
-    /// An error for the user; nil for none.
-    var problem: String? {
+    /// What is wrong with what the user typed.
+    enum Problem: Hashable {
+        case tooLong
+        /// The place in the name, from 1, of a scalar that cannot be in it.
+        case character(at: Int)
+    }
+
+    /// Nil if nothing is wrong.
+    var problem: Problem? {
         for name in [name.given, name.family].compactMap({ $0 }) {
-            guard name.utf8.count <= Self.longestName, NameText.isPlain(name) else {
-                return "The name is too long, or has characters that no name has."
-            }
+            guard name.utf8.count <= Self.longestName else { return .tooLong }
+            if let place = PersonText.place(in: name) { return .character(at: place) }
         }
         return nil
     }

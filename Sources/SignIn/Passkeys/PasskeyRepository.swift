@@ -136,10 +136,8 @@ package struct PasskeyRepository: Sendable {
 
     /// One line of limited length; a default name if nothing remains.
     private static func checkedName(_ text: String) -> String {
-        let visible = text.unicodeScalars.filter {
-            !$0.properties.isDefaultIgnorableCodePoint && $0.properties.generalCategory != .control
-        }
-        let name = String(String.UnicodeScalarView(visible)).split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        let lines = PersonText.lines(text).map { PersonText.cleaned($0).text }
+        let name = PersonText.withSingleSpaces(lines.joined(separator: " "))
         return name.isEmpty ? "Passkey" : name.withoutControls(limit: PasskeyLimits.nameLength)
     }
 

@@ -160,13 +160,13 @@ extension PortalRepository {
     }
 
     /// A new user with this inbox, which was proved to be theirs.
-    /// - Parameter name: ignored if it is not a valid name.
+    /// - Parameter name: without what cannot be in a name; ignored if it is too long.
     func newUser(
         _ connection: any DatabaseConnection, _ inbox: InboxAddress, name: String?, now: Int64
     ) throws(StoreFailure) -> (user: Int64, inbox: Int64) {
         let id = "u-" + (try SecretHash.newToken()).prefix(20)
         let change = Change(actor: "user:\(id)", now: now)
-        let name = name.flatMap { try? Identifier.checkedName($0) }
+        let name = name.flatMap { try? Identifier.checkedName(PersonText.cleaned($0).text) }
         let user = try users.insert(connection, id: id, name: name, change)
         let row = try inboxes.insert(
             connection, user: user, id: id, inbox, isVerified: true, isReplyOnly: false, change)

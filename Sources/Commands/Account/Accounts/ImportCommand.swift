@@ -135,6 +135,7 @@ struct ImportCommand: ParsableCommand {
                     "rows": report.rows, "unchanged": report.unchanged, "refused": report.refused, "users": counts.users,
                     "names": counts.names, "inboxes": counts.inboxes, "confirmed": counts.confirmed, "accounts": counts.accounts,
                     "grants": counts.grants, "addresses": counts.addresses, "verified_passed_over": report.passedOverVerified,
+                    "names_cleaned": report.cleanedNames,
                     "dry_run": dryRun,
                 ] as Members)
         } else {
@@ -148,6 +149,11 @@ struct ImportCommand: ParsableCommand {
             }
             if report.unchanged > 0 { text += "; \(plural(report.unchanged, "row")) there already" }
             print(text + ".")
+        }
+        if report.cleanedNames > 0 {
+            Failure.warn(
+                "\(plural(report.cleanedNames, "name")) had characters that are not seen, or that change the direction of text: "
+                    + "they were left out")
         }
         if report.passedOverVerified > 0 {
             Failure.warn(

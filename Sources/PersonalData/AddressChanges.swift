@@ -4,6 +4,7 @@
 import Accounts
 import Database
 import InternetMessage
+import Support
 
 extension AddressRepository {
     /// New addresses of one account in a day.
@@ -54,6 +55,9 @@ extension AddressRepository {
                 WHERE account_id = \(number) AND is_current = 1
                 """)
             guard changed > 0 else { throw .refused(.unmet, "there is no address to switch") }
+            let whens = [time.map { "at \(UTCTime.text($0))" }, messages.map { "after \($0) messages" }].compactMap { $0 }
+            try connection.audit(
+                change, "address.schedule", "account:\(number)", whens.isEmpty ? "no more" : whens.joined(separator: " "))
         }
     }
 

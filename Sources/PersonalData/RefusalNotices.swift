@@ -32,10 +32,11 @@ extension UserExportRepository {
     }
 
     /// Sets whether the user wants these messages.
-    package func setWantsRefusals(user id: String, _ isWanted: Bool) throws(StoreFailure) {
+    package func setWantsRefusals(user id: String, _ isWanted: Bool, _ change: Change) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             let user = try connection.userNumber(id)
             try connection.run("UPDATE users SET wants_refusals = \(isWanted) WHERE id = \(user)")
+            try connection.audit(change, "user.refusal-messages", "user:\(id)", isWanted ? "on" : "off")
         }
     }
 

@@ -12,7 +12,8 @@ import SignIn
 extension PortalPage {
     func setRefusalNotices(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         guard let state = request.form["state"]?.text, ["on", "off"].contains(state) else { throw PortalRefusal.notFound }
-        try await pool.run { try store.persons.setWantsRefusals(user: session.userID, state == "on") }
+        let change = Self.change(session, now())
+        try await pool.run { try store.persons.setWantsRefusals(user: session.userID, state == "on", change) }
         return request.redirect("/me/inboxes", told: state == "on" ? "told" : "untold")
     }
 

@@ -41,7 +41,7 @@ import Testing
         }
         try store.add(refusals: refused)
         try store.users.setLanguage(of: "jane", "zzsettings")
-        try store.persons.setWantsRefusals(user: "jane", false)
+        try store.persons.setWantsRefusals(user: "jane", false, APIFixture.change)
         try store.addresses.switchForwarding(account: account, at: fixture.now + 86_400, after: 5, APIFixture.change)
         // Something for teams to be told of.
         try store.addresses.setForwarding(address.address, on: false, APIFixture.change)

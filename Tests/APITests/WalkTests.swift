@@ -144,6 +144,64 @@ import Yams
             .replacing(#/"value":"[a-z0-9]{32}"/#, with: "")
     }
 
+    // MARK: The audit
+
+    /// Tables whose changes have no line in the audit, each with its reason.
+    private static let unaudited: [(table: String, reason: String)] = [
+        ("audit", "it is the audit"), ("idempotency_keys", "an answer that is kept for a day"),
+        ("decisions", "a log of its own"), ("attestation_challenges", "asked for by an app, gone in minutes"),
+        ("used_nonces", "a nonce that served once"),
+    ]
+
+    /// The rows of every other table.
+    private func state(_ fixture: APIFixture) throws -> [String: String] {
+        let database = fixture.store.database
+        let tables: [String] = try database.values(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'")
+        var rows: [String: String] = [:]
+        for table in tables where !Self.unaudited.contains(where: { $0.table == table }) {
+            let columns: [String] = try database.values("SELECT name FROM pragma_table_info(\(table))")
+            let row = columns.map { "quote(\"\($0)\")" }.joined(separator: " || ' ' || ")
+            let text: String? = try database.value("SELECT group_concat(\(raw: row), char(10)) FROM \(raw: table)")
+            rows[table] = text ?? ""
+        }
+        return rows
+    }
+
+    /// Whoever changes something with a key, or sees an inbox, is in the audit.
+    @Test func routes_thatChangeOrRevealSomething_leaveALine() async throws {
+        let serving = try ServingFixture()
+        let (fixture, document) = (serving.fixture, try Description())
+        let made = try world(serving)
+        for app in ["com.example.app", "com.example.juice", "example.juice.app"] {
+            _ = try fixture.store.apps.add(team: "juice", clientID: app, group: nil, APIFixture.change)
+        }
+        let marks = Marks(
+            words: made.words,
+            parameters: made.parameters.merging(["client_id": "com.example.juice", "name": "bad_networks"]) { $1 },
+            address: made.address)
+        let keys = [try fixture.key("juice"), try fixture.key(nil)]
+        var changed = Set<String>()
+        func lines() throws -> Int64 { try fixture.store.database.value("SELECT COUNT(*) FROM audit") ?? 0 }
+        // What ends things comes last.
+        let routes = walked(fixture.routes)
+        let ordered = routes.filter { $0.method != .delete } + routes.filter { $0.method == .delete }
+        for entry in ordered {
+            for key in keys {
+                let (before, count) = (try state(fixture), try lines())
+                let answer = try await fixture.ask(entry.method, path(entry, marks), key: key, body: body(entry, document, marks))
+                guard (200..<300).contains(answer.status) else { continue }
+                let after = try state(fixture)
+                let tables = after.keys.filter { after[$0] != before[$0] }.sorted()
+                let reveals = answer.text.contains("jane.marker@home.example")
+                guard !tables.isEmpty || reveals else { continue }
+                changed.insert("\(entry.method) \(entry.path)")
+                #expect(try lines() > count, "\(entry.method) \(entry.path): \(tables) changed, and no line says who did it")
+            }
+        }
+        #expect(changed.count >= 19, "\(changed.sorted())")
+    }
+
     @Test func theDescriptionNamesEveryRouteAndNoOther() throws {
         let document = try Description()
         let served = try ServingFixture().fixture.routes.filter { !Description.isElsewhere($0.path) }

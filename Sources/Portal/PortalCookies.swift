@@ -67,7 +67,9 @@ struct PortalCookies: Sendable {
     func set(_ kind: String, of mark: String?, _ sealed: String?, in headers: HTTPFields) -> [String] {
         guard let sealed, sealed.utf8.count <= 3_500, let name = name(kind, of: mark) else { return [] }
         let others = names(kind, in: headers).filter { !$0.hasSameOctets(as: name) }
-        return (others.count < Self.mostSealed ? [] : others.map(remove)) + [set(name, sealed, age: PageLifetime.link)]
+        // Browsers send the oldest first (RFC 6265 section 5.4).
+        let surplus = others[..<max(0, others.count + 1 - Self.mostSealed)]
+        return surplus.map(remove) + [set(name, sealed, age: PageLifetime.link)]
     }
 
     /// A sealed value of a tab: base64url. It is verified when it is opened.

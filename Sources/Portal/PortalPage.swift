@@ -98,6 +98,13 @@ package struct PortalPage: RouteModule {
             PortalExport.schema(service: mailer.settings.service).utf8, lasts: false)
         asset(routes, "/me/page.js", "text/javascript; charset=utf-8", PortalStyle.script.utf8)
 
+        if relyingParty != nil, upstream?.settings.isOnly != true {
+            // Where passkey managers lead a user who adds or removes a passkey (W3C Passkey Endpoints).
+            asset(
+                routes, "/.well-known/passkey-endpoints", "application/json",
+                #"{"enroll":"\#(origin)/me/security","manage":"\#(origin)/me/security"}"#.utf8, lasts: false)
+        }
+
         // Open to everyone.
         open(routes, .get, "/me/icons/{client_id}") { try await icon($0.context) }
         open(routes, .get, "/") { $0.redirect("/me") }

@@ -32,7 +32,7 @@ extension PortalPage {
 
     // MARK: Signing in
 
-    /// One response to every failed sign-in; only the operator learns the reason.
+    /// One response to every failed sign-in; only the operator learns the reason, and the browser which passkey to forget.
     func signInByPasskey(_ request: PortalRequest) async throws -> Response {
         try requireOwnSignIn()
         guard let browser = request.browser, let relyingParty else { return request.redirect(request.step("/me/sign-in")) }
@@ -52,13 +52,20 @@ extension PortalPage {
         case .session(let session):
             codes.giveBack(networks)
             return try await enter(request, session)
-        case .refused(let user, let reason):
-            logger.warning(
-                "a sign-in by passkey was refused", metadata: ["user": "\(user ?? "-")", "detail": "\(reason)"])
-            return try await askForAddress(
-                request, alert: request.language.text("This passkey does not sign in here. Request a code instead."),
-                status: .forbidden)
+        case .unknown:
+            return try await refusePasskey(request, user: nil, "no such passkey", unknown: Base64URL.encode(credential))
+        case .refused(let user, let reason): return try await refusePasskey(request, user: user, reason)
         }
+    }
+
+    /// - Parameter unknown: a passkey that no one has any more; the browser may forget it.
+    private func refusePasskey(
+        _ request: PortalRequest, user: String?, _ reason: String, unknown: String = ""
+    ) async throws -> Response {
+        logger.warning("a sign-in by passkey was refused", metadata: ["user": "\(user ?? "-")", "detail": "\(reason)"])
+        return try await askForAddress(
+            request, alert: request.language.text("This passkey does not sign in here. Request a code instead."),
+            unknownPasskey: unknown, status: .forbidden)
     }
 
     // MARK: Signed-in users

@@ -61,6 +61,8 @@ struct PortalRequest: Sendable {
     private(set) var form = FormBody()
     /// The app's request that this page is a step of; nil if there is none, or it has ended.
     private(set) var sheet: OpenSheet?
+    /// The handle of that request, as the page was given it: a code belongs to it even if the request has ended.
+    private(set) var handle: String?
     /// The token that forms of this page carry; nil while no one is signed in.
     var csrf: String?
     /// The inbox that the user signed in with; nil while no one is signed in.
@@ -137,6 +139,8 @@ struct PortalRequest: Sendable {
         else {
             return
         }
+        guard handle.utf8.count <= 64, Base64URL.decode(handle.utf8) != nil else { return }
+        self.handle = handle
         sheet = try await page.sheet(handle)
     }
 
@@ -146,7 +150,7 @@ struct PortalRequest: Sendable {
     }
 
     /// A path of this page as a step of the same request.
-    func step(_ path: String) -> String { sheet.map { "\(path)?request=\($0.handle)" } ?? path }
+    func step(_ path: String) -> String { handle.map { "\(path)?request=\($0)" } ?? path }
 
     /// Reads the form: no form of this page has more than eight fields.
     mutating func readForm() async throws {
@@ -172,7 +176,7 @@ struct PortalRequest: Sendable {
     ) throws -> Response {
         var values = values
         if let csrf { values["csrf"] = csrf }
-        if let sheet { values["request"] = sheet.handle }
+        if let handle { values["request"] = handle }
         let text = try page.views.render(
             view, values, in: language, title: title, current: csrf == nil ? nil : current ?? .addresses, csrf: csrf,
             inbox: inbox.map(PortalText.address), ending: deletesAt.map(words.date), alert: alert, notice: notice,

@@ -25,7 +25,8 @@ extension PortalPage {
 
     /// The sign-in page: a form that asks for the inbox. The browser gets its cookie here, before its user is known.
     func askForAddress(
-        _ request: PortalRequest, alert: String? = nil, problem: String? = nil, status: HTTPResponse.Status = .ok
+        _ request: PortalRequest, alert: String? = nil, problem: String? = nil, unknownPasskey: String = "",
+        status: HTTPResponse.Status = .ok
     ) async throws -> Response {
         let browser = try request.browser ?? newToken()
         var values: [String: Any] = ["csrf": PortalCSRF.token(for: browser), "is_open": signUp.mode == .open]
@@ -33,7 +34,8 @@ extension PortalPage {
         values["upstream"] = upstreamValues(request)
         values["has_own"] = upstream?.settings.isOnly != true
         if upstream?.settings.isOnly != true {
-            values["passkey"] = try passkeyValues(.get, browser: browser)?.merging(["autofill": alert == nil ? "yes" : ""]) { $1 }
+            values["passkey"] = try passkeyValues(.get, browser: browser)?.merging(
+                ["autofill": alert == nil ? "yes" : "", "unknown": unknownPasskey]) { $1 }
         }
         if let problem {
             values["problem"] = problem
@@ -72,7 +74,7 @@ extension PortalPage {
         let inbox = InboxAddress(address)
         // The browser keeps it, for every address: data that is not stored here cannot be lost or reveal anyone.
         let sealed = signUp.mode == .open ? try store.page.sealSignUp(inbox, browser: browser, now: now()) : nil
-        let (language, handle, network) = (request.language, request.sheet?.handle, request.clientNetworks.last?.name)
+        let (language, handle, network) = (request.language, request.handle, request.clientNetworks.last?.name)
         // Looked up in parallel with mail that is being submitted, which may be slow, and not after it.
         let isQueued = queue.lookUp {
             do {
@@ -111,7 +113,8 @@ extension PortalPage {
             return try deadLink(request, state)
         }
         return try request.html(
-            "sign-in-link", ["token": token, "csrf": PortalCSRF.token(for: browser)], title: request.language.text("Sign in"))
+            "sign-in-link", ["token": token, "csrf": PortalCSRF.token(for: browser)], title: request.language.text("Sign in"),
+            hasScript: true)
     }
 
     /// The page for a link that does not work here.
@@ -142,13 +145,15 @@ extension PortalPage {
     }
 
     /// The page after the form: a message was sent, with a link to open here or a code to read anywhere.
-    func askForCode(_ request: PortalRequest, problem: String? = nil) throws -> Response {
+    func askForCode(
+        _ request: PortalRequest, problem: String? = nil, status: HTTPResponse.Status = .unprocessableContent
+    ) throws -> Response {
         guard let browser = request.browser else { return request.redirect(request.step("/me/sign-in")) }
         var values: [String: Any] = ["csrf": PortalCSRF.token(for: browser), "is_open": signUp.mode == .open]
         values["problem"] = problem
         return try request.html(
-            "sent", values, title: request.language.text("Check your inbox"), status: problem == nil ? .ok : .unprocessableContent
-        )
+            "sent", values, title: request.language.text("Check your inbox"), status: problem == nil ? .ok : status,
+            hasScript: true)
     }
 
     /// One response to every failed code: it does not reveal whether the user is known or has used up the tries.
@@ -163,8 +168,16 @@ extension PortalPage {
         // Taken before the code is looked at, so that codes that come at once cannot exceed the limit. A right one counts for
         // nothing.
         let networks = request.clientNetworks
-        if let seconds = codes.take(networks, now: monotonic()) { throw PortalRefusal.tooOften(seconds) }
-        let handle = request.sheet?.handle
+        if let seconds = codes.take(networks, now: monotonic()) {
+            var response = try askForCode(
+                request,
+                problem: request.language.text(
+                    "Too many wrong codes came from your network. Open the link in the message, or wait a few minutes."),
+                status: .tooManyRequests)
+            response.headers[.retryAfter] = "\(seconds)"
+            return response
+        }
+        let handle = request.handle
         let sealed = cookies.sealed(PortalCookies.signUp, of: handle, in: request.request.headers)
         let known = cookies.value(PortalCookies.known, in: request.request.headers)
         let (session, isGuarded) = try await pool.run {
@@ -194,7 +207,7 @@ extension PortalPage {
     /// - Parameter sheet: the handle of the app's request that a link belongs to, used if the form has none.
     func enter(_ request: PortalRequest, _ session: String, sheet: String? = nil) async throws -> Response {
         let known = try await tell(of: session, request)
-        let asked = provider == nil ? nil : request.sheet?.handle ?? sheet
+        let asked = provider == nil ? nil : request.handle ?? sheet
         // From here on an earlier browser cookie, whoever set it, is worthless.
         return request.redirect(
             asked.map { "\(Self.sheetPath)?request=\($0)" } ?? "/me",

@@ -40,7 +40,9 @@ struct PortalText {
     /// The reverse; nil for text that is not such a date.
     static func dayNumber(_ text: String) -> Int64? {
         guard text.utf8.count == 10, let date = try? Date(text, strategy: .iso8601.year().month().day()) else { return nil }
-        return Day.number(Int64(date.timeIntervalSince1970))
+        // Foundation reads 30 February as 2 March.
+        let day = Day.number(Int64(date.timeIntervalSince1970))
+        return UTCTime.text(day * 86_400).hasPrefix(text) ? day : nil
     }
 
     func number(_ count: Int) -> String { count.formatted(.number.locale(locale)) }

@@ -49,6 +49,7 @@ struct Postern: AsyncParsableCommand {
             } else {
                 try command.run()
             }
+            try finishOutput()
         } catch {
             Failure.exit(error)
         }

@@ -200,6 +200,8 @@ import Testing
         try await signedIn { fixture, anna in
             let old = try #require(try fixture.store.addresses.current(account: 1)).address
             let tomorrow = PortalText.formDay(Day.number(fixture.now) + 1)
+            for day in ["2027-02-29", "2027-02-30", "2028-04-31", "2027-13-01"] { #expect(PortalText.dayNumber(day) == nil) }
+            #expect(PortalText.dayNumber("2028-02-29") == 21_243)
             for day in [PortalText.formDay(Day.number(fixture.now)), "2199-01-01", "tomorrow", "2026-02-30", "1", "-1"] {
                 try await anna.get("/me/addresses/1")
                 let answer = try await anna.submit("/me/addresses/1/schedule", ["day": day])

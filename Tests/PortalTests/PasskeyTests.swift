@@ -188,10 +188,10 @@ import WebAuthn
                 try await visitor.get("/me/sign-in")
                 let answer = try await visitor.submit("/me/passkey", form)
                 #expect(answer.status == 403, "\(what)")
-                answers.insert(answer.text.replacing(/(value|data-challenge)="[A-Za-z0-9_-]*"/, with: ""))
+                answers.insert(answer.text.replacing(/(value|data-challenge|data-unknown)="[A-Za-z0-9_-]*"/, with: ""))
                 #expect(visitor.cookies["__Host-postern-session"] == nil)
             }
-            // Why, stands in the log alone.
+            // Why, stands in the log alone; the browser is told which passkey no one has.
             #expect(answers.count == 1)
             #expect(fixture.log.lines.filter { $0.contains("a sign-in by passkey was refused") }.count == changed.count)
             #expect(try await anna.submit("/me/passkey", signIn(authenticator, anna)).location == "/me")
@@ -273,6 +273,15 @@ import WebAuthn
             #expect(try await laptop.submit("/me/sessions/\(number)/end").location == "/me/security")
             #expect(try await phone.get("/me").location == "/me/sign-in")
             #expect(try await laptop.get("/me").status == 200)
+        }
+    }
+
+    @Test func passkeyEndpoints_ofThePage_leadToIt() async throws {
+        try await PortalFixture.with { fixture in
+            let answer = try await Browser(fixture).get("/.well-known/passkey-endpoints")
+            #expect(answer.status == 200 && answer.header("Content-Type") == "application/json")
+            let page = "\(PortalFixture.url)/me/security"
+            #expect(answer.text == "{\"enroll\":\"\(page)\",\"manage\":\"\(page)\"}")
         }
     }
 

@@ -11,7 +11,7 @@ import Testing
 
 @Suite(.blocking) struct SheetAttackTests {
     private func answers(_ sheet: SheetFixture) throws -> Int64? {
-        try sheet.fixture.store.database.value("SELECT COUNT(*) FROM pending_requests WHERE response IS NOT NULL")
+        try sheet.fixture.store.database.value("SELECT COUNT(*) FROM pending_requests WHERE length(response) > 0")
     }
 
     /// Requests with prompt=none wrote an answer each, without anyone being signed in and without a limit.

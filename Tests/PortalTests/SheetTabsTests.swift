@@ -2,6 +2,7 @@
 // page that says how to go on.
 
 import Accounts
+import Database
 import HTTPTypes
 import SignIn
 import Support
@@ -195,6 +196,55 @@ import Testing
                 Dictionary(uniqueKeysWithValues: fields(["state": state, "response_mode": mode, "scope": "x"])), token: false)
             look()
             #expect(largest < 3_000)
+        }
+    }
+
+    @Test func request_thatWasCancelled_isNotAnsweredAfterIt() async throws {
+        try await SheetFixture.with { sheet in
+            let anna = Browser(sheet.fixture)
+            try await anna.signIn("anna")
+            try await sheet.open(anna)
+            let request = try SheetFixture.request(anna)
+            let token = try #require(anna.page.first(Self.token))
+            #expect(try await sheet.press(anna, "cancel")["error"] == "access_denied")
+            for decision in ["continue", "cancel"] {
+                try await anna.submit("/sign-in", ["decision": decision, "request": request, "csrf": token], token: false)
+                #expect(try await anna.follow().text.contains("This sign-in is finished"), "\(decision)")
+            }
+            #expect(try sheet.fixture.store.provider.consent(user: "anna", clientID: "com.soda.app") == nil)
+            // And the other way round.
+            try await sheet.open(anna)
+            let second = try SheetFixture.request(anna)
+            #expect(try await sheet.press(anna, "continue")["code"] != nil)
+            try await anna.submit("/sign-in", ["decision": "cancel", "request": second, "csrf": token], token: false)
+            #expect(try await anna.follow().text.contains("This sign-in is finished"))
+        }
+    }
+
+    /// A request that ended took the code along: the right one was called wrong.
+    @Test func code_ofARequestThatEnded_signsInAndSaysSo() async throws {
+        try await SheetFixture.with { sheet in
+            let anna = Browser(sheet.fixture)
+            let (tab, code) = try await ask(sheet, anna, "s")
+            try sheet.fixture.store.database.write(.durable) { connection throws(StoreFailure) in
+                try connection.run("DELETE FROM pending_requests")
+            }
+            try await anna.get("/me/sent?request=\(tab.request)")
+            #expect(try SheetFixture.request(anna) == tab.request)
+            try await anna.submit("/me/sent", ["code": code, "request": tab.request])
+            #expect(try await anna.follow().text.contains("This sign-in is over"))
+            #expect(try await anna.get("/me").status == 200)
+        }
+    }
+
+    @Test func signedOutMessage_whileSomeoneIsSignedIn_leadsToTheirPage() async throws {
+        try await SheetFixture.with { sheet in
+            let anna = Browser(sheet.fixture)
+            #expect(try await anna.get("/sign-in?message=signed-out").text.contains("You are signed out"))
+            try await anna.signIn("anna")
+            #expect(try await anna.get("/sign-in?message=signed-out").location == "/me")
+            try await anna.get("/auth/signed-out")
+            #expect(try await anna.follow().text.contains("Your addresses"))
         }
     }
 }

@@ -5,7 +5,8 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct AuditWalkTests {
-    /// In this order; what begins with a bracket is only for those after it, and has a log of its own. `{address}`, `{sub}`, `{key}` and `{decision}` are the first that a list shows.
+    /// In this order; what begins with a bracket is only for those after it, and has a log of its own. `{address}`, `{sub}`,
+    /// `{key}`, `{secret}` and `{decision}` are the first that a list shows.
     private static let changes = """
         team add juice --name Juice
         team add soda --name Soda

@@ -19,7 +19,9 @@ import Testing
         "https://*.juice.example/",
         "https:/juice.example", "https://", "https:///cb", "javascript:alert(1)", "data:text/html,x", "myapp://cb",
         "https://juice.example/a b", "https://juice.example/ü", "https://juice.example\\@evil.example/", "http://[::1",
-        "1com.example:/x",
+        "1com.example:/x", "https://juice.example:99999/", "https://juice.example:0/", "https://juice.example:/",
+        "https://juice.example;b/", "https://ju!ce$.example/", "https://juice..example/", "https://juice.example/%zz",
+        "https://juice.example/%4", "https://[::1/", "https://[::1]x/", "https://[juice.example]/",
         "https://juice.example/" + String(repeating: "a", count: 2_000), "com.example:",
     ]) func refuses(_ uri: String) { expectRefusal(.invalid) { _ = try RedirectURI.checked(uri) } }
 

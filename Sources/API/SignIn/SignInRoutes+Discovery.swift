@@ -30,6 +30,7 @@ extension SignInRoutes {
         document["token_endpoint"] = endpoint("/auth/token")
         document["userinfo_endpoint"] = endpoint("/auth/userinfo")
         document["revocation_endpoint"] = endpoint("/auth/revoke")
+        document["introspection_endpoint"] = endpoint("/auth/introspect")
         document["jwks_uri"] = endpoint("/auth/keys")
         document["response_types_supported"] = list("code", "code id_token")
         document["response_modes_supported"] =
@@ -47,7 +48,9 @@ extension SignInRoutes {
             "client_secret_post", "client_secret_basic", "private_key_jwt", "none")
         document["revocation_endpoint_auth_methods_supported"] = list(
             "client_secret_post", "client_secret_basic", "private_key_jwt", "none")
-        for name in ["token_endpoint", "revocation_endpoint"] {
+        document["introspection_endpoint_auth_methods_supported"] = list(
+            "client_secret_post", "client_secret_basic", "private_key_jwt")
+        for name in ["token_endpoint", "revocation_endpoint", "introspection_endpoint"] {
             document["\(name)_auth_signing_alg_values_supported"] = list("ES256", "RS256")
         }
         document["code_challenge_methods_supported"] = list("S256")

@@ -124,4 +124,25 @@ extension SignInRoutes {
         guard outcome != .otherClient else { throw AuthError.invalidGrant("the token was issued to another client") }
         return Response(status: .ok, headers: HTTPFields().notStored)
     }
+
+    // MARK: /auth/introspect
+
+    /// Public apps cannot ask: they prove nothing (RFC 7662 section 2.1).
+    func introspect(_ request: Request, _ context: APIContext) async throws -> Response {
+        let form = try await form(request, context)
+        let client = try await client(request, form, endpoint: "/auth/introspect", allowsPublic: false)
+        let (token, time) = (try form.required("token").text, parts.now())
+        guard let found = try await parts.run({ try $0.provider.introspect(token: token, client: client, now: time) }) else {
+            return .unstored(["active": .bool(false)])
+        }
+        var object: JSONObject = [
+            "active": .bool(true), "iss": .string(settings.issuer), "client_id": .string(found.clientID),
+            "scope": .string(found.scope),
+        ]
+        object["token_type"] = found.isAccessToken ? "Bearer" : nil
+        object["sub"] = found.sub.map(JSONValue.string)
+        object["exp"] = found.expiresAt.map(JSONValue.integer)
+        object["iat"] = found.issuedAt.map(JSONValue.integer)
+        return .unstored(object)
+    }
 }

@@ -61,7 +61,7 @@ package struct SignInRoutes: RouteModule {
             .get("/auth/userinfo", use: userInfo).post("/auth/userinfo", use: userInfo)
             .preflight("/auth/token", "/auth/revoke", "/auth/userinfo", use: CrossOrigin.preflight)
         routes.open.add(middleware: routes.failureLimit).add(middleware: AuthErrors())
-            .post("/auth/usermigrationinfo", use: migrationInfo)
+            .post("/auth/usermigrationinfo", use: migrationInfo).post("/auth/introspect", use: introspect)
         addAuthorizationRoutes(to: routes)
         addEndSessionRoutes(to: routes)
         addButtonRoutes(to: routes)

@@ -16,6 +16,9 @@ package enum RedirectURI {
             octets.allSatisfy({ $0 > 0x20 && $0 < 0x7F && ![0x22, 0x3C, 0x3E, 0x5C, 0x60].contains($0) })
         else { throw .refused(.invalid, "a redirect URI must be at most \(maximum) visible ASCII characters of a URI") }
         guard !text.contains("#") else { throw .refused(.invalid, "a redirect URI must not have a fragment (#)") }
+        guard octets.indices.allSatisfy({ octets[$0] != UInt8(ascii: "%") || isEscape(octets[$0...]) }) else {
+            throw .refused(.invalid, "a redirect URI must have two hexadecimal digits after each %")
+        }
         guard !text.contains("*") else { throw .refused(.invalid, "a redirect URI must be exact, without *") }
         guard let colon = octets.firstIndex(of: UInt8(ascii: ":")), isScheme(octets[..<colon]) else {
             throw .refused(.invalid, "a redirect URI must begin with https://")
@@ -30,6 +33,9 @@ package enum RedirectURI {
             guard !authority.isEmpty, !authority.contains("@") else {
                 throw .refused(.invalid, "a redirect URI must name a host, and no user")
             }
+            guard isHost(authority) else {
+                throw .refused(.invalid, "a redirect URI must name a host as in DNS, or an IP address, and a port up to 65535")
+            }
             guard scheme == "https" || isLoopback(authority) else {
                 throw .refused(.invalid, "a redirect URI must use https; http is only for 127.0.0.1, [::1] and localhost")
             }
@@ -39,6 +45,36 @@ package enum RedirectURI {
             }
         }
         return text
+    }
+
+    private static func isEscape(_ octets: ArraySlice<UInt8>) -> Bool {
+        octets.count > 2 && isHex(octets[octets.startIndex + 1]) && isHex(octets[octets.startIndex + 2])
+    }
+
+    private static func isHex(_ octet: UInt8) -> Bool {
+        octet.isASCIIDigit || (0x41...0x46).contains(octet) || (0x61...0x66).contains(octet)
+    }
+
+    /// A name of DNS, an IPv4 address, or an IPv6 address in brackets; and possibly a port.
+    private static func isHost(_ authority: String) -> Bool {
+        let octets = Array(authority.utf8)
+        let end = octets.first == UInt8(ascii: "[") ? octets.firstIndex(of: UInt8(ascii: "]")) ?? 0 : 0
+        let colon = octets[end...].firstIndex(of: UInt8(ascii: ":"))
+        if let colon {
+            let port = octets[(colon + 1)...]
+            guard port.allSatisfy(\.isASCIIDigit), (1...5).contains(port.count),
+                (1...65_535).contains(port.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) })
+            else { return false }
+        }
+        let host = octets[..<(colon ?? octets.count)]
+        guard end == 0 else {
+            return host.count == end + 1
+                && host.dropFirst().dropLast().allSatisfy { isHex($0) || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: ".") }
+        }
+        return host.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false).allSatisfy { label in
+            (1...63).contains(label.count)
+                && label.allSatisfy { $0.isASCIILetter || $0.isASCIIDigit || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_") }
+        }
     }
 
     /// Whether a request may use a URI where another is registered: the same octet by octet; but for `http` on a loopback

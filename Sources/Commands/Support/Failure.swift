@@ -39,7 +39,13 @@ package enum Failure {
     package static func remark(_ message: String) { line("postern: \(message)") }
 
     /// Writes a line to standard error unchanged.
-    package static func line(_ text: String) { FileHandle.standardError.write(Data((text + "\n").utf8)) }
+    /// What was typed may be in it, and must not control the terminal.
+    package static func line(_ text: String) {
+        let plain = text.unicodeScalars.map { scalar in
+            scalar != "\n" && scalar != "\t" && scalar.properties.generalCategory == .control ? "\u{FFFD}" : scalar
+        }
+        FileHandle.standardError.write(Data((String(String.UnicodeScalarView(plain)) + "\n").utf8))
+    }
 
     /// The message for an error, in one line.
     package static func message(_ error: any Error) -> String {

@@ -1,10 +1,25 @@
 // Printing: tables for people, plain lines for pipes, JSON for programs.
 
 import Foundation
+import Glibc
 import Support
 
 /// Whether standard output is a terminal.
 package let isTerminal = isatty(STDOUT_FILENO) == 1
+
+/// Writes out what was printed. Throws `CommandError` if not all of it could be written: a secret that is not shown again may be
+/// in it.
+package func finishOutput() throws {
+    // C's `stdout` is a variable, which Swift 6 does not let us name.
+    guard let variable = dlsym(nil, "stdout"),
+        let output = variable.assumingMemoryBound(to: UnsafeMutablePointer<FILE>?.self).pointee
+    else { return }
+    errno = 0
+    let isWritten = fflush(output) == 0 && ferror(output) == 0
+    guard !isWritten else { return }
+    let reason = errno == 0 ? "not everything could be written" : Failure.words(errno)
+    throw CommandError(status: EX_IOERR, message: "standard output: \(reason)")
+}
 
 /// Bold on a terminal, unless NO_COLOR is set.
 package func emphasised(_ text: String) -> String {

@@ -77,7 +77,9 @@ struct APIChannel: ServerChildChannel, HTTPChannelHandler {
             Problem(.requestHeaderFieldsTooLarge, "head-too-large", "The header section of the request is too large")
         case .expectationFailed:
             Problem(.expectationFailed, "malformed", "The only supported expectation is Expect: 100-continue")
-        default: Problem.malformed("this is not a valid HTTP/1.1 request: it must have one Host field")
+        default:
+            Problem.malformed(
+                "this is not a valid HTTP/1.1 request: it needs a method that HTTP has, an address in ASCII, and one Host field")
         }
     }
 }

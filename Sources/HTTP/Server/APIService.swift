@@ -165,7 +165,7 @@ package struct APIService: Service {
     private func upkeep() async {
         var second = 0
         while !Task.isCancelled {
-            try? await Task.sleep(for: .seconds(1))
+            guard (try? await Task.sleep(for: .seconds(1))) != nil else { return }
             second += 1
             do {
                 if try await keys.blocking({ try $0.refresh() }) { logger.debug("API keys changed") }

@@ -42,7 +42,7 @@ extension PortalPage {
         open(routes, .get, "/sign-in") { request in
             // GET may send the response or sign out; requests that only check the page (HEAD) must do neither.
             guard request.request.method == .get else { return request.redirect(Self.sheetPath) }
-            if let name = request.query("message") { return try tell(request, name) }
+            if let name = request.query("message") { return try await tell(request, name) }
             if let handle = request.query("end_session")?.text { return try await showSignOut(request, handle) }
             return try await showSheet(request)
         }
@@ -53,8 +53,10 @@ extension PortalPage {
     }
 
     /// Why an app gets no answer, told to the user in their language. Anyone can lead here, to these texts alone.
-    private func tell(_ request: PortalRequest, _ name: WireText) throws -> Response {
+    private func tell(_ request: PortalRequest, _ name: WireText) async throws -> Response {
         guard let message = SignInMessage.all.first(where: { WireText($0.name) == name }) else { throw PortalRefusal.notFound }
+        // Whoever is signed in is not told that they are not, whatever leads here.
+        if case .signedOut = message, try await session(request) != nil { return request.redirect("/me") }
         let language = request.language
         let title = language.text(message.title)
         return try request.html(
@@ -205,6 +207,10 @@ extension PortalPage {
         }
         switch (request.form["decision"], session) {
         case ("cancel", _):
+            let time = now()
+            guard try await pool.run({ try store.authorizations.finish(sheet.handle, now: time) }) else {
+                return try await finished(request, sheet)
+            }
             return try await refuse(request, sheet, AuthorizationError(.accessDenied, "the user cancelled"))
         case ("other", let session?):
             try await pool.run { try store.page.signOut(session, everywhere: false, now: now()) }

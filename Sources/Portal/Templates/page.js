@@ -24,6 +24,10 @@ for (const button of navigator.clipboard ? document.querySelectorAll("[data-copy
     if (words) words.hidden = false;
   };
 
+  const ids = (list) => list.split(" ").filter(Boolean);
+  // What a passkey manager may forget (WebAuthn section 5.1.10). Where it cannot, nothing is lost.
+  const signal = (name, options) => PublicKeyCredential[name]?.(options).catch(() => {});
+
   const door = document.getElementById("passkey-sign-in");
   if (door) {
     let waiting = new AbortController();
@@ -42,6 +46,7 @@ for (const button of navigator.clipboard ? document.querySelectorAll("[data-copy
       });
     };
     door.hidden = false;
+    if (door.dataset.unknown) signal("signalUnknownCredential", { rpId: door.dataset.rp, credentialId: door.dataset.unknown });
     door.addEventListener("submit", (event) => {
       event.preventDefault();
       waiting.abort();
@@ -57,6 +62,9 @@ for (const button of navigator.clipboard ? document.querySelectorAll("[data-copy
   const making = document.getElementById("passkey-add");
   if (making) {
     making.hidden = false;
+    const mine = { rpId: making.dataset.rp, userId: making.dataset.user };
+    signal("signalAllAcceptedCredentials", { ...mine, allAcceptedCredentialIds: ids(making.dataset.known) });
+    signal("signalCurrentUserDetails", { ...mine, name: making.dataset.name, displayName: making.dataset.name });
     making.addEventListener("submit", async (event) => {
       event.preventDefault();
       const data = making.dataset;
@@ -68,7 +76,7 @@ for (const button of navigator.clipboard ? document.querySelectorAll("[data-copy
             user: { id: octets(data.user), name: data.name, displayName: data.name },
             pubKeyCredParams: [-8, -7, -257].map((alg) => ({ type: "public-key", alg })),
             authenticatorSelection: { residentKey: "required", requireResidentKey: true, userVerification: "required" },
-            excludeCredentials: data.known.split(" ").filter(Boolean).map((id) => ({ type: "public-key", id: octets(id) })),
+            excludeCredentials: ids(data.known).map((id) => ({ type: "public-key", id: octets(id) })),
             attestation: data.attestation,
           },
         });

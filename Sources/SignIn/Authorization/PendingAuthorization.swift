@@ -163,6 +163,21 @@ package struct PendingAuthorizations: Sendable {
         throw .refused(.exists, "the request was answered already")
     }
 
+    /// Ends a request without an answer that is kept: the app gets an error at once, and no response after it. False if the
+    /// browser fetched the response already.
+    package func finish(_ handle: String, now: Int64) throws(StoreFailure) -> Bool {
+        guard let token = Self.token(handle) else { return false }
+        return try database.write(.relaxed) { connection throws(StoreFailure) in
+            let empty = [UInt8]()
+            return try connection.run(
+                """
+                UPDATE pending_requests SET response = \(empty), ticket_hash = NULL
+                WHERE handle_hash = \(hash(token, .authorizationRequest)) AND expires_at > \(now)
+                    AND (response IS NULL OR response <> \(empty))
+                """) > 0
+        }
+    }
+
     /// A new ticket in place of the first, for the user who answered and whose browser did not fetch the response: the button was
     /// pressed twice, or the connection was lost. Nil in any other case.
     package func ticketAgain(_ handle: String, of user: String, now: Int64) throws(StoreFailure) -> String? {

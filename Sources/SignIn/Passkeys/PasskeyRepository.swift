@@ -203,7 +203,7 @@ package struct PasskeyRepository: Sendable {
         guard let expiry = expiry(challenge, .get, browser: browser, now: now) else {
             return .refused(userID: nil, reason: "the challenge is not of this browser, or too old")
         }
-        guard let known = try known(credentialID) else { return .refused(userID: nil, reason: "no such passkey") }
+        guard let known = try known(credentialID) else { return .unknown }
         guard userHandle == nil || userHandle == self.userHandle(known.userID) else {
             return .refused(userID: known.userID, reason: "the passkey is for another user")
         }

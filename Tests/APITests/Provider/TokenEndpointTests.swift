@@ -228,6 +228,47 @@ import Testing
         #expect(try await fixture.refresh(tokens.refresh).status == 200)
     }
 
+    // MARK: Introspection
+
+    @Test func introspection_ofTheTeamsTokens_saysWhoseTheyAre() async throws {
+        let fixture = try await ProviderFixture()
+        func ask(_ token: String, _ client: String = "com.example.juice") async throws -> Response {
+            try await fixture.client("/auth/introspect", client, [("token", token), ("token_type_hint", "anything")])
+        }
+        let tokens = try await fixture.signedIn()
+        let sub = try #require(try fixture.api.store.accounts.accounts(user: "jane").first?.sub)
+        // The backend that a token is shown to may be another app of the team.
+        for client in ["com.example.juice", "com.example.press"] {
+            let answer = try await ask(tokens.access, client)
+            #expect(answer.status == 200 && answer.headers[.cacheControl] == "no-store")
+            #expect(answer.json["active"].bool == true && answer.json["sub"].string == sub)
+            #expect(answer.json["client_id"].string == "com.example.juice" && answer.json["token_type"].string == "Bearer")
+            #expect(answer.json["iss"].string == ProviderFixture.issuer)
+            #expect(answer.json["exp"] == .integer(fixture.api.now + ProviderLifetime.accessToken))
+        }
+        let refresh = try await ask(tokens.refresh)
+        #expect(refresh.json["active"].bool == true && refresh.json["exp"] == .null)
+        #expect(refresh.json["iat"] == .integer(fixture.api.now) && refresh.json["token_type"].string == nil)
+        let own = try await fixture.client(
+            "/auth/token", "com.example.juice", [("grant_type", "client_credentials"), ("scope", "user.migration")])
+        let ownToken = try #require(own.json["access_token"].string)
+        let found = try await ask(ownToken)
+        #expect(found.json["active"].bool == true && found.json["sub"].string == nil)
+        #expect(found.json["scope"].string == "user.migration")
+        // Of any other token nothing is said.
+        for (token, client) in [(tokens.access, "com.example.soda"), (ownToken, "com.example.soda"), ("x", "com.example.juice")] {
+            #expect(try await ask(token, client).text == "{\"active\":false}")
+        }
+        expectAuthError(try await fixture.client("/auth/introspect", "com.example.juice", []), "invalid_request")
+        let bare = try await fixture.post("/auth/introspect", [("token", tokens.access), ("client_id", "com.example.juice")])
+        expectAuthError(bare, "invalid_client")
+        fixture.api.wait(seconds: Int(ProviderLifetime.accessToken))
+        #expect(try await ask(tokens.access).text == "{\"active\":false}")
+        #expect(try await ask(tokens.refresh).json["active"].bool == true)
+        _ = try await fixture.revoke(tokens.refresh)
+        #expect(try await ask(tokens.refresh).text == "{\"active\":false}")
+    }
+
     // MARK: Client secrets
 
     @Test func aClientSecretIsAJWTOfTheTeam() async throws {

@@ -69,13 +69,20 @@ import Testing
         try fixture.addUser("anna", inboxes: ["anna@home.example"])
         let browser = try Browser()
         defer { browser.quit() }
-        _ = try browser.addAuthenticator()
+        let authenticator = try browser.addAuthenticator()
         try addPasskey(browser, fixture, url)
+        let removed = try #require(try browser.passkeys(authenticator).first)
         try browser.click(".rows form button")
         #expect(try browser.shows("[role=status]", "The passkey is removed."))
+        // The page tells the browser which passkeys there are, and it forgets the others.
+        try wait("the browser forgets the passkey", atMost: standardTimeout) { try browser.passkeys(authenticator).isEmpty }
         try browser.click(".sign-out button")
-        // The authenticator has it still, and the browser offers it.
+        #expect(try browser.arrives(at: url + "/me/sign-in"))
+        // One that has it still offers it, is refused, and is told that no one has it.
+        try browser.replacePasskeys(authenticator, with: removed)
+        try browser.open(url + "/me/sign-in")
         #expect(try browser.shows("[role=alert]", "This passkey does not sign in here."))
+        try wait("the browser forgets the passkey", atMost: standardTimeout) { try browser.passkeys(authenticator).isEmpty }
         // Under another name of the same machine the browser has no passkey for this page.
         let other = url.replacing("localhost", with: "127.0.0.1")
         try browser.open(other + "/me/sign-in")

@@ -161,6 +161,8 @@ import Testing
         defer { browser.quit() }
         var pages = Pages(browser, fixture, url)
         for (mode, button) in [("query", "continue"), ("form_post", "continue"), ("fragment", "continue"), ("query", "cancel")] {
+            // Cookies are forgotten of the page that is open, which is the app's. A sign-in of this second would do.
+            try browser.open(url + "/me/goodbye")
             try browser.forgetCookies()
             try browser.open(
                 "\(url)/auth/authorize?client_id=com.example.juice&redirect_uri=\(back)&response_type=code&scope=openid"

@@ -1,0 +1,30 @@
+// What commands print, and where they cannot.
+
+import Foundation
+import PostfixHarness
+import TestSupport
+import Testing
+
+@Suite(.blocking) struct OutputTests {
+    /// A key is shown once: lost on a full disk, with status 0, it was gone.
+    @Test(arguments: [["key", "issue", "juice", "--scope", "addresses:read"], ["config", "show"], ["audit", "--json"]])
+    func output_thatCannotBeWritten_isAnError(_ words: [String]) throws {
+        let runner = try CommandRunner.initialised()
+        try runner.succeed("team", "add", "juice", "--name", "Juice")
+        let command = ([CommandRunner.executable.path] + words).map { "'\($0)'" }.joined(separator: " ")
+        let run = try ProgramRun(
+            ["/bin/sh", "-c", "\(command) > /dev/full"], input: Data(), environment: ["POSTERN_CONFIG": runner.configuration],
+            directory: runner.folder)
+        #expect(run.status == 74)
+        #expect(run.errors.contains("standard output: no space left on device"), "\(run.errors)")
+    }
+
+    @Test func error_withControlsThatWereTyped_doesNotReachTheTerminal() throws {
+        let runner = try CommandRunner.initialised()
+        for words in [["team", "show", "x\u{1B}[31m"], ["source", "add", "x\u{9B}31m", "a\u{7}.example"]] {
+            let run = try runner.run(words)
+            #expect(run.status != 0)
+            #expect(!run.errors.unicodeScalars.contains { $0 != "\n" && $0.properties.generalCategory == .control })
+        }
+    }
+}

@@ -28,9 +28,11 @@ import Testing
             #expect(paths.count >= 11)
             for path in paths {
                 for fields in [[:], ["csrf": ""], ["csrf": foreign], ["csrf": String(repeating: "a", count: 32)]] {
-                    #expect(
-                        try await anna.submit(path, fields.merging(["state": "off", "everywhere": "yes"]) { $1 }, token: false)
-                            .status == 403, "\(path)")
+                    let answer = try await anna.submit(
+                        path, fields.merging(["state": "off", "everywhere": "yes"]) { $1 }, token: false)
+                    // Whoever is signed in already goes on from an old form of the sign-in.
+                    let isStep = path == "/me/sent" || path == "/me/passkey"
+                    #expect(isStep ? answer.location == "/me" : answer.status == 403, "\(path)")
                 }
             }
             #expect(try await anna.get("/me").status == 200)
@@ -112,7 +114,7 @@ import Testing
             let pages = fixture.routes.filter { $0.method == .get }.map(\.path).filter { path in
                 ![
                     "/me/style.css", "/me/mark.svg", "/me/page.js", "/me/sign-in", "/me/sent", "/me/goodbye", "/",
-                    "/me/icons/{client_id}", "/me/data/schema.json",
+                    "/me/icons/{client_id}", "/me/data/schema.json", "/.well-known/passkey-endpoints",
                 ].contains(path)
                     && !path.contains("sign-in/")
                     && !path.contains("confirm/")
@@ -178,7 +180,8 @@ import Testing
                     #expect(policy.contains(part))
                 }
                 #expect(!policy.contains("unsafe") && !policy.contains("http"))
-                // Passkeys and copying need a script: one file of ours, on the four pages that have them.
+                // Passkeys and copying need a script: one file of ours, on the four pages that have them, and where a
+                // button that is pressed twice would use something up.
                 let hasScript = answer.text.contains("<script")
                 #expect(
                     hasScript == policy.contains("script-src 'self'; ") && hasScript == policy.contains("trusted-types 'none'"))
@@ -191,7 +194,7 @@ import Testing
                     #expect(match.output.1.hasPrefix("/me") || match.output.1 == "#content")
                 }
             }
-            #expect(scripts == 4)
+            #expect(scripts == 5)
         }
     }
 

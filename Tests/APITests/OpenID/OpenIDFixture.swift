@@ -69,8 +69,12 @@ final class OpenIDFixture: Sendable {
         let isPost = method == .post
         var headers: [String: String] = isPost ? ["Content-Type": "application/x-www-form-urlencoded"] : [:]
         if let cookie = browser.withLock({ $0.cookie }) { headers["Cookie"] = cookie }
-        let answer = try await fixture.api.ask(
+        var answer = try await fixture.api.ask(
             method, isPost ? "/auth/authorize" : "/auth/authorize?\(query)", body: isPost ? query : nil, headers: headers)
+        // A form of another site comes without the cookie, which is set or sent with the redirect that follows.
+        if let location = answer.headers[.location], location.hasPrefix("\(ProviderFixture.issuer)/auth/begin?") {
+            answer = try await fixture.api.ask(.get, String(location.dropFirst(ProviderFixture.issuer.count)), headers: headers)
+        }
         if let cookie = answer.headers[.setCookie]?.split(separator: ";").first {
             browser.withLock { $0.cookie = String(cookie) }
         }

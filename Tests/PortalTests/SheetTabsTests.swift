@@ -247,4 +247,17 @@ import Testing
             #expect(try await anna.follow().text.contains("Your addresses"))
         }
     }
+
+    @Test func maxAgeOfZero_afterTheSignInForIt_asksNoMore() async throws {
+        try await SheetFixture.with { sheet in
+            let anna = Browser(sheet.fixture)
+            try await anna.signIn("anna")
+            sheet.fixture.now += 10
+            try await sheet.open(anna, ["max_age": "0", "prompt": "none"])
+            #expect(try SheetFixture.answer(anna)["error"] == "login_required")
+            #expect(try await sheet.open(anna, ["max_age": "0"]).text.contains("Sign in to continue to Soda"))
+            try await sheet.signIn(anna)
+            #expect(try await sheet.press(anna, "continue")["code"] != nil)
+        }
+    }
 }

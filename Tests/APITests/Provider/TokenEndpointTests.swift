@@ -259,6 +259,9 @@ import Testing
         for (token, client) in [(tokens.access, "com.example.soda"), (ownToken, "com.example.soda"), ("x", "com.example.juice")] {
             #expect(try await ask(token, client).text == "{\"active\":false}")
         }
+        // An identity token is no token that opens anything.
+        let identity = try #require(try await fixture.redeem(try await fixture.code()).json["id_token"].string)
+        #expect(try await ask(identity).text == "{\"active\":false}")
         expectAuthError(try await fixture.client("/auth/introspect", "com.example.juice", []), "invalid_request")
         let bare = try await fixture.post("/auth/introspect", [("token", tokens.access), ("client_id", "com.example.juice")])
         expectAuthError(bare, "invalid_client")

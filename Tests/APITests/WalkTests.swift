@@ -9,6 +9,7 @@ import HTTPTypes
 import InternetMessage
 import PolicyRules
 import RiskPolicy
+import StoreTesting
 import TestSupport
 import Testing
 import Yams
@@ -155,17 +156,7 @@ import Yams
 
     /// The rows of every other table.
     private func state(_ fixture: APIFixture) throws -> [String: String] {
-        let database = fixture.store.database
-        let tables: [String] = try database.values(
-            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'")
-        var rows: [String: String] = [:]
-        for table in tables where !Self.unaudited.contains(where: { $0.table == table }) {
-            let columns: [String] = try database.values("SELECT name FROM pragma_table_info(\(table))")
-            let row = columns.map { "quote(\"\($0)\")" }.joined(separator: " || ' ' || ")
-            let text: String? = try database.value("SELECT group_concat(\(raw: row), char(10)) FROM \(raw: table)")
-            rows[table] = text ?? ""
-        }
-        return rows
+        try fixture.store.database.rows(without: Self.unaudited.map(\.table))
     }
 
     /// Whoever changes something with a key, or sees an inbox, is in the audit.

@@ -3,6 +3,7 @@
 import Accounts
 import Database
 import HTTPTypes
+import StoreTesting
 import TestSupport
 import Testing
 
@@ -23,17 +24,7 @@ import Testing
     ]
 
     private func state(_ fixture: PortalFixture) throws -> [String: String] {
-        let database = fixture.store.database
-        let tables: [String] = try database.values(
-            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'")
-        var rows: [String: String] = [:]
-        for table in tables where !Self.unaudited.contains(where: { $0.table == table }) {
-            let columns: [String] = try database.values("SELECT name FROM pragma_table_info(\(table))")
-            let row = columns.map { "quote(\"\($0)\")" }.joined(separator: " || ' ' || ")
-            let text: String? = try database.value("SELECT group_concat(\(raw: row), char(10)) FROM \(raw: table)")
-            rows[table] = text ?? ""
-        }
-        return rows
+        try fixture.store.database.rows(without: Self.unaudited.map(\.table))
     }
 
     @Test func forms_thatChangeSomething_leaveALine() async throws {

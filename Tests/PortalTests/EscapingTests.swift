@@ -1,5 +1,5 @@
-// No scalar takes the escaping away from what follows it: every page and every mail, with every scalar that joins its neighbours to
-// one character.
+// No scalar takes the escaping away from what follows it: every page and every mail, with every scalar that joins its neighbours
+// to one character.
 
 import Foundation
 import Languages

@@ -21,6 +21,8 @@ package struct ConfigurationError: Error, Sendable, Hashable, CustomStringConver
         package static let exists = Code(rawValue: "exists")
         /// A file or folder cannot be read or made.
         package static let inputOutput = Code(rawValue: "input/output")
+        /// A file that the user may not read.
+        package static let notPermitted = Code(rawValue: "not permitted")
     }
     package let code: Code
     /// `file:line`, a variable's name, or a flag; nil if the message contains the place.

@@ -18,7 +18,7 @@ package struct ConfigurationFile {
             // If the folder cannot be searched, it is unknown whether the file exists.
             let code = access(path, R_OK) == 0 ? 0 : errno
             throw ConfigurationError(
-                code == ENOENT ? .missing : .inputOutput, at: path,
+                code == ENOENT ? .missing : code == EACCES ? .notPermitted : .inputOutput, at: path,
                 code != ENOENT
                     ? "the configuration cannot be read: \(code == 0 ? "it is not UTF-8" : String(cString: strerror(code)))"
                     : "there is no configuration file: name it with --config or POSTERN_CONFIG, or create one with postern init")

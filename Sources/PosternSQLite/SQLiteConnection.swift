@@ -188,7 +188,10 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
 
     private func failure(_ status: Int32) -> StoreFailure {
         let message = handle == nil ? sqlite3_errstr(status) : sqlite3_errmsg(handle)
-        return storeFailure(status, message.map { String(cString: $0) } ?? "SQLite result \(status)")
+        let extended = handle.map { sqlite3_extended_errcode($0) } ?? status
+        return storeFailure(
+            extended & 0xFF == status & 0xFF ? extended : status, message.map { String(cString: $0) } ?? "SQLite result \(status)"
+        )
     }
 
     /// Tells SQLite to copy the value before it returns.

@@ -8,6 +8,8 @@ import CSQLite
 func storeFailure(_ status: Int32, _ message: String) -> StoreFailure {
     switch status & 0xFF {
     case SQLITE_BUSY, SQLITE_LOCKED, SQLITE_PROTOCOL: .temporary(.busy, message)
+    // SQLITE_IOERR_SHMSIZE: no room for the file -shm, which readers need too.
+    case SQLITE_IOERR where status >> 8 == 19: .temporary(.diskFull, message)
     case SQLITE_IOERR: .temporary(.inputOutput, message)
     case SQLITE_FULL: .temporary(.diskFull, message)
     case SQLITE_CANTOPEN: .temporary(.unreachable, message)

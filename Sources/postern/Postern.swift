@@ -43,6 +43,11 @@ struct Postern: AsyncParsableCommand {
         // Whatever a command makes is its owner's alone: databases grow further files as they are used.
         umask(0o077)
         do {
+            // Swift puts U+FFFD for what is not UTF-8: a name would be another one.
+            for argument in UnsafeBufferPointer(start: CommandLine.unsafeArgv, count: Int(CommandLine.argc)) {
+                guard let argument, String(validatingCString: argument) == nil else { continue }
+                throw CommandError(status: EX_USAGE, message: "an argument is not UTF-8")
+            }
             var command = try parseAsRoot(hoisted(Array(CommandLine.arguments.dropFirst())))
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()

@@ -27,4 +27,13 @@ import Testing
             #expect(!run.errors.unicodeScalars.contains { $0 != "\n" && $0.properties.generalCategory == .control })
         }
     }
+
+    @Test func argument_thatIsNotUTF8_isRefused() throws {
+        let runner = try CommandRunner.initialised()
+        let run = try ProgramRun(
+            ["/bin/sh", "-c", "'\(CommandRunner.executable.path)' team add t --name \"$(printf 'bad\\377')\""], input: Data(),
+            environment: ["POSTERN_CONFIG": runner.configuration], directory: runner.folder)
+        #expect(run.status == 64 && run.errors.contains("an argument is not UTF-8"), "\(run.errors)")
+        #expect(try runner.succeed("team", "list") == "")
+    }
 }

@@ -89,7 +89,8 @@ package enum Failure {
         case is TemplateError: EX_CONFIG
         case is OwnedFile.Failure: EX_CANTCREAT
         case is DNSClientError, is DecodingError: EX_DATAERR
-        case is CocoaError: EX_NOINPUT
+        case let error as CocoaError:
+            [.fileReadNoPermission, .fileWriteNoPermission].contains(error.code) ? EX_NOPERM : EX_NOINPUT
         default: nil
         }
     }
@@ -118,6 +119,7 @@ package enum Failure {
         switch code {
         case .exists: EX_CANTCREAT
         case .inputOutput: EX_IOERR
+        case .notPermitted: EX_NOPERM
         default: EX_CONFIG
         }
     }

@@ -10,8 +10,8 @@ package struct InboxAddress: Sendable, Hashable {
     /// The address itself. Only for an envelope that leaves for the user, for comparison, and for sealed storage.
     package var revealed: AddrSpec { address }
 
-    /// What operators see of it: `l…@gmail.com`.
-    package var hint: String { String(address.localPart.prefix(1)) + "…@" + address.domain }
+    /// What operators see of it: `l…@gmail.com`. One scalar: a character may be the whole local part.
+    package var hint: String { (address.localPart.unicodeScalars.first.map { String($0) } ?? "") + "…@" + address.domain }
 }
 
 extension InboxAddress: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {

@@ -77,6 +77,8 @@ package struct DeclaredApp: Sendable, Hashable {
     package var isNonceRequired: Bool?
     package var redirectURIs: Set<String>?
     package var logoutURIs: Set<String>?
+    /// Where it is told that a session ended.
+    package var backchannelLogoutURI: Declared<String>
     /// That of its group; only at a primary app.
     package var endpoint: Declared<DeclaredEndpoint>
     /// The name of the policy that decides for it; it takes precedence over its team's.
@@ -85,11 +87,13 @@ package struct DeclaredApp: Sendable, Hashable {
     package init(
         name: Declared<String> = .unsaid, group: String? = nil, isPublic: Bool? = nil, algorithm: String? = nil,
         nonceForm: String? = nil, isNonceRequired: Bool? = nil, redirectURIs: Set<String>? = nil,
-        logoutURIs: Set<String>? = nil, endpoint: Declared<DeclaredEndpoint> = .unsaid, policy: Declared<String> = .unsaid
+        logoutURIs: Set<String>? = nil, backchannelLogoutURI: Declared<String> = .unsaid,
+        endpoint: Declared<DeclaredEndpoint> = .unsaid, policy: Declared<String> = .unsaid
     ) {
         (self.name, self.group, self.isPublic, self.algorithm) = (name, group, isPublic, algorithm)
         (self.nonceForm, self.isNonceRequired) = (nonceForm, isNonceRequired)
         (self.redirectURIs, self.logoutURIs) = (redirectURIs, logoutURIs)
+        self.backchannelLogoutURI = backchannelLogoutURI
         (self.endpoint, self.policy) = (endpoint, policy)
     }
 }

@@ -9,7 +9,8 @@ package enum DeclarationKeys {
     package static let team = ["name", "sources", "apps", "lists", "endpoint", "policy"]
     package static let source = ["source", "envelope"]
     package static let app = [
-        "name", "group", "public", "id_token_algorithm", "nonce", "redirect_uris", "post_logout_redirect_uris", "endpoint",
+        "name", "group", "public", "id_token_algorithm", "nonce", "redirect_uris", "post_logout_redirect_uris",
+        "backchannel_logout_uri", "endpoint",
         "policy",
     ]
     package static let nonce = ["form", "required"]
@@ -163,6 +164,7 @@ private struct FileReading {
         app.logoutURIs = uris(fields["post_logout_redirect_uris"], "post_logout_redirect_uris") {
             .logoutURI(team: team, app: id, $0)
         }
+        app.backchannelLogoutURI = name(fields["backchannel_logout_uri"], "the URI", nil)
         app.endpoint = endpoint(fields["endpoint"], .endpoint(team: team, app: id))
         app.policy = name(fields["policy"], "the policy", .binding(team: team, app: id))
         return app

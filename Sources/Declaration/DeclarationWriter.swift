@@ -59,6 +59,7 @@ package struct DeclarationWriter {
         endpoint(app.endpoint, 4)
         uris("redirect_uris", app.redirectURIs)
         uris("post_logout_redirect_uris", app.logoutURIs)
+        if let uri = app.backchannelLogoutURI.value { line(4, "backchannel_logout_uri", uri) }
         if lines.count == start + 1 { lines[start] += " {}" }
     }
 

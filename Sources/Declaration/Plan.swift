@@ -140,12 +140,13 @@ private struct Planner {
 
     private mutating func app(_ team: String, _ id: String, _ app: DeclaredApp, _ was: DeclaredApp?) {
         let item = DeclaredItem.app(team: team, id)
-        let name: (String, String?, String?)? =
-            switch app.name {
+        func difference(_ key: String, _ before: Declared<String>?, _ now: Declared<String>) -> (String, String?, String?)? {
+            switch now {
             case .unsaid: nil
-            case .none: difference("name", was?.name.value, isSaid: true, nil)
-            case .some(let name): difference("name", was?.name.value, name)
+            case .none: self.difference(key, before?.value, isSaid: true, nil)
+            case .some(let text): self.difference(key, before?.value, text)
             }
+        }
         if let was, was.group != app.group {
             let now = was.group.map { "in the group of \($0)" } ?? "a primary app"
             faults.append(PlanFault(item: item, message: "it is \(now), which cannot be changed"))
@@ -154,11 +155,12 @@ private struct Planner {
         compare(
             item, isNew: was == nil,
             [
-                name, was == nil ? difference("group", nil, app.group) : nil,
-                difference("public", word(was?.isPublic), word(app.isPublic)),
-                difference("id_token_algorithm", was?.algorithm, app.algorithm),
-                difference("nonce form", was?.nonceForm, app.nonceForm),
-                difference("nonce required", word(was?.isNonceRequired), word(app.isNonceRequired)),
+                difference("name", was?.name, app.name), was == nil ? self.difference("group", nil, app.group) : nil,
+                self.difference("public", word(was?.isPublic), word(app.isPublic)),
+                self.difference("id_token_algorithm", was?.algorithm, app.algorithm),
+                self.difference("nonce form", was?.nonceForm, app.nonceForm),
+                self.difference("nonce required", word(was?.isNonceRequired), word(app.isNonceRequired)),
+                difference("backchannel_logout_uri", was?.backchannelLogoutURI, app.backchannelLogoutURI),
             ])
         binding(team: team, app: id, app.policy, was?.policy)
         endpoint(team: team, app: id, app.endpoint, was?.endpoint)

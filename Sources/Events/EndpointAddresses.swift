@@ -1,5 +1,7 @@
 // Addresses of an endpoint: its name is resolved by our own client, every address is checked, and only those are connected to.
 
+import Accounts
+import Concurrency
 import MailAuth
 import NIOCore
 
@@ -43,6 +45,17 @@ package struct EndpointAddresses: Sendable, Hashable {
         texts = try octets.prefix(Self.maximum).map { address throws(Refusal) in
             guard let text = Self.text(address) else { throw Refusal("its address cannot be read") }
             return text
+        }
+    }
+
+    /// Resolves and checks on a thread of its own, because a lookup may take the full DNS timeout. Throws `Refusal`.
+    static func lookUp(_ url: EndpointURL, allowsPrivate: Bool, resolver: any DNSResolver) async throws -> EndpointAddresses {
+        try await withCheckedThrowingContinuation { found in
+            let status = SystemThread.detach {
+                found.resume(
+                    with: Result { try EndpointAddresses(of: url, allowsPrivate: allowsPrivate, resolver: resolver) })
+            }
+            if status != 0 { found.resume(throwing: CancellationError()) }
         }
     }
 

@@ -301,20 +301,12 @@ package final class EventDelivery: Sendable {
         guard endpoint.url.isSecure || !isForbidden else {
             throw EndpointAddresses.Refusal("it is not reached over https, \(PrivateReceivers.reason)")
         }
-        return try await withCheckedThrowingContinuation { [resolver] found in
-            let status = SystemThread.detach {
-                found.resume(
-                    with: Result {
-                        do throws(EndpointAddresses.Refusal) {
-                            return try EndpointAddresses(
-                                of: endpoint.url, allowsPrivate: endpoint.allowsPrivate && !isForbidden, resolver: resolver)
-                        } catch {
-                            guard isForbidden, endpoint.allowsPrivate, error.isOfAddress else { throw error }
-                            throw EndpointAddresses.Refusal("\(error.reason), \(PrivateReceivers.reason)")
-                        }
-                    })
-            }
-            if status != 0 { found.resume(throwing: CancellationError()) }
+        do {
+            return try await EndpointAddresses.lookUp(
+                endpoint.url, allowsPrivate: endpoint.allowsPrivate && !isForbidden, resolver: resolver)
+        } catch let error as EndpointAddresses.Refusal {
+            guard isForbidden, endpoint.allowsPrivate, error.isOfAddress else { throw error }
+            throw EndpointAddresses.Refusal("\(error.reason), \(PrivateReceivers.reason)")
         }
     }
 

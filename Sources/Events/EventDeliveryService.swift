@@ -13,14 +13,18 @@ package struct EventDeliveryService: Service {
     private static let measuring: Duration = .seconds(5)
 
     private let delivery: EventDelivery
+    private let logouts: LogoutDelivery
     private let poster: HTTPEventPoster
     private let threads: DeliveryThreads
     private let logger: Logger
 
     /// The service stops `poster` and `threads` when it ends.
-    package init(delivery: EventDelivery, poster: HTTPEventPoster, threads: DeliveryThreads, logger: Logger) {
+    package init(
+        delivery: EventDelivery, logouts: LogoutDelivery, poster: HTTPEventPoster, threads: DeliveryThreads, logger: Logger
+    ) {
         self.logger = logger
         self.delivery = delivery
+        self.logouts = logouts
         self.poster = poster
         self.threads = threads
     }
@@ -36,6 +40,7 @@ package struct EventDeliveryService: Service {
                 }
                 group.addTask { await lead() }
                 group.addTask { await PeriodicTask.run(every: Self.measuring, delivery.measure) }
+                group.addTask { await PeriodicTask.run(every: Self.interval, logouts.deliverDue) }
                 var nextTidying = ContinuousClock.now
                 for await _ in wakes {
                     guard let lease = delivery.lease else { continue }

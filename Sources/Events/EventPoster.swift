@@ -1,5 +1,6 @@
 // One attempt: a POST to a checked address of an endpoint, limited in time and size.
 
+import Accounts
 import AsyncHTTPClient
 import Foundation
 import JSON
@@ -40,6 +41,12 @@ package struct EventMessage: Sendable {
     package init(token: String, authorization: String?) {
         (body, type, accept) = (Array(token.utf8), SecurityEventToken.mediaType, "application/json")
         self.authorization = authorization
+    }
+
+    /// A logout token, in a form (OpenID Connect Back-Channel Logout 1.0 section 2.5).
+    package init(logout token: String) {
+        (body, type) = (Array("logout_token=\(token)".utf8), "application/x-www-form-urlencoded")
+        (accept, authorization) = ("*/*", nil)
     }
 
     var isToken: Bool { type == SecurityEventToken.mediaType }

@@ -12,7 +12,7 @@ package enum EventServices {
     package static func parts(
         _ installation: Installation, signer: IdentitySigner, resolver: () throws -> any DNSResolver,
         metrics: ServiceMetrics? = nil, now: @escaping @Sendable () -> Int64, logger: Logger
-    ) throws -> (delivery: EventDelivery, poster: HTTPEventPoster, threads: DeliveryThreads)? {
+    ) throws -> (delivery: EventDelivery, logouts: LogoutDelivery, poster: HTTPEventPoster, threads: DeliveryThreads)? {
         let configuration = installation.configuration
         guard let issuer = configuration.provider.issuer else { return nil }
         let poster: HTTPEventPoster
@@ -20,12 +20,15 @@ package enum EventServices {
             throw ConfigurationError(
                 .invalidValue, at: installation.resolved.path, "events.trusted_certificates: no certificates (PEM) found")
         }
-        let threads = DeliveryThreads()
+        let (threads, resolver) = (DeliveryThreads(), try resolver())
         let delivery = EventDelivery(
-            outbox: installation.store.outbox, signer: signer, issuer: issuer, poster: poster, resolver: try resolver(),
+            outbox: installation.store.outbox, signer: signer, issuer: issuer, poster: poster, resolver: resolver,
             threads: threads, allowsPrivateStreams: configuration.allowsPrivateReceivers, now: now, metrics: metrics,
             logger: logger)
-        return (delivery, poster, threads)
+        let logouts = LogoutDelivery(
+            logouts: installation.store.logouts, signer: signer, issuer: issuer, poster: poster, resolver: resolver,
+            threads: threads, allowsPrivate: configuration.allowsPrivateReceivers, now: now, logger: logger)
+        return (delivery, logouts, poster, threads)
     }
 
     /// The service; nil where no issuer is configured, with a warning if events wait.
@@ -34,7 +37,7 @@ package enum EventServices {
         now: @escaping @Sendable () -> Int64, logger: Logger
     ) throws -> EventDeliveryService? {
         guard
-            let (delivery, poster, threads) = try parts(
+            let (delivery, logouts, poster, threads) = try parts(
                 installation, signer: signer, resolver: resolver, metrics: metrics, now: now, logger: logger)
         else {
             if (try? installation.store.endpoints.endpoints().isEmpty) == false {
@@ -42,6 +45,7 @@ package enum EventServices {
             }
             return nil
         }
-        return EventDeliveryService(delivery: delivery, poster: poster, threads: threads, logger: logger)
+        return EventDeliveryService(
+            delivery: delivery, logouts: logouts, poster: poster, threads: threads, logger: logger)
     }
 }

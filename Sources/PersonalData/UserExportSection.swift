@@ -279,6 +279,13 @@ struct UserExportSection: Sendable {
                 ],
                 "FROM page_sessions x JOIN inboxes i ON i.id = x.inbox_id WHERE x.user_id = \(user) ORDER BY x.id"),
             UserExportSection(
+                "apps_of_sessions",
+                [("app", .text, "a.client_id"), ("session_since", .time, "p.created_at"), ("sid", .text, "x.sid")],
+                """
+                FROM app_sessions x JOIN page_sessions p ON p.id = x.session_id JOIN apps a ON a.id = x.app_id
+                WHERE p.user_id = \(user) ORDER BY x.session_id, x.app_id
+                """),
+            UserExportSection(
                 "upstream_identities",
                 [
                     ("issuer", .text, "issuer"), ("your_id_there", .text, "subject"), ("since", .time, "created_at"),

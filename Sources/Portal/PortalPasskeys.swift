@@ -90,6 +90,7 @@ extension PortalPage {
                     "is_backed_up": passkey.isBackedUp,
                 ]
                 item["used"] = passkey.lastUsedAt.map(words.date)
+                item["elsewhere"] = isOfThisHost(passkey) ? nil : passkey.host
                 return item
             },
             "sessions": found.sessions.map {
@@ -107,12 +108,18 @@ extension PortalPage {
             passkey["attestation"] = passkeyRoots.isEmpty ? "none" : "direct"
             passkey["user"] = Base64URL.encode(store.passkeys.userHandle(session.userID))
             passkey["inbox"] = PortalText.address(found.inbox.address)
-            passkey["known"] = found.passkeys.map { Base64URL.encode($0.credentialID) }.joined(separator: " ")
+            passkey["known"] = found.passkeys.filter(isOfThisHost).map { Base64URL.encode($0.credentialID) }.joined(
+                separator: " ")
             values["passkey"] = passkey
         }
         return try request.html(
             "security", values, title: request.language.text("Sign-in"), status: status, current: .security,
             notice: told(request), hasScript: true)
+    }
+
+    /// Passkeys belong to a host: where the page has another one now, they open nothing.
+    private func isOfThisHost(_ passkey: Passkey) -> Bool {
+        passkey.host.map { $0.hasSameOctets(as: relyingParty?.id ?? "") } ?? true
     }
 
     /// How the user signed in, for the three sentences that mention it.
@@ -161,7 +168,7 @@ extension PortalPage {
 
     func endSession(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let number = try request.number("session")
-        try await pool.run { try store.page.end(session: number, of: session) }
+        try await pool.run { try store.page.end(session: number, of: session, now: now()) }
         return request.redirect("/me/security", told: "ended")
     }
 }

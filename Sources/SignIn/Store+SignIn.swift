@@ -21,6 +21,8 @@ extension Store {
     package var page: PortalRepository {
         PortalRepository(events: grants.addresses.events, inboxes: inboxes, users: users, secrets: secrets)
     }
+    /// What apps are told about sessions that ended.
+    package var logouts: LogoutRepository { LogoutRepository(database: database) }
     /// The passkeys by which users sign in.
     package var passkeys: PasskeyRepository { PasskeyRepository(page: page, sealer: sealer) }
 

@@ -48,8 +48,8 @@ final class EventFixture: Sendable {
     let resolver = ChangingResolver(["hooks.example": [[127, 0, 0, 1]]])
     let signer: IdentitySigner
     let delivery: EventDelivery
-    private let poster: HTTPEventPoster
-    private let threads = DeliveryThreads()
+    let poster: HTTPEventPoster
+    let threads = DeliveryThreads()
 
     var change: Change { Change(actor: "uid:0", now: clock.now) }
 

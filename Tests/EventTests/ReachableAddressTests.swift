@@ -1,5 +1,6 @@
 // Where requests of ours may go: never into the operator's own network, whatever a name says today.
 
+import Accounts
 import Events
 import MailAuth
 import NIOCore

@@ -1,5 +1,6 @@
 // The receiver of docs/EVENTS.md, run unchanged there.
 
+import Accounts
 import SignIn
 import Events
 import Foundation

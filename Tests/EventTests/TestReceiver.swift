@@ -41,6 +41,8 @@ final class TestReceiver: Sendable {
         var requests: [ReceivedEvent] = []
         var taken: [ReceivedEvent] = []
         var payloads: [String] = []
+        var logouts: [String] = []
+        var logoutStatus = 200
     }
 
     private let state = Mutex(State())
@@ -83,6 +85,21 @@ final class TestReceiver: Sendable {
     /// JWS texts as they came.
     var payloads: [String] { state.withLock { $0.payloads } }
 
+    /// Logout tokens as they came.
+    var logouts: [String] { state.withLock { $0.logouts } }
+
+    /// What logout tokens are answered with from now on.
+    func answerLogouts(_ status: Int) { state.withLock { $0.logoutStatus = status } }
+
+    fileprivate func answer(form body: [UInt8]) -> Behaviour {
+        let text = String(decoding: body, as: UTF8.self)
+        guard text.hasPrefix("logout_token=") else { return .status(400) }
+        return state.withLock { state in
+            state.logouts.append(String(text.dropFirst("logout_token=".utf8.count)))
+            return .status(state.logoutStatus)
+        }
+    }
+
     fileprivate func answer(_ body: [UInt8]) -> Behaviour {
         guard let (event, text) = try? Self.read(body) else { return .status(400) }
         let (rule, count) = state.withLock { state in
@@ -119,6 +136,7 @@ final class TestReceiver: Sendable {
         private let box: Box
         private var body: [UInt8] = []
         private var isPost = false
+        private var isForm = false
 
         init(_ box: Box) { self.box = box }
 
@@ -127,10 +145,12 @@ final class TestReceiver: Sendable {
             case .head(let head):
                 body = []
                 isPost = head.method == .POST
+                isForm = head.headers.first(name: "Content-Type") == "application/x-www-form-urlencoded"
             case .body(let buffer): body += Array(buffer.readableBytesView)
             case .end:
                 let receiver = box.receiver.withLock { $0 }
-                switch isPost ? receiver?.answer(body) ?? .close : .status(405) {
+                let behaviour = isForm ? receiver?.answer(form: body) : receiver?.answer(body)
+                switch isPost ? behaviour ?? .close : .status(405) {
                 case .hang: break
                 case .close: context.close(promise: nil)
                 case .status(let code, let fields):

@@ -33,6 +33,7 @@ package struct AppRoutes: RouteModule {
         let name: String?
         let `public`: Bool
         let idTokenAlgorithm: String
+        let backchannelLogoutUri: String?
         let redirectUris: [String]
         let postLogoutRedirectUris: [String]
         let secrets: [SecretView]
@@ -74,7 +75,8 @@ package struct AppRoutes: RouteModule {
                 let settings = try store.openIDClients.settings(team: team, clientID: app.clientID)
                 return AppView(
                     clientId: app.clientID, group: app.group.primaryClientID, name: app.name, public: settings.isPublic,
-                    idTokenAlgorithm: settings.algorithm.rawValue, redirectUris: redirects[app.clientID] ?? [],
+                    idTokenAlgorithm: settings.algorithm.rawValue, backchannelLogoutUri: settings.logoutURI,
+                    redirectUris: redirects[app.clientID] ?? [],
                     postLogoutRedirectUris: try store.openIDClients.logoutRedirects(clientID: app.clientID),
                     secrets: try store.openIDClients.secrets(team: team, clientID: app.clientID).map(SecretView.init),
                     createdAt: Timestamp(app.createdAt))

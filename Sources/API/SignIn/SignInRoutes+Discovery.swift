@@ -37,6 +37,8 @@ extension SignInRoutes {
             isHere ? list("query", "fragment", "form_post", "web_message") : list("query", "fragment", "form_post")
         if isHere {
             document["end_session_endpoint"] = endpoint("/auth/end-session")
+            document["backchannel_logout_supported"] = .bool(true)
+            document["backchannel_logout_session_supported"] = .bool(true)
             document["authorization_response_iss_parameter_supported"] = .bool(true)
             document["prompt_values_supported"] = list("none", "login", "consent", "select_account")
         }
@@ -57,7 +59,7 @@ extension SignInRoutes {
         document["claims_supported"] = list(
             "iss", "aud", "exp", "iat", "sub", "nonce", "nonce_supported", "c_hash", "at_hash", "auth_time", "amr", "acr", "name",
             "given_name", "family_name", "email", "email_verified", "is_private_email", "real_user_status",
-            "transfer_sub", "org_id")
+            "transfer_sub", "org_id", "sid")
         document["claims_parameter_supported"] = .bool(false)
         document["request_parameter_supported"] = .bool(false)
         document["request_uri_parameter_supported"] = .bool(false)

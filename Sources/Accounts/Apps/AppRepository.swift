@@ -195,6 +195,7 @@ extension DatabaseConnection {
         for table in ["app_redirects", "client_secrets", "logout_redirects", "policy_app_bindings", "attested_apps"] {
             try run("DELETE FROM \(raw: table) WHERE app_id = \(app)")
         }
+        try run("UPDATE apps SET backchannel_logout_uri = NULL WHERE id = \(app)")
         guard withGroup else {
             try run(
                 """

@@ -106,6 +106,11 @@ package struct TeamRepository: Sendable {
             }
             try connection.run(
                 """
+                UPDATE apps SET backchannel_logout_uri = NULL
+                WHERE group_id IN (SELECT id FROM app_groups WHERE team_id = \(number))
+                """)
+            try connection.run(
+                """
                 UPDATE teams SET loses_apps = 1 WHERE id IN (
                     SELECT x.from_team FROM app_transfers x JOIN app_groups p ON p.id = x.group_id
                     WHERE p.team_id = \(number) AND x.to_team = \(number) AND x.state = 'moving')

@@ -145,6 +145,9 @@ package struct TransferRepository: Sendable {
             try connection.run(
                 "DELETE FROM \(table) WHERE app_id IN (SELECT id FROM apps WHERE group_id = \(found.group.number))")
         }
+        if !keepingRedirects {
+            try connection.run("UPDATE apps SET backchannel_logout_uri = NULL WHERE group_id = \(found.group.number)")
+        }
         try connection.run("UPDATE event_endpoints SET group_id = NULL WHERE group_id = \(found.group.number)")
         try connection.run("UPDATE event_endpoints SET stream_group = NULL WHERE stream_group = \(found.group.number)")
         try connection.run(

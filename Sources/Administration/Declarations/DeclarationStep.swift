@@ -81,10 +81,11 @@ struct DeclarationStep {
         if !isNew, changed.contains("name") {
             try store.apps.setAppearance(team: team, clientID: id, name: app.name.value ?? "", icon: nil, change)
         }
-        if changed.contains("public") || changed.contains("id_token_algorithm") {
+        if !changed.isDisjoint(with: ["public", "id_token_algorithm", "backchannel_logout_uri"]) {
             var settings = try store.openIDClients.settings(team: team, clientID: id)
             settings.isPublic = app.isPublic ?? settings.isPublic
             settings.algorithm = app.algorithm.flatMap(SignatureAlgorithm.init(rawValue:)) ?? settings.algorithm
+            if app.backchannelLogoutURI != .unsaid { settings.logoutURI = app.backchannelLogoutURI.value }
             try store.setClient(settings, team: team, clientID: id, change)
         }
         if changed.contains("nonce form") || changed.contains("nonce required") {

@@ -36,6 +36,7 @@ extension Store {
                 isPublic: settings.isPublic, algorithm: settings.algorithm.rawValue, nonceForm: decision?.nonceForm.rawValue,
                 isNonceRequired: decision?.isNonceRequired, redirectURIs: Set(redirects[app.clientID] ?? []),
                 logoutURIs: Set(try openIDClients.logoutRedirects(clientID: app.clientID)),
+                backchannelLogoutURI: settings.logoutURI.map { .some($0) } ?? .none,
                 endpoint: endpoint.map { .some(DeclaredEndpoint($0)) } ?? .none,
                 policy: bindings[.app(app.clientID)].map { .some($0) } ?? .none)
         }

@@ -248,6 +248,7 @@ extension PortalPage {
                 orgID: nil, authenticatedAt: session.authenticatedAt)
             authorization.method = session.authentication
             authorization.signIn = session.method
+            authorization.session = session.number
             if let choice {
                 let stored = PersonName(stored: try store.users.user(session.userID).name)
                 let standing = Self.standingInbox(consent, try store.inboxes.inboxes(user: session.userID))

@@ -3,6 +3,7 @@
 import Accounts
 import Database
 import MailCrypto
+import Support
 
 /// An app's registration as a client (OpenID Connect Dynamic Client Registration section 2, done by the operator).
 package struct ClientSettings: Sendable, Hashable {
@@ -10,13 +11,16 @@ package struct ClientSettings: Sendable, Hashable {
     package var isPublic: Bool
     /// `id_token_signed_response_alg`.
     package var algorithm: SignatureAlgorithm
+    /// `backchannel_logout_uri`: where it is told that a session ended; nil for nowhere.
+    package var logoutURI: String?
 
     /// Of a new client: what libraries expect (OpenID Connect Dynamic Client Registration section 2).
     package static let standardAlgorithm = SignatureAlgorithm.rs256
 
-    package init(isPublic: Bool, algorithm: SignatureAlgorithm) {
+    package init(isPublic: Bool, algorithm: SignatureAlgorithm, logoutURI: String? = nil) {
         self.isPublic = isPublic
         self.algorithm = algorithm
+        self.logoutURI = logoutURI
     }
 }
 
@@ -44,15 +48,23 @@ package struct OpenIDClientRepository: Sendable {
     package func settings(team id: String, clientID: String) throws(StoreFailure) -> ClientSettings {
         try database.read { connection throws(StoreFailure) in
             let app = try connection.app(team: id, clientID: clientID)
-            guard let row = try connection.row("SELECT is_public, id_token_algorithm FROM apps WHERE id = \(app)") else {
-                throw .permanent(.unexpectedData, "an app disappeared")
-            }
-            return try ClientSettings(isPublic: row["is_public"], algorithm: row["id_token_algorithm"])
+            let row = try connection.row(
+                "SELECT is_public, id_token_algorithm, backchannel_logout_uri FROM apps WHERE id = \(app)")
+            guard let row else { throw .permanent(.unexpectedData, "an app disappeared") }
+            return try ClientSettings(
+                isPublic: row["is_public"], algorithm: row["id_token_algorithm"], logoutURI: row["backchannel_logout_uri"])
         }
     }
 
-    /// Changes an app's registration. Refuses to make an app with secrets public.
+    /// Changes an app's registration. Refuses to make an app with secrets public, and a `logoutURI` that is not https, unless it
+    /// is of this machine.
     package func set(_ settings: ClientSettings, team id: String, clientID: String, _ change: Change) throws(StoreFailure) {
+        if let uri = settings.logoutURI {
+            let url = try EndpointURL(uri)
+            guard url.isSecure || ["localhost", "127.0.0.1", "::1"].contains(where: { url.host.hasSameOctets(as: $0) }) else {
+                throw .refused(.invalid, "the backchannel_logout_uri must begin with https://")
+            }
+        }
         try database.write(.durable) { connection throws(StoreFailure) in
             let app = try connection.app(team: id, clientID: clientID)
             let issued = try issued(connection, app: app)
@@ -61,11 +73,14 @@ package struct OpenIDClientRepository: Sendable {
             }
             try connection.run(
                 """
-                UPDATE apps SET is_public = \(settings.isPublic), id_token_algorithm = \(settings.algorithm) WHERE id = \(app)
+                UPDATE apps SET is_public = \(settings.isPublic), id_token_algorithm = \(settings.algorithm),
+                    backchannel_logout_uri = \(settings.logoutURI)
+                WHERE id = \(app)
                 """)
+            let logout = settings.logoutURI.map { " logout \($0)" } ?? ""
             try connection.audit(
                 change, "app.client", "team:\(id)",
-                "\(clientID) \(settings.isPublic ? "public" : "confidential") \(settings.algorithm.rawValue)")
+                "\(clientID) \(settings.isPublic ? "public" : "confidential") \(settings.algorithm.rawValue)\(logout)")
         }
     }
 

@@ -62,7 +62,7 @@ package struct PasskeyRepository: Sendable {
             let user = try connection.userNumber(id)
             return try connection.rows(
                 """
-                SELECT id, credential_id, name_key, name_sealed, backed_up, created_at, last_used_at FROM passkeys
+                SELECT id, credential_id, name_key, name_sealed, backed_up, rp_id, created_at, last_used_at FROM passkeys
                 WHERE user_id = \(user) ORDER BY id
                 """
             ).map { row throws(StoreFailure) in
@@ -72,7 +72,8 @@ package struct PasskeyRepository: Sendable {
                 return try Passkey(
                     number: row["id"], credentialID: row["credential_id"],
                     name: String(decoding: try sealer.open(name, .passkeyName(user: user)), as: UTF8.self),
-                    isBackedUp: row["backed_up"], createdAt: row["created_at"], lastUsedAt: row["last_used_at"])
+                    isBackedUp: row["backed_up"], host: row["rp_id"], createdAt: row["created_at"],
+                    lastUsedAt: row["last_used_at"])
             }
         }
     }
@@ -108,10 +109,11 @@ package struct PasskeyRepository: Sendable {
             let number: Int64? = try connection.value(
                 """
                 INSERT INTO passkeys (user_id, credential_id, public_key, sign_count, aaguid, backup_eligible, backed_up, is_attested,
-                    name_key, name_sealed, created_at)
+                    rp_id, name_key, name_sealed, created_at)
                 VALUES (\(user), \(made.credential.id), \(made.credential.publicKeyOctets), \(Int64(made.authenticatorData.signCount)),
                     \(made.credential.aaguid), \(made.authenticatorData.flags.contains(.backupEligible)),
-                    \(made.authenticatorData.flags.contains(.backedUp)), \(made.trust == .rooted), \(sealed.key), \(sealed.octets), \(change.now))
+                    \(made.authenticatorData.flags.contains(.backedUp)), \(made.trust == .rooted),
+                    \(party.id), \(sealed.key), \(sealed.octets), \(change.now))
                 ON CONFLICT (credential_id) DO NOTHING RETURNING id
                 """)
             guard let number else { throw .refused(.exists, "this passkey is known already") }

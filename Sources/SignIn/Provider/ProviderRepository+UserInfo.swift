@@ -38,7 +38,7 @@ extension ProviderRepository {
             let subject = try subject(
                 connection, clientID: client.clientID, group: client.groupNumber, account: account, scopes: scopes, nonce: nil,
                 status: nil, orgID: row["org_id"], authenticatedAt: row["authenticated_at"],
-                method: AuthenticationMethod(row: row), now: now)
+                method: AuthenticationMethod(row: row), sessionID: nil, now: now)
             guard UserScope.haveName(scopes) else { return UserInfo(subject: subject, name: nil) }
             let known = try connection.row(
                 """

@@ -45,20 +45,23 @@ package struct ProviderRepository: Sendable {
                 WHERE handle = \(request.grant.userID) AND (is_managed IS NULL OR is_managed <> \(request.orgID != nil))
                 """)
             let status = given.deliversProfile ? given.grant.realUserStatus : nil
+            let sessionID = try request.session.map { session throws(StoreFailure) in
+                try connection.name(ofSession: session, app: app, grant: given.grant.number)
+            }
             try connection.run(
                 """
                 INSERT INTO authorization_codes
                     (code_hash, grant_id, generation, app_id, redirect_uri, scopes, nonce, challenge, real_user_status, org_id,
-                    authenticated_at, amr, acr, expires_at)
+                    authenticated_at, amr, acr, sid, expires_at)
                 VALUES (\(secrets.hash(.authorizationCode, code)), \(given.grant.number), \(given.grant.generation), \(app),
                     \(request.redirectURI), \(Self.text(request.scopes)), \(request.nonce), \(request.challenge), \(status),
                     \(request.orgID), \(request.authenticatedAt), \(request.method.text), \(request.method.contextClass),
-                    \(change.now + ProviderLifetime.code))
+                    \(sessionID), \(change.now + ProviderLifetime.code))
                 """)
             let subject = try subject(
                 connection, clientID: request.grant.clientID, group: given.grant.group.number, account: given.account,
                 scopes: request.scopes, nonce: request.nonce, status: status, orgID: request.orgID,
-                authenticatedAt: request.authenticatedAt, method: request.method, now: change.now)
+                authenticatedAt: request.authenticatedAt, method: request.method, sessionID: sessionID, now: change.now)
             let isNamed = given.deliversProfile && UserScope.haveName(request.scopes)
             let name = isNamed ? try users.user(connection, request.grant.userID).name : nil
             let answer = try finish(
@@ -110,7 +113,7 @@ package struct ProviderRepository: Sendable {
             let row = try connection.row(
                 """
                 SELECT c.grant_id, c.generation, c.app_id, c.redirect_uri, c.scopes, c.nonce, c.challenge, c.real_user_status,
-                    c.org_id, c.authenticated_at, c.amr, c.acr, c.expires_at, g.state, g.generation AS grant_generation
+                    c.org_id, c.authenticated_at, c.amr, c.acr, c.sid, c.expires_at, g.state, g.generation AS grant_generation
                 FROM authorization_codes c JOIN grants g ON g.id = c.grant_id WHERE c.code_hash = \(hash)
                 """)
             guard let row else {
@@ -142,19 +145,21 @@ package struct ProviderRepository: Sendable {
             let (scopes, orgID): (String, String?) = try (row["scopes"], row["org_id"])
             let authenticatedAt: Int64 = try row["authenticated_at"]
             let method = try AuthenticationMethod(row: row)
+            let sessionID: String? = try row["sid"]
             let number = try connection.inserted(
                 """
                 INSERT INTO refresh_tokens
-                    (token_hash, code_hash, grant_id, generation, app_id, scopes, org_id, authenticated_at, amr, acr, created_at)
+                    (token_hash, code_hash, grant_id, generation, app_id, scopes, org_id, authenticated_at, amr, acr, sid,
+                    created_at)
                 VALUES (\(secrets.hash(.refreshToken, refresh)), \(hash), \(grant), \(generation), \(client.appNumber),
-                    \(scopes), \(orgID), \(authenticatedAt), \(method.text), \(method.contextClass), \(now))
+                    \(scopes), \(orgID), \(authenticatedAt), \(method.text), \(method.contextClass), \(sessionID), \(now))
                 RETURNING id
                 """)
             let access = try accessToken(connection, app: client.appNumber, refresh: number, scopes: scopes, now: now)
             let subject = try subject(
                 connection, clientID: client.clientID, group: client.groupNumber, account: account, scopes: Self.scopes(scopes),
                 nonce: row["nonce"], status: row["real_user_status"], orgID: orgID, authenticatedAt: authenticatedAt,
-                method: method, now: now)
+                method: method, sessionID: sessionID, now: now)
             let tokens = IssuedTokens(accessToken: access, refreshToken: refresh, subject: subject)
             return (.issued(try finish(tokens)), grant)
         }
@@ -177,7 +182,7 @@ package struct ProviderRepository: Sendable {
         try database.write(.durable) { connection throws(StoreFailure) in
             let row = try connection.row(
                 """
-                SELECT r.id, r.app_id, r.scopes, r.org_id, r.authenticated_at, r.amr, r.acr, r.used_day, r.uses, r.generation,
+                SELECT r.id, r.app_id, r.scopes, r.org_id, r.authenticated_at, r.amr, r.acr, r.sid, r.used_day, r.uses, r.generation,
                     r.grant_id, g.state, g.generation AS grant_generation
                 FROM refresh_tokens r JOIN grants g ON g.id = r.grant_id
                 WHERE r.token_hash = \(secrets.hash(.refreshToken, token))
@@ -205,7 +210,7 @@ package struct ProviderRepository: Sendable {
             let subject = try subject(
                 connection, clientID: client.clientID, group: client.groupNumber, account: account, scopes: scopes, nonce: nil,
                 status: nil, orgID: row["org_id"], authenticatedAt: row["authenticated_at"],
-                method: AuthenticationMethod(row: row), now: now)
+                method: AuthenticationMethod(row: row), sessionID: row["sid"], now: now)
             return .issued(try finish(IssuedTokens(accessToken: access, refreshToken: nil, subject: subject)))
         }
     }
@@ -359,7 +364,8 @@ package struct ProviderRepository: Sendable {
     /// - Parameter group: the apps that the token is for: each group moves by its own transfer, or not at all.
     func subject(
         _ connection: any DatabaseConnection, clientID: String, group: Int64, account: Account, scopes: Set<String>,
-        nonce: String?, status: Int?, orgID: String?, authenticatedAt: Int64, method: AuthenticationMethod, now: Int64
+        nonce: String?, status: Int?, orgID: String?, authenticatedAt: Int64, method: AuthenticationMethod,
+        sessionID: String?, now: Int64
     ) throws(StoreFailure) -> TokenSubject {
         let transferSub: String? = try connection.value(
             """
@@ -373,7 +379,7 @@ package struct ProviderRepository: Sendable {
             clientID: clientID, sub: account.sub, scopes: scopes,
             email: scopes.contains(UserScope.email) ? try inboxes.email(connection, account) : nil, nonce: nonce,
             realUserStatus: status,
-            orgID: orgID, authenticatedAt: authenticatedAt, transferSub: transferSub, method: method)
+            orgID: orgID, authenticatedAt: authenticatedAt, transferSub: transferSub, method: method, sessionID: sessionID)
     }
 
     /// The problem of a `code_verifier` (RFC 7636 section 4.6); nil if there is none.

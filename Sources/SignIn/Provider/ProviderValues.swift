@@ -26,6 +26,8 @@ package struct ProviderAuthorization: Sendable {
     package var method = AuthenticationMethod()
     /// The method on the built-in page; nil on the operator's own.
     package var signIn: SignInMethod?
+    /// The number of the session on the built-in page; nil on the operator's own.
+    package var session: Int64?
 
     package init(
         grant: AuthorizationRequest, redirectURI: String, scopes: Set<String>, nonce: String?, challenge: [UInt8]?,
@@ -71,6 +73,8 @@ package struct TokenSubject: Sendable {
     /// Set for some time after the app moved to another team.
     package let transferSub: String?
     package let method: AuthenticationMethod
+    /// `sid`, if the user signed in on the built-in page.
+    package let sessionID: String?
 }
 
 extension TokenSubject: CustomStringConvertible, CustomReflectable {

@@ -259,15 +259,20 @@ package struct PortalRepository: Sendable {
         _ connection: any DatabaseConnection, _ session: String, of used: (user: Int64, inbox: Int64), by method: SignInMethod,
         replacing old: String?, now: Int64
     ) throws(StoreFailure) {
-        if let old {
-            try connection.run("DELETE FROM page_sessions WHERE token_hash = \(secrets.hash(.session, old))")
+        let replaced = try old.flatMap { old throws(StoreFailure) in
+            try connection.row("SELECT id, user_id FROM page_sessions WHERE token_hash = \(secrets.hash(.session, old))")
         }
-        try connection.run(
+        let number = try connection.inserted(
             """
             INSERT INTO page_sessions (token_hash, user_id, inbox_id, created_at, seen_at, expires_at, method)
             VALUES (\(secrets.hash(.session, session)), \(used.user), \(used.inbox), \(now), \(now),
                 \(now + PageLifetime.session), \(method))
+            RETURNING id
             """)
+        if let replaced {
+            try connection.replace(
+                session: replaced["id"], of: replaced["user_id"], by: number, of: used.user, now: now)
+        }
         try connection.run(
             "INSERT INTO page_sign_ins (user_id, at, method) VALUES (\(used.user), \(now), \(method))")
         let user: String? = try connection.value("SELECT handle FROM users WHERE id = \(used.user)")
@@ -348,12 +353,14 @@ package struct PortalRepository: Sendable {
     }
 
     /// Ends another session of the same user; throws `notFound` if there is none with that number.
-    package func end(session number: Int64, of session: PageSession) throws(StoreFailure) {
+    package func end(session number: Int64, of session: PageSession, now: Int64) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             let user = try connection.userNumber(session.userID)
-            guard try connection.run("DELETE FROM page_sessions WHERE id = \(number) AND user_id = \(user)") == 1 else {
+            guard try connection.endSessions("id = \(number) AND user_id = \(user)", now: now) == 1 else {
                 throw .refused(.notFound, "this session has ended already")
             }
+            let subject = "user:\(session.userID)"
+            try connection.audit(Change(actor: subject, now: now), "page.sign-out", subject, "another session")
         }
     }
 
@@ -363,11 +370,11 @@ package struct PortalRepository: Sendable {
             if everywhere {
                 let user = try connection.userNumber(session.userID)
                 try tracker.note(.sessionRevoked, of: .user(user))
-                try connection.run("DELETE FROM page_sessions WHERE user_id = \(user)")
+                try connection.endSessions("user_id = \(user)", now: now)
                 try connection.run("DELETE FROM page_links WHERE user_id = \(user)")
                 try connection.run("UPDATE users SET browser_generation = browser_generation + 1 WHERE id = \(user)")
             } else {
-                try connection.run("DELETE FROM page_sessions WHERE id = \(session.number)")
+                try connection.endSessions("id = \(session.number)", now: now)
             }
             let subject = "user:\(session.userID)"
             try connection.audit(Change(actor: subject, now: now), "page.sign-out", subject, everywhere ? "everywhere" : "")

@@ -45,6 +45,8 @@ package struct IdentityTokenContent: Sendable {
     /// Set for 60 days after a transfer.
     package var transferSubject: String?
     package var orgID: String?
+    /// `sid`: the session of the page, by the name that it has for this app.
+    package var sessionID: String?
     /// The code or access token sent with it, for `c_hash` and `at_hash` (OpenID Connect Core sections 3.3.2.11, 3.1.3.6).
     package var code: String?
     package var accessToken: String?
@@ -78,6 +80,7 @@ package struct IdentityTokenContent: Sendable {
         claims["acr"] = method.contextClass.map(JSONValue.string)
         claims["transfer_sub"] = transferSubject.map(JSONValue.string)
         claims["org_id"] = orgID.map(JSONValue.string)
+        claims["sid"] = sessionID.map(JSONValue.string)
         return claims
     }
 

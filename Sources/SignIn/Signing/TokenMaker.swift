@@ -37,6 +37,7 @@ package struct TokenMaker: Sendable {
         content.method = subject.method
         content.transferSubject = subject.transferSub
         content.orgID = subject.orgID
+        content.sessionID = subject.sessionID
         content.code = code
         content.accessToken = accessToken
         do { return try key.sign(content.claims) } catch {

@@ -1,5 +1,6 @@
 // /auth/token and /auth/revoke, sentence by sentence as docs/DESIGN.md has them.
 
+import Accounts
 import Database
 import Events
 import Foundation

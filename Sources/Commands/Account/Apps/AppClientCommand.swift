@@ -31,7 +31,8 @@ extension AppCommand {
             discussion: """
                 A confidential app authenticates with a client secret (postern app secret), or with a key of its team \
                 (postern app key). A public app, such as one on a phone, has neither: it uses PKCE, and gets no refresh \
-                token. Identity tokens are signed with RS256, which every library checks, or with ES256.
+                token. Identity tokens are signed with RS256, which every library checks, or with ES256. An app with a \
+                --backchannel-logout-uri is told when a session ends in which a user signed in to it.
                 """)
 
         @Argument(help: "The team's identifier.")
@@ -41,6 +42,11 @@ extension AppCommand {
         @Flag(inversion: .prefixedNo, help: "Whether the app is public: without a secret.")
         var `public`: Bool?
         @OptionGroup var identityTokens: IdentityTokenOptions
+        @Option(
+            help: ArgumentHelp(
+                "Where it is told that a session ended (OpenID Connect Back-Channel Logout): an https URI, or none.",
+                valueName: "uri"))
+        var backchannelLogoutURI: String?
         @OptionGroup var output: OutputOptions
         @OptionGroup var installation: InstallationOptions
 
@@ -49,17 +55,21 @@ extension AppCommand {
             try installation.withStore { store in
                 let clients = store.openIDClients
                 let old = try clients.settings(team: team, clientID: clientID)
-                let settings = ClientSettings(isPublic: self.public ?? old.isPublic, algorithm: algorithm ?? old.algorithm)
+                let logoutURI = backchannelLogoutURI.map { $0.hasSameOctets(as: "none") ? nil : $0 } ?? old.logoutURI
+                let settings = ClientSettings(
+                    isPublic: self.public ?? old.isPublic, algorithm: algorithm ?? old.algorithm, logoutURI: logoutURI)
                 if settings != old { try store.setClient(settings, team: team, clientID: clientID, thisChange()) }
                 let logout = try clients.logoutRedirects(clientID: clientID)
                 let members: Members = [
                     "team": team, "client_id": clientID, "public": settings.isPublic,
                     "id_token_algorithm": settings.algorithm.rawValue, "post_logout_redirect_uris": logout,
+                    "backchannel_logout_uri": settings.logoutURI,
                 ]
                 try output.print(members) {
                     [
                         ("app", clientID), ("public", settings.isPublic ? "yes" : "no"),
                         ("identity tokens", settings.algorithm.rawValue),
+                        ("told of sign-outs", settings.logoutURI ?? "-"),
                         ("after signing out", logout.isEmpty ? "-" : logout.joined(separator: " ")),
                     ]
                 }

@@ -1,7 +1,6 @@
 // The URL of an event endpoint: parsed strictly, so that the checked URL is the one that is connected to.
 
 import Database
-import Accounts
 import InternetMessage
 
 /// An absolute `https` or `http` URL without user, password and fragment (RFC 3986).

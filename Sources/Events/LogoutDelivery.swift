@@ -1,0 +1,101 @@
+// Tells apps that a session of the page ended (OpenID Connect Back-Channel Logout 1.0 section 2.5).
+
+import Accounts
+import Database
+import Logging
+import MailAuth
+import NIOPosix
+import SignIn
+
+/// Delivers logout tokens: at least once, for a day, in no order. Every host delivers; a notice is taken by one at a time.
+package struct LogoutDelivery: Sendable {
+    /// A notice that an app has not taken for this many seconds is given up.
+    package static let timeout: Int64 = 86_400
+
+    let logouts: LogoutRepository
+    let signer: IdentitySigner
+    let issuer: String
+    let poster: any EventPosting
+    let resolver: any DNSResolver
+    let threads: DeliveryThreads
+    /// Whether apps may be at addresses that are not globally reachable, and use http.
+    let allowsPrivate: Bool
+    let now: @Sendable () -> Int64
+    let random: @Sendable () -> Double
+    let logger: Logger
+
+    /// - Parameters:
+    ///   - issuer: our own `iss`.
+    ///   - now: seconds since 1970.
+    ///   - random: 0 ..< 1, for jitter.
+    package init(
+        logouts: LogoutRepository, signer: IdentitySigner, issuer: String, poster: any EventPosting, resolver: any DNSResolver,
+        threads: DeliveryThreads, allowsPrivate: Bool, now: @escaping @Sendable () -> Int64,
+        random: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) }, logger: Logger
+    ) {
+        (self.logouts, self.signer, self.issuer, self.poster) = (logouts, signer, issuer, poster)
+        (self.resolver, self.threads, self.allowsPrivate) = (resolver, threads, allowsPrivate)
+        (self.now, self.random, self.logger) = (now, random, logger)
+    }
+
+    /// Tries each notice that is due once.
+    package func deliverDue() async {
+        do {
+            let notices = try await blocking { logouts in
+                try logouts.take(now: now()) { RetrySchedule.delay(failures: $0, random: random()) }
+            }
+            await withDiscardingTaskGroup { group in
+                for notice in notices { group.addTask { await deliver(notice) } }
+            }
+        } catch {
+            guard !(error is CancellationError) else { return }
+            logger.warning("sessions that ended cannot be told yet", metadata: ["detail": "\(error)"])
+        }
+    }
+
+    private func deliver(_ notice: LogoutNotice) async {
+        var metadata: Logger.Metadata = ["aud": "\(notice.clientID)", "attempt": "\(notice.attempts)"]
+        do {
+            switch try await post(notice) {
+            case .delivered:
+                try await blocking { try $0.end(notice.number) }
+                logger.info("end of a session told", metadata: metadata)
+            case .failed(let reason, let isEndpoints, _):
+                // What the app does not take now, it does not take later either.
+                let isOver = !isEndpoints || now() - notice.createdAt >= Self.timeout
+                if isOver { try await blocking { try $0.end(notice.number) } }
+                metadata["reason"] = "\(reason)"
+                let words = isOver ? "end of a session not told" : "end of a session not told yet"
+                logger.warning("\(words)", metadata: metadata)
+            }
+        } catch {
+            // It was taken: the next attempt follows by itself.
+            guard !(error is CancellationError) else { return }
+            logger.warning("end of a session not told yet", metadata: metadata.merging(["detail": "\(error)"]) { $1 })
+        }
+    }
+
+    private func post(_ notice: LogoutNotice) async throws -> PostOutcome {
+        func failed(_ reason: String) -> PostOutcome { .failed(reason: reason, isEndpoints: true, retryAfter: nil) }
+        let url = try EndpointURL(notice.uri)
+        guard url.isSecure || allowsPrivate else {
+            return failed("it is not reached over https, \(PrivateReceivers.reason)")
+        }
+        let addresses: EndpointAddresses
+        do {
+            addresses = try await EndpointAddresses.lookUp(url, allowsPrivate: allowsPrivate, resolver: resolver)
+        } catch let refusal as EndpointAddresses.Refusal {
+            return failed(refusal.isOfAddress ? "\(refusal.reason), \(PrivateReceivers.reason)" : refusal.reason)
+        }
+        let token = try await signer.token(notice, issuer: issuer, now: now())
+        let outcome = await poster.post(EventMessage(logout: token), to: url, at: addresses)
+        if outcome != .delivered { try Task.checkCancellation() }
+        return outcome
+    }
+
+    private func blocking<T: Sendable>(_ body: @escaping @Sendable (LogoutRepository) throws -> T) async throws -> T {
+        do { return try await threads.store.runIfActive { try body(logouts) } } catch is NIOThreadPoolError.ThreadPoolInactive {
+            throw CancellationError()
+        }
+    }
+}

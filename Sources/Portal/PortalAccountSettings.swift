@@ -22,8 +22,8 @@ extension PortalPage {
     func scheduleSwitch(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let account = try await account(request, session)
         guard account.isActive else { throw PortalRefusal.notFound }
-        let (typed, after, time) = (request.typed("day"), request.typed("after"), now())
-        let (day, count) = (PortalText.dayNumber(typed), Int(after))
+        let (typed, after, time) = (FormDay(request.typed), request.typed("after"), now())
+        let (day, count) = (typed.number, Int(after))
         func refuse(_ text: String) async throws -> Response {
             try await showAccount(
                 request, session, problem: (.day, text), status: .unprocessableContent)

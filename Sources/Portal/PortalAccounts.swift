@@ -124,9 +124,10 @@ extension PortalPage {
         values.merge(try await refusals(of: account, words)) { $1 }
         values.merge(try await checks(of: account, words)) { $1 }
         (values["typed_name"], values["typed_note"]) = (account.notes.name, account.notes.note)
-        let days = Self.switchDays(now())
-        (values["first_day"], values["last_day"]) = (PortalText.formDay(days.lowerBound), PortalText.formDay(days.upperBound))
-        if let time = account.switchesAt { values["day"] = PortalText.formDay(Day.number(time)) }
+        let isOfDay = problem?.form == .day
+        values["day_lists"] = words.lists(
+            for: Self.switchDays(now()),
+            chosen: isOfDay ? FormDay(request.typed) : FormDay(number: account.switchesAt.map(Day.number)), isInvalid: isOfDay)
         if let count = account.messagesLeft { values["after"] = count }
         switch problem?.form {
         case .day: values["day_problem"] = problem?.text

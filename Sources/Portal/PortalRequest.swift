@@ -177,8 +177,11 @@ struct PortalRequest: Sendable {
         var values = values
         if let csrf { values["csrf"] = csrf }
         if let handle { values["request"] = handle }
+        // Pages that only say no have it in their title.
+        let isError = status.kind == .clientError && view != "refusal" && view != "link"
         let text = try page.views.render(
-            view, values, in: language, title: title, current: csrf == nil ? nil : current ?? .addresses, csrf: csrf,
+            view, values, in: language, title: isError ? language.text("Error: {title}", ["title": title]) : title,
+            current: csrf == nil ? nil : current ?? .addresses, csrf: csrf,
             inbox: inbox.map(PortalText.address), ending: deletesAt.map(words.date), alert: alert, notice: notice,
             hasScript: hasScript)
         var headers: HTTPFields = [.cacheControl: "no-store"]

@@ -6,6 +6,9 @@ import InternetMessage
 import Languages
 import Support
 
+/// What a template reads. The names are ours: nothing that a browser sent is a name.
+typealias PageValues = [String: Any]
+
 /// Formats the values of a page in the language of its reader.
 struct PortalText {
     let language: Catalogue
@@ -32,17 +35,42 @@ struct PortalText {
     /// A day since 1970 in the same way.
     func day(_ day: Int64) -> String { date(day.multipliedReportingOverflow(by: 86_400).partialValue) }
 
-    /// A day since 1970 in the format of forms: `2026-03-03`.
-    static func formDay(_ day: Int64) -> String {
-        Date(timeIntervalSince1970: Double(day) * 86_400).formatted(.iso8601.year().month().day())
-    }
-
-    /// The reverse; nil for text that is not such a date.
-    static func dayNumber(_ text: String) -> Int64? {
-        guard text.utf8.count == 10, let date = try? Date(text, strategy: .iso8601.year().month().day()) else { return nil }
-        // Foundation reads 30 February as 2 March.
-        let day = Day.number(Int64(date.timeIntervalSince1970))
-        return UTCTime.text(day * 86_400).hasPrefix(text) ? day : nil
+    /// The lists of a form for a day: three of the calendar's parts in the order and the words of the reader. A field for dates
+    /// would follow the language of the browser, which need not be that of the page.
+    func lists(for days: ClosedRange<Int64>, chosen: FormDay, isInvalid: Bool) -> [PageValues] {
+        func style() -> Date.FormatStyle { Date.FormatStyle(locale: locale, calendar: Self.calendar, timeZone: .gmt) }
+        func options(
+            _ values: ClosedRange<Int>, _ chosen: String, _ style: Date.FormatStyle, _ date: (Int) -> DateComponents
+        ) -> [Any] {
+            values.map { value -> PageValues in
+                let text = Self.calendar.date(from: date(value))?.formatted(style) ?? "\(value)"
+                return ["value": value, "text": text, "is_chosen": chosen.hasSameOctets(as: "\(value)")]
+            }
+        }
+        let first = FormDay(number: days.lowerBound), last = FormDay(number: days.upperBound)
+        let years = (Int(first.year) ?? 1970)...(Int(last.year) ?? 1970)
+        var lists: [DayPart: PageValues] = [
+            .day: [
+                "label": language.text("Day"),
+                "options": options(1...31, chosen.day, style().day()) { DateComponents(year: 2026, month: 1, day: $0) },
+            ],
+            .month: [
+                "label": language.text("Month"),
+                "options": options(1...12, chosen.month, style().month(.wide)) { DateComponents(year: 2026, month: $0, day: 1) },
+            ],
+            .year: [
+                "label": language.text("Year"),
+                "options": options(years, chosen.year, style().year()) { DateComponents(year: $0, month: 1, day: 1) },
+            ],
+        ]
+        let format = DateFormatter.dateFormat(fromTemplate: "yMMMMd", options: 0, locale: locale) ?? ""
+        let order = DayPart.allCases.sorted { $0.place(in: format) < $1.place(in: format) }
+        for part in order {
+            lists[part]?["name"] = part.rawValue
+            lists[part]?["is_invalid"] = isInvalid
+            lists[part]?["is_focused"] = isInvalid && part == order[0]
+        }
+        return order.compactMap { lists[$0] }
     }
 
     func number(_ count: Int) -> String { count.formatted(.number.locale(locale)) }
@@ -56,7 +84,7 @@ struct PortalText {
     func list(_ items: [String]) -> String { items.formatted(.list(type: .and).locale(locale)) }
 
     /// Messages by month, the newest first, for at most a year.
-    func months(_ counters: [DailyCounter]) -> [[String: Any]] {
+    func months(_ counters: [DailyCounter]) -> [PageValues] {
         var sums: [Int: (Int, Int)] = [:]
         for counter in counters where counter.kind == .forwarded || counter.kind == .replied {
             let parts = Self.calendar.dateComponents(
@@ -75,7 +103,7 @@ struct PortalText {
         }
     }
 
-    private static let calendar: Calendar = {
+    static let calendar: Calendar = {
         var calendar = Calendar(identifier: .gregorian)
         calendar.timeZone = .gmt
         return calendar
@@ -93,5 +121,53 @@ struct PortalText {
     static func initial(_ name: String) -> String {
         let rest = name.lowercased().hasPrefix("the ") ? name.dropFirst(4) : name[...]
         return String(rest.trimmingPrefix(while: { !$0.isLetter && !$0.isNumber }).prefix(1)).uppercased()
+    }
+}
+
+/// The fields of a form for a day.
+enum DayPart: String, CaseIterable {
+    case day, month, year
+
+    /// Where a pattern of CLDR has it.
+    func place(in format: String) -> Int {
+        let letters: [UInt8] =
+            switch self {
+            case .day: Array("d".utf8)
+            case .month: Array("ML".utf8)
+            case .year: Array("y".utf8)
+            }
+        return Array(format.utf8).firstIndex(where: letters.contains) ?? Int.max
+    }
+}
+
+/// A day as a form has it: each part as it was sent, or empty.
+struct FormDay {
+    var day = ""
+    var month = ""
+    var year = ""
+
+    init(_ field: (WireText) -> String) {
+        (day, month, year) = (field("day"), field("month"), field("year"))
+    }
+
+    /// - Parameter number: since 1970.
+    init(number: Int64?) {
+        guard let number else { return }
+        let date = Date(timeIntervalSince1970: Double(number) * 86_400)
+        let parts = PortalText.calendar.dateComponents(in: .gmt, from: date)
+        (day, month, year) = ("\(parts.day ?? 0)", "\(parts.month ?? 0)", "\(parts.year ?? 0)")
+    }
+
+    var isEmpty: Bool { day.isEmpty && month.isEmpty && year.isEmpty }
+
+    /// Since 1970; nil if there is no such day.
+    var number: Int64? {
+        guard let year = Int(year), (1970...9999).contains(year), let month = Int(month), (1...12).contains(month),
+            let day = Int(day), (1...31).contains(day),
+            let date = PortalText.calendar.date(from: DateComponents(timeZone: .gmt, year: year, month: month, day: day))
+        else { return nil }
+        // Calendars take 30 February for 2 March.
+        let number = Day.number(Int64(date.timeIntervalSince1970))
+        return Int(FormDay(number: number).day) == day ? number : nil
     }
 }

@@ -196,21 +196,42 @@ import Testing
         }
     }
 
+    /// A browser shows a date as its own language has it, whatever the page's is.
+    @Test(arguments: [
+        ("en", ["day", "month", "year"], "December"), ("de", ["day", "month", "year"], "Dezember"),
+        ("ja", ["year", "month", "day"], "12月"), ("ar", ["day", "month", "year"], "ديسمبر"),
+    ])
+    func dayOfASwitch_isAskedForInTheLanguageOfThePage(_ tag: String, _ order: [String], _ december: String) async throws {
+        try await signedIn { _, anna in
+            let text = try await anna.get("/me/addresses/1", headers: ["Accept-Language": tag]).text
+            #expect(text.matches(of: /<select name="(day|month|year)"/).map { String($0.1) } == order)
+            #expect(text.contains(#"<option value="12">\#(december)</option>"#))
+        }
+    }
+
     @Test func forwardingSwitchesByItselfOnADayAndAnAddressIsReplaced() async throws {
         try await signedIn { fixture, anna in
             let old = try #require(try fixture.store.addresses.current(account: 1)).address
-            let tomorrow = PortalText.formDay(Day.number(fixture.now) + 1)
-            for day in ["2027-02-29", "2027-02-30", "2028-04-31", "2027-13-01"] { #expect(PortalText.dayNumber(day) == nil) }
-            #expect(PortalText.dayNumber("2028-02-29") == 21_243)
-            for day in [PortalText.formDay(Day.number(fixture.now)), "2199-01-01", "tomorrow", "2026-02-30", "1", "-1"] {
+            func fields(_ text: String) -> [String: String] {
+                let parts = text.split(separator: "-", omittingEmptySubsequences: false).map(String.init)
+                return Dictionary(uniqueKeysWithValues: zip(["year", "month", "day"], parts))
+            }
+            func number(_ text: String) -> Int64? { FormDay { fields(text)[$0.text] ?? "" }.number }
+            for day in ["2027-2-29", "2027-2-30", "2028-4-31", "2027-13-1", "2027--1", "", "--"] { #expect(number(day) == nil) }
+            #expect(number("2028-2-29") == 21_243)
+            let (today, next) = (FormDay(number: Day.number(fixture.now)), FormDay(number: Day.number(fixture.now) + 1))
+            let tomorrow = fields("\(next.year)-\(next.month)-\(next.day)")
+            for day in ["\(today.year)-\(today.month)-\(today.day)", "2199-1-1", "tomorrow", "2026-2-30", "--1", "2027-1", "-1"] {
                 try await anna.get("/me/addresses/1")
-                let answer = try await anna.submit("/me/addresses/1/schedule", ["day": day])
+                let answer = try await anna.submit("/me/addresses/1/schedule", fields(day))
                 #expect(answer.status == 422 && answer.text.contains("Choose a day from tomorrow on"), "\(day)")
             }
+            #expect(anna.page.text.contains(#"aria-invalid="true" autofocus><option value="">–</option><option value="1""#))
             try await anna.get("/me/addresses/1")
-            #expect(try await anna.submit("/me/addresses/1/schedule", ["day": tomorrow]).status == 303)
+            #expect(try await anna.submit("/me/addresses/1/schedule", tomorrow).status == 303)
             #expect(try await anna.get("/me").text.contains("Turns off by itself on "))
-            #expect(try await anna.get("/me/addresses/1").text.contains("value=\"\(tomorrow)\""))
+            let chosen = try await anna.get("/me/addresses/1").text.matches(of: /value="([0-9]+)" selected/).map { String($0.1) }
+            #expect(chosen.prefix(3) == [next.day, next.month, next.year])
             try fixture.store.addresses.switchDue(now: fixture.now + 86_400)
             let text = try await anna.get("/me").text
             #expect(text.contains("Forwarding off") && !text.contains("by itself"))
@@ -226,7 +247,7 @@ import Testing
             try await bob.signIn("bob")
             for path in ["schedule", "replace"] {
                 try await bob.get("/me")
-                #expect(try await bob.submit("/me/addresses/1/\(path)", ["day": tomorrow]).status == 404)
+                #expect(try await bob.submit("/me/addresses/1/\(path)", tomorrow).status == 404)
             }
             #expect(try fixture.store.addresses.current(account: 1)?.address == new)
         }

@@ -1,5 +1,6 @@
 // Passkeys on the page: added and used with an authenticator of ours, and everything that is not to work.
 
+import Database
 import Foundation
 import MailCrypto
 import PasskeyTesting
@@ -273,6 +274,23 @@ import WebAuthn
             #expect(try await laptop.submit("/me/sessions/\(number)/end").location == "/me/security")
             #expect(try await phone.get("/me").location == "/me/sign-in")
             #expect(try await laptop.get("/me").status == 200)
+        }
+    }
+
+    @Test func passkey_ofAnotherHost_isSaidToOpenNothing() async throws {
+        try await withPasskey { fixture, anna, _ in
+            try await anna.signIn("anna")
+            #expect(try await !anna.get("/me/security").text.contains("It belongs to"))
+            let id: String? = try fixture.store.database.value("SELECT rp_id FROM passkeys")
+            #expect(id == "relay.example")
+            try fixture.store.database.write(.durable) { connection throws(StoreFailure) in
+                try connection.run("UPDATE passkeys SET rp_id = 'old.example'")
+            }
+            let answer = try await anna.get("/me/security")
+            #expect(answer.status == 200)
+            let page = answer.text
+            #expect(page.contains("It belongs to old.example and does not sign in here"))
+            #expect(page.contains(#"data-known="""#))
         }
     }
 

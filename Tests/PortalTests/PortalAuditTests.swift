@@ -19,7 +19,7 @@ import Testing
 
     /// What the forms of the page send, nearly all at once: each reads its own.
     private static let fields = [
-        "state": "off", "day": "2026-12-24", "name": "Shop", "note": "n", "inbox": "2", "sender": "a@b.example",
+        "state": "off", "name": "Shop", "note": "n", "inbox": "2", "sender": "a@b.example",
         "email": "new@home.example", "sure": "yes", "decision": "rd_1",
     ]
 
@@ -47,8 +47,13 @@ import Testing
                     .replacing("{group}", with: "1").replacing("{passkey}", with: "1").replacing("{session}", with: "1")
                 func lines() throws -> Int64 { try fixture.store.database.value("SELECT COUNT(*) FROM audit") ?? 0 }
                 let (before, count) = (try state(fixture), try lines())
-                let answer = try await anna.submit(
-                    path, path.hasSuffix("/write") ? ["correspondent": "friend@b.example"] : Self.fields)
+                let fields =
+                    switch path.split(separator: "/").last {
+                    case "write": ["correspondent": "friend@b.example"]
+                    case "schedule": ["after": "3"]
+                    default: Self.fields
+                    }
+                let answer = try await anna.submit(path, fields)
                 fixture.queue.drain()
                 guard (200..<400).contains(answer.status) else { continue }
                 let after = try state(fixture)

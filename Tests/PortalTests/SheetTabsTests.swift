@@ -260,4 +260,40 @@ import Testing
             #expect(try await sheet.press(anna, "continue")["code"] != nil)
         }
     }
+
+    /// Errors are in the title of the page and where one types, for people who hear the page.
+    @Test func errors_ofAForm_areInItsTitleAndFocused() async throws {
+        try await SheetFixture.with { sheet in
+            let anna = Browser(sheet.fixture)
+            try await anna.get("/me/sign-in")
+            #expect(anna.page.text.contains("<title>Sign in – ") && !anna.page.text.contains("autofocus"))
+            try await anna.submit("/me/sign-in", ["email": "anna"])
+            #expect(anna.page.text.contains("<title>Error: Sign in – "))
+            #expect(anna.page.text.contains(#"aria-invalid="true" autofocus"#))
+            try await anna.get("/me/sign-in")
+            try await anna.submit("/me/sign-in", ["email": "anna@home.example"])
+            try await anna.follow()
+            try await anna.submit("/me/sent", ["code": "12345"], headers: ["Origin": PortalFixture.url, "Accept-Language": "de"])
+            #expect(anna.page.text.contains("<title>Fehler: "))
+        }
+    }
+
+    @Test func sid_ofASession_isTheSameInItsTokensAndEndsWithIt() async throws {
+        try await SheetFixture.with { sheet in
+            var names: [String] = []
+            let anna = Browser(sheet.fixture)
+            for isNew in [true, false, true] {
+                if isNew, !names.isEmpty {
+                    try await anna.get("/me")
+                    try await anna.submit("/me/sign-out")
+                }
+                try await sheet.open(anna)
+                if isNew { try await sheet.signIn(anna) }
+                let claims = try await sheet.claims(try await sheet.press(anna, "continue")["code"])
+                names.append(try #require(claims["sid"]?.string))
+            }
+            #expect(names[0] == names[1] && names[1] != names[2])
+            #expect(names.allSatisfy { $0.utf8.count == 32 })
+        }
+    }
 }

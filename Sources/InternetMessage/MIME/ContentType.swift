@@ -51,7 +51,7 @@ package struct ContentType: Sendable, Hashable {
 
     /// Whether type and subtype are these; compared in lower case. `*` as subtype stands for any.
     package func matches(_ type: String, _ subtype: String = "*") -> Bool {
-        self.type == type && (subtype == "*" || self.subtype == subtype)
+        self.type.hasSameOctets(as: type) && (subtype.hasSameOctets(as: "*") || self.subtype.hasSameOctets(as: subtype))
     }
 
     /// The `charset` parameter in lower case, without the apostrophes and spaces that some programs put around it; nil where

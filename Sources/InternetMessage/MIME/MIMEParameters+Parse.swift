@@ -1,5 +1,7 @@
 // Joins and decodes raw parameters by RFC 2231.
 
+import Support
+
 extension MIMEParameters {
     /// One section of a parameter: `name*3*=value`.
     private struct Section {
@@ -62,7 +64,7 @@ extension MIMEParameters {
     }
 
     private static func finish(_ name: [UInt8], _ entry: Gathered, _ defects: inout Set<ParameterDefect>) -> MIMEParameter {
-        let text = String(decoding: name, as: UTF8.self)
+        let text = WireText(validating: name) ?? WireText(String(decoding: name, as: UTF8.self))
         guard !entry.sections.isEmpty else {
             let value = entry.plain ?? []
             if EncodedWord.occurs(in: value[...]) { defects.insert(.encodedWord) }

@@ -10,7 +10,7 @@ extension MIMEParameters {
     package var serialized: String { list.reduce(into: "") { $0 += Self.write($1) } }
 
     private static func write(_ parameter: MIMEParameter) -> String {
-        let name = String(decoding: parameter.name.utf8.filter { $0.isTokenText && $0 != UInt8(ascii: "*") }, as: UTF8.self)
+        let name = String(decoding: parameter.name.octets.filter { $0.isTokenText && $0 != UInt8(ascii: "*") }, as: UTF8.self)
         guard !name.isEmpty else { return "" }
         let isPrintable = parameter.bytes.allSatisfy { $0 >= 0x20 && $0 < 0x7F }
         if isPrintable, parameter.language == nil, parameter.bytes.count <= sectionLength * 4,

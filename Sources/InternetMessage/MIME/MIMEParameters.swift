@@ -1,5 +1,7 @@
 // Parameters of Content-Type and Content-Disposition (RFC 2045 section 5.1, RFC 2231) as values.
 
+import Support
+
 /// What is wrong with a Content-Type, Content-Disposition or its parameters. All of it is tolerated.
 package enum ParameterDefect: Sendable, Hashable, CaseIterable {
     /// The field has no value, or no `type/subtype` (RFC 2045 section 5.2 then says text/plain).
@@ -47,7 +49,7 @@ package enum ParameterDefect: Sendable, Hashable, CaseIterable {
 /// One parameter after unquoting, percent decoding and joining of its sections.
 package struct MIMEParameter: Sendable, Hashable {
     /// The name in lower case, without RFC 2231's asterisks.
-    package var name: String
+    package var name: WireText
     /// The value's octets, in `charset` where that is given.
     package var bytes: [UInt8]
     /// Lower-case charset of an extended value; nil for a plain one.
@@ -55,7 +57,7 @@ package struct MIMEParameter: Sendable, Hashable {
     /// Language of an extended value, where not empty.
     package var language: String?
 
-    package init(name: String, bytes: [UInt8], charset: String? = nil, language: String? = nil) {
+    package init(name: WireText, bytes: [UInt8], charset: String? = nil, language: String? = nil) {
         self.name = name
         self.bytes = bytes
         self.charset = charset
@@ -80,10 +82,10 @@ package struct MIMEParameters: Sendable, Hashable {
     package init(_ list: [MIMEParameter] = []) { self.list = list }
 
     /// The decoded value of a parameter; names compare case-insensitively. Setting nil removes it, a new name goes to the end.
-    package subscript(name: String) -> String? {
+    package subscript(name: WireText) -> String? {
         get { first(name)?.value }
         set {
-            let name = name.asciiLowercased
+            let name = WireText(name.text.asciiLowercased)
             let index = list.firstIndex { $0.name == name }
             guard let newValue else {
                 if let index { list.remove(at: index) }
@@ -96,8 +98,8 @@ package struct MIMEParameters: Sendable, Hashable {
     }
 
     /// The parameter of this name.
-    package func first(_ name: String) -> MIMEParameter? {
-        let name = name.asciiLowercased
+    package func first(_ name: WireText) -> MIMEParameter? {
+        let name = WireText(name.text.asciiLowercased)
         return list.first { $0.name == name }
     }
 }

@@ -160,7 +160,7 @@ enum PartHeader {
             let value = Array(parameters.list[index].value.utf8)
             let isBoundary = parameters.list[index].name == "boundary"
             guard let rewritten = isBoundary ? nil : text.rewrite(value, syntax: .fileName, place: place) else {
-                if text.keepsMention(value, syntax: .fileName, place: place) { kept.insert(parameters.list[index].name) }
+                if text.keepsMention(value, syntax: .fileName, place: place) { kept.insert(parameters.list[index].name.text) }
                 continue
             }
             parameters.list[index].bytes = rewritten

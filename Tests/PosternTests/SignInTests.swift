@@ -110,13 +110,61 @@ private let python: String? = {
             "kid": try #require(added.split(separator: " ").last.map(String.init)),
             "redirect_uri": "https://juice.example/signed-in", "logout_uri": "https://juice.example/bye", "user": "jane",
         ]
-        let script = URL(fileURLWithPath: Self.script).deletingLastPathComponent().appendingPathComponent("openid.py").path
+        let script = URL(fileURLWithPath: Self.script).deletingLastPathComponent().appendingPathComponent("openid_app.py").path
         let party = try ManagedProcess(try #require(python), [script])
         party.writeInput(String(decoding: try JSONSerialization.data(withJSONObject: setup), as: UTF8.self))
         party.closeInput()
         #expect(try party.waitForExit() == 0, "\(party.output)")
         #expect(party.output.contains("signed out and back at the app"), "\(party.output)")
         for text in [operatorKey, secret, "jane@home.example", "pr_", "pc_"] { #expect(!server.output.contains(text)) }
+    }
+
+    private static let hasLibraries =
+        python != nil
+        && (try? ManagedProcess.run(python ?? "", ["-c", "import oic, requests_oauthlib, social_core"]))?.status == 0
+
+    /// `Tools/libraries.py`: each with its own defaults.
+    @Test(
+        .enabled(if: hasLibraries, "skipped: no python3 with oic, requests-oauthlib and social-auth-core (make test-tools)"),
+        arguments: ["requests_oauthlib", "authlib", "pyoidc", "python_social_auth", "appauth"])
+    func signIn_libraryOfTheWorld_signsInAndRefreshes(_ library: String) throws {
+        let (runner, client, redirect) = (try CommandRunner.initialised(), "com.example.juice", "https://juice.example/signed-in")
+        try runner.succeed("team", "add", "juice", "--name", "The Juice Company")
+        for name in [client, "com.example.desktop"] {
+            // An app on a desktop listens at any port.
+            try runner.succeed(
+                "app", "add", "juice", name, "--redirect-uri", redirect, "--redirect-uri", "http://127.0.0.1/oauth2redirect")
+        }
+        try runner.succeed("app", "client", "juice", "com.example.desktop", "--public")
+        try runner.succeed("user", "add", "jane", "--inbox", "jane@home.example", "--verified", "--name", "Jane Doe")
+        let operatorKey = try runner.succeed("key", "issue", "--operator", "--scope", "authorizations:write")
+        let secret = try runner.succeed("app", "secret", "issue", "juice", client)
+
+        let (issuer, page) = ("http://127.0.0.1:\(try FreePort.next())", "https://sign-in.example/")
+        let server = try ManagedProcess(
+            CommandRunner.executable.path,
+            [
+                "serve", "--config", runner.configuration, "--set", "milter.socket=unix:\(runner.folder.path)/milter",
+                "--set", "http.listen=\(issuer.dropFirst("http://".count))", "--set", "http.public_url=\(issuer)",
+                "--set", "sign_in.page=\(page)",
+            ])
+        defer {
+            server.signal(SIGTERM)
+            _ = try? server.waitForExit()
+        }
+        try server.waitForLine(containing: "serving")
+        try server.waitForLine(containing: "listening for HTTP")
+        let setup: [String: String] = [
+            "issuer": issuer, "page": page, "operator_key": operatorKey, "client_id": client, "client_secret": secret,
+            "public_id": "com.example.desktop", "redirect_uri": redirect, "user": "jane",
+        ]
+        let script = URL(fileURLWithPath: Self.script).deletingLastPathComponent().appendingPathComponent("libraries.py").path
+        let party = try ManagedProcess(try #require(python), ["-B", script, library])
+        party.writeInput(String(decoding: try JSONSerialization.data(withJSONObject: setup), as: UTF8.self))
+        party.closeInput()
+        #expect(try party.waitForExit() == 0, "\(party.output)")
+        #expect(party.output.contains("all steps came out right"), "\(party.output)")
+        for text in [operatorKey, secret, "home.example", "pr_", "pc_"] { #expect(!server.output.contains(text)) }
     }
 
     private static let hasApache =

@@ -481,8 +481,8 @@ let package = Package(
                 "API", "Accounts", "DNSClient", "DNSTesting", "Database", "Decisions", "Doctor", "Events", "HTTP",
                 "InternetMessage", "JSON", "MailAuth", "MailCrypto", "PasskeyTesting", "PersonalData", "PolicyRules",
                 "PosternConfiguration", "PosternMetrics", "PosternSQLite", "PostfixHarness", "RiskPolicy", "Service",
-                "SharedSignals", "SignIn", "TestSupport",
-                "Web", "postern", hummingbird, nioCore,
+                "SharedSignals", "SignIn", "Support", "TestSupport",
+                "Web", "WebAuthn", "postern", hummingbird, nioCore,
                 hummingbirdTesting, logging, yams,
             ], exclude: ["Live/schemathesis.toml"], swiftSettings: strict),
         .testTarget(

@@ -2,9 +2,13 @@
 // request passes.
 
 import Foundation
+import InternetMessage
+import PasskeyTesting
 import PostfixHarness
+import Support
 import TestSupport
 import Testing
+import WebAuthn
 
 /// A reverse proxy of the documents.
 enum ReverseProxy: String, CaseIterable, CustomTestStringConvertible {
@@ -154,6 +158,50 @@ private final class RunningProxy {
     }
 }
 
+/// A person's browser behind a proxy: keeps cookies, and goes wherever the service leads, until that is a page or elsewhere.
+private final class ProxyBrowser {
+    private static let site = "https://id.example"
+    private let proxy: RunningProxy
+    private var cookies: [String: String] = [:]
+    /// The last answer, with its head.
+    private(set) var answer = ""
+
+    init(_ proxy: RunningProxy) { self.proxy = proxy }
+
+    private var cookie: String { cookies.map { "\($0)=\($1)" }.joined(separator: "; ") }
+
+    func get(_ path: String) throws { try follow(proxy.get(path, cookie: cookie)) }
+
+    /// Sends a form with the token, and the app's request, of the page that is open.
+    func post(_ path: String, _ fields: [String: String], asIs: Bool = false) throws {
+        var fields = fields
+        if !asIs {
+            fields["csrf"] = try RunningProxy.token(answer)
+            fields["request"] = answer.firstMatch(of: /name="request" value="([A-Za-z0-9_-]+)"/).map { String($0.1) }
+        }
+        try follow(proxy.post(path, FormEncoding.encode(fields.map { ($0.key, $0.value) }), cookie: cookie))
+    }
+
+    private func follow(_ answer: String) throws {
+        self.answer = answer
+        for given in RunningProxy.cookies(answer) {
+            let parts = given.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+            cookies[parts[0]] = parts[1].isEmpty ? nil : parts[1]
+        }
+        let refresh = answer.firstMatch(of: /\r\n[Rr]efresh: 0; url=([^\r]+)\r\n/).map { String($0.1) }
+        guard let next = (RunningProxy.location(answer) ?? refresh)?.replacing(Self.site, with: ""), next.hasPrefix("/") else {
+            return
+        }
+        try get(next)
+    }
+
+    /// The challenge of the page that is open.
+    func challenge() throws -> [UInt8] {
+        let text = try #require(answer.firstMatch(of: /data-challenge="([A-Za-z0-9_-]+)"/)?.1, "\(answer)")
+        return try #require(Base64URL.decode(text.utf8))
+    }
+}
+
 @Suite(.blocking) struct ReverseProxyTests {
     private static let installed = ReverseProxy.installed
 
@@ -215,5 +263,113 @@ private final class RunningProxy {
             cookie: cookies.joined(separator: "; "))
         #expect(RunningProxy.status(answer) == 200)
         #expect(answer.contains("state=\(state)") && answer.contains("error=access_denied"))
+    }
+
+    enum Way: String, CaseIterable, CustomTestStringConvertible {
+        case code, link, passkey
+
+        var testDescription: String { rawValue }
+    }
+
+    /// Jane, who reads her mail.
+    private struct Jane {
+        static let inbox = "jane.private@home.example"
+        let sink: SMTPSink
+        private var letters = 0
+
+        init(_ sink: SMTPSink) { self.sink = sink }
+
+        /// The code and the path of the link that come of asking at the door that is open.
+        mutating func ask(_ browser: ProxyBrowser) throws -> (code: String, link: String) {
+            try browser.post("/me/sign-in", ["email": Self.inbox])
+            letters += 1
+            let message = try sink.wait(for: letters) { $0.recipients == ["<\(Self.inbox)>"] }[letters - 1]
+            let part = message.text.components(separatedBy: "Content-Type: text/html")[0]
+            let text = String(decoding: QuotedPrintable.decode(Array(part.utf8)[...]).bytes, as: UTF8.self)
+            return (
+                String(try #require(text.firstMatch(of: /[0-9]{3} [0-9]{3}/)).output),
+                String(try #require(text.firstMatch(of: /https:\/\/id\.example(\/me\/sign-in\/[a-z2-7]{32})/)).output.1)
+            )
+        }
+
+        /// Adds a passkey, in a browser of its own.
+        mutating func passkey(_ browser: ProxyBrowser) throws -> TestAuthenticator {
+            try browser.get("/me/sign-in")
+            try browser.post("/me/sent", ["code": try ask(browser).code])
+            try browser.get("/me/security")
+            var authenticator = try TestAuthenticator(.create)
+            let challenge = try browser.challenge()
+            authenticator.clientData = TestAuthenticator.clientData(.create, challenge: challenge)
+            try browser.post(
+                "/me/passkeys",
+                [
+                    "challenge": Base64URL.encode(challenge), "name": "Phone",
+                    "client_data": Base64URL.encode(Array(authenticator.clientData.utf8)),
+                    "attestation": Base64URL.encode(try authenticator.attestationObject()),
+                ])
+            #expect(browser.answer.contains("The passkey is added."))
+            return authenticator
+        }
+    }
+
+    @Test(
+        .enabled(if: !installed.isEmpty, "skipped: no nginx, caddy or apache2 is installed (make test-tools)"),
+        arguments: installed, Way.allCases)
+    func longestRequest_signInBehindAProxy_reachesTheApp(_ kind: ReverseProxy, _ way: Way) throws {
+        var jane = Jane(try SMTPSink())
+        defer { jane.sink.stop() }
+        let service = try LiveService([
+            "http.public_url": "https://id.example", "sign_in.page": "built-in", "mail.submission": "127.0.0.1:\(jane.sink.port)",
+        ])
+        try service.run("team", "add", "juice", "--name", "Juice")
+        try service.run("app", "add", "juice", "com.juice")
+        try service.run("app", "redirect", "add", "juice", "com.juice", "https://juice.example/in")
+        let secret = try #require(
+            try service.run("app", "secret", "issue", "juice", "com.juice").split(whereSeparator: \.isNewline).first {
+                $0.hasPrefix("ps_")
+            }.map(String.init))
+        try service.run("user", "add", "jane", "--inbox", Jane.inbox, "--verified")
+        let proxy = try RunningProxy(kind, to: service.port)
+        var passkey = way == .passkey ? try jane.passkey(ProxyBrowser(proxy)) : nil
+
+        let browser = ProxyBrowser(proxy)
+        let state = String(repeating: "\u{E9}", count: 2_048)
+        let request = [
+            "client_id": "com.juice", "redirect_uri": "https://juice.example/in", "response_type": "code",
+            "scope": "openid email", "state": state,
+        ]
+        try browser.post("/auth/authorize", request, asIs: true)
+        switch way {
+        case .code: try browser.post("/me/sent", ["code": try jane.ask(browser).code])
+        case .link:
+            let link = try jane.ask(browser).link
+            try browser.get(link)
+            try browser.post(link, [:])
+        case .passkey:
+            let challenge = try browser.challenge()
+            passkey?.clientData = TestAuthenticator.clientData(.get, challenge: challenge)
+            let passkey = try #require(passkey)
+            try browser.post(
+                "/me/passkey",
+                [
+                    "challenge": Base64URL.encode(challenge), "credential": Base64URL.encode(passkey.credentialID),
+                    "client_data": Base64URL.encode(Array(passkey.clientData.utf8)),
+                    "authenticator_data": Base64URL.encode(passkey.authenticatorData(withCredential: false)),
+                    "signature": Base64URL.encode(try passkey.signature()), "user_handle": "",
+                ])
+        }
+        #expect(browser.answer.contains("<h1>Continue to Juice</h1>"), "\(browser.answer)")
+        try browser.post("/sign-in", ["decision": "continue", "email": "hide"])
+        let encoded = String(repeating: "%C3%A9", count: 2_048)
+        let code = try #require(
+            browser.answer.firstMatch(of: /https:\/\/juice\.example\/in\?code=(pc_[A-Za-z0-9_-]+)&/)?.1, "\(browser.answer)")
+        #expect(RunningProxy.status(browser.answer) == 200 && browser.answer.contains("state=\(encoded)&"))
+        let tokens = try proxy.post(
+            "/auth/token",
+            FormEncoding.encode([
+                ("grant_type", "authorization_code"), ("code", String(code)), ("redirect_uri", "https://juice.example/in"),
+                ("client_id", "com.juice"), ("client_secret", secret),
+            ]))
+        #expect(RunningProxy.status(tokens) == 200 && tokens.contains("id_token"), "\(tokens)")
     }
 }

@@ -185,12 +185,12 @@ struct PortalRequest: Sendable {
             inbox: inbox.map(PortalText.address), ending: deletesAt.map(words.date), alert: alert, notice: notice,
             hasScript: hasScript)
         var headers: HTTPFields = [.cacheControl: "no-store"]
-        let asked = sheet?.pending.request
         headers.append(PortalHeaders.policy(hasScript: hasScript, formScheme: appScheme))
         headers.append(PortalHeaders.referrer)
         headers.append(PortalHeaders.frames)
-        // The window that opened the page waits for a message, so it must stay the opener.
-        if asked?.target.mode != .webMessage { headers.append(PortalHeaders.opener) }
+        // A window in which a page of the app waits must keep its opener: for our message, or for that of the app's callback.
+        // Whoever opens it chooses the mode, so the mode decides nothing here.
+        if sheet == nil || appScheme != nil { headers.append(PortalHeaders.opener) }
         for cookie in cookies + (told == nil ? [] : [page.cookies.remove(PortalCookies.told)]) {
             headers.append(HTTPField(name: .setCookie, value: cookie))
         }

@@ -303,12 +303,15 @@ struct SheetFixture {
                 #expect(anna.page.header("Content-Security-Policy").hasPrefix("default-src 'none'"))
                 #expect((anna.page.header("Cross-Origin-Opener-Policy") == "") == opener)
             }
-            for mode in ["web_message", "query"] {
+            let own = "com.example.soda:/in"
+            try sheet.fixture.store.clients.addRedirect(
+                team: "soda", clientID: "com.soda.app", uri: own, PortalFixture.change)
+            for (mode, redirect) in [("web_message", SheetFixture.redirect), ("query", SheetFixture.redirect), ("query", own)] {
                 sheet.fixture.now += 1
-                try await sheet.open(anna, ["response_mode": mode, "prompt": "login"])
-                check(opener: mode == "web_message")
+                try await sheet.open(anna, ["response_mode": mode, "redirect_uri": redirect, "prompt": "login"])
+                check(opener: redirect != own)
                 try await sheet.signIn(anna)
-                check(opener: mode == "web_message")
+                check(opener: redirect != own)
             }
         }
     }

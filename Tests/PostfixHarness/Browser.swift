@@ -9,13 +9,27 @@ package final class Browser {
     private let process: ManagedProcess
     private let port: UInt16
     private var session = ""
+    /// Where the desktop's program and what it was given are; nil where no scheme leads to it.
+    private let handler: URL?
 
-    package init() throws {
+    /// A scheme of an app's own, and the origin whose pages may open it without a question.
+    package struct AppScheme {
+        let name: String
+        let origin: String
+
+        package init(_ name: String, from origin: String) { (self.name, self.origin) = (name, origin) }
+    }
+
+    package init(opening scheme: AppScheme? = nil) throws {
         guard let driver = Self.driver else { throw HarnessError("there is no chromedriver") }
-        (process, port) = try Self.start(driver)
-        let options: [String: Any] = [
+        handler = try scheme.map { _ in try Self.makeHandler() }
+        (process, port) = try Self.start(driver, handler)
+        var options: [String: Any] = [
             "args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1000,900"]
         ]
+        if let scheme {
+            options["prefs"] = ["protocol_handler": ["allowed_origin_protocol_pairs": [scheme.origin: [scheme.name: true]]]]
+        }
         let value = try call(
             "POST", "/session",
             [
@@ -32,9 +46,13 @@ package final class Browser {
 
     /// Starts the driver. It looks for a free port for IPv6 and then takes the same one for IPv4, which another program may have
     /// taken meanwhile: then it is started again.
-    private static func start(_ driver: String) throws -> (ManagedProcess, UInt16) {
+    private static func start(_ driver: String, _ handler: URL?) throws -> (ManagedProcess, UInt16) {
+        var environment = try BrowserFonts.environment.get()
+        if let handler {
+            environment["PATH"] = "\(handler.path):\(ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin")"
+        }
         for _ in 0..<10 {
-            let process = try ManagedProcess(driver, ["--port=0"], environment: BrowserFonts.environment.get())
+            let process = try ManagedProcess(driver, ["--port=0"], environment: environment)
             let line = process.wait { lines in
                 lines.first { $0.contains("started successfully on port") || $0.contains("Address already in use") }
             }
@@ -51,6 +69,29 @@ package final class Browser {
     package func quit() {
         _ = try? call("DELETE", session)
         process.end()
+        if let handler { try? FileManager.default.removeItem(at: handler) }
+    }
+
+    /// The desktop's `xdg-open` of this browser, which writes down what it is given.
+    private static func makeHandler() throws -> URL {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-handler-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let program = folder.appendingPathComponent("xdg-open")
+        try Data("#!/bin/sh\nprintf '%s\\n' \"$1\" >> '\(folder.path)/opened'\n".utf8).write(to: program)
+        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: program.path)
+        return folder
+    }
+
+    /// The address that an app got by its scheme as the `number`th, counted from 1.
+    package func opened(number: Int = 1) throws -> String {
+        var lines: [Substring] = []
+        _ = try comes {
+            let text = handler.flatMap { try? String(contentsOf: $0.appendingPathComponent("opened"), encoding: .utf8) } ?? ""
+            lines = text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
+            return lines.count >= number
+        }
+        guard lines.count >= number else { throw HarnessError("the browser opened no app: \(try complaints())") }
+        return String(lines[number - 1])
     }
 
     // MARK: What a person does
@@ -59,6 +100,17 @@ package final class Browser {
 
     package func click(_ selector: String) throws {
         _ = try call("POST", session + "/element/\(try element(selector))/click", [:])
+    }
+
+    /// Presses twice, as fast as a hand can.
+    package func doubleClick(_ selector: String) throws {
+        let place: [String: Any] = [
+            "type": "pointerMove", "duration": 0, "x": 0, "y": 0,
+            "origin": ["element-6066-11e4-a52e-4f735466cecf": try element(selector)],
+        ]
+        let presses = (0..<2).flatMap { _ in [["type": "pointerDown", "button": 0], ["type": "pointerUp", "button": 0]] }
+        let mouse: [String: Any] = ["type": "pointer", "id": "mouse", "actions": [place] + presses]
+        _ = try call("POST", session + "/actions", ["actions": [mouse]])
     }
 
     package func type(_ text: String, into selector: String) throws {

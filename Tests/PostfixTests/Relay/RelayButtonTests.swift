@@ -7,68 +7,8 @@ import TestSupport
 import Testing
 
 @Suite(.blocking, needsPostfix, Browser.isThere) struct RelayButtonTests {
-    /// Postern, an app whose pages are in a folder of its own, and a browser.
-    private final class Stage {
-        let fixture: RelayFixture
-        let postern: String
-        /// The app, by the name that it is registered with.
-        let app: String
-        let browser: Browser
-        private let server: ManagedProcess
-        private let folder: URL
-        private var letters = 0
-
-        init() throws {
-            let (fixture, postern) = try home(host: "localhost") { $0.settings["sign_in.page"] = "built-in" }
-            try fixture.addUser("anna", inboxes: ["anna@home.example"])
-            let port = try FreePort.next()
-            let app = "http://localhost:\(port)"
-            try fixture.run(["app", "add", "juice", "com.example.juice", "--redirect-uri", app + "/back.html"])
-            let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-app-\(UUID().uuidString)")
-            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-            let pages = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../Pages")
-            func write(_ page: String, as name: String, mode: String = "") throws {
-                var text = try String(contentsOf: pages.appendingPathComponent(page), encoding: .utf8)
-                for (key, value) in ["postern": postern, "app": app, "mode": mode] {
-                    text = text.replacing("{{\(key)}}", with: value)
-                }
-                try text.write(to: folder.appendingPathComponent(name), atomically: true, encoding: .utf8)
-            }
-            try write("index.html", as: "popup.html", mode: "popup")
-            try write("index.html", as: "redirect.html", mode: "redirect")
-            try write("index.html", as: "back.html")
-            for name in ["app.js", "foreign.html"] { try write(name, as: name) }
-            let server = try ManagedProcess(
-                "/usr/bin/python3",
-                ["-u", "-m", "http.server", "\(port)", "--bind", "127.0.0.1", "--directory", folder.path])
-            try server.waitForLine(containing: "Serving HTTP")
-            browser = try Browser()
-            (self.fixture, self.postern, self.app, self.folder, self.server) = (fixture, postern, app, folder, server)
-        }
-
-        func end() {
-            browser.quit()
-            server.end()
-            fixture.stop()
-            try? FileManager.default.removeItem(at: folder)
-        }
-
-        /// Signs anna in on the page that is open, and goes on to the app.
-        func signIn() throws {
-            try browser.type("anna@home.example", into: "#email")
-            try browser.click("form[action='/me/sign-in'] button")
-            letters += 1
-            let message = try fixture.arrival(for: "anna@home.example", number: letters)
-            let code = try #require(message.value("Subject")?.firstMatch(of: /[0-9]{3} [0-9]{3}/)).output
-            #expect(try browser.shows("label[for=code]", ""))
-            try browser.type(String(code), into: "#code")
-            try browser.click("form[action='/me/sent'] button")
-            #expect(try browser.shows(".choices", ""))
-        }
-    }
-
     @Test func theButtonSignsInByPopupAndByRedirect() throws {
-        let stage = try Stage()
+        let stage = try AppStage()
         defer { stage.end() }
         let browser = stage.browser
         try browser.open(stage.app + "/popup.html")
@@ -128,7 +68,7 @@ import Testing
     }
 
     @Test func aClosedPopupAndAPageOfAnotherOriginGetNothing() throws {
-        let stage = try Stage()
+        let stage = try AppStage()
         defer { stage.end() }
         let browser = stage.browser
         try browser.open(stage.app + "/popup.html")

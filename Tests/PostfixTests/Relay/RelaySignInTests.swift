@@ -176,4 +176,48 @@ import Testing
         }
         #expect(try browser.complaints() == [])
     }
+
+    @Test func signIn_byPasskey_arrivesAtAnAppThatLeadsOn() throws {
+        let (fixture, url) = try home(host: "localhost") { $0.settings["sign_in.page"] = "built-in" }
+        defer { fixture.stop() }
+        let (app, ports) = try Self.app()
+        defer { app.end() }
+        try fixture.addUser("anna", inboxes: ["anna@home.example"])
+        let (back, end) = ("http://127.0.0.1:\(ports[0])/back", "http://127.0.0.1:\(ports[2])/end")
+        try fixture.run(["app", "add", "juice", "com.example.juice", "--redirect-uri", back])
+        let browser = try Browser()
+        defer { browser.quit() }
+        let authenticator = try browser.addAuthenticator()
+        var pages = Pages(browser, fixture, url)
+        func authorize(_ mode: String) throws {
+            try browser.open(
+                "\(url)/auth/authorize?client_id=com.example.juice&redirect_uri=\(back)&response_type=code&scope=openid"
+                    + "&state=1&prompt=login&response_mode=\(mode)")
+        }
+        try browser.open(url + "/me/sign-in")
+        try browser.type(try pages.code(), into: "#code")
+        try browser.click("form[action='/me/sent'] button")
+        #expect(try browser.arrives(at: url + "/me"))
+        try browser.open(url + "/me/security")
+        try browser.type("My phone", into: "#name")
+        try browser.click("#passkey-add button")
+        #expect(try browser.shows("[role=status]", "The passkey is added."))
+        // Nothing is typed: the browser offers the passkey where the address would be. Then by the button.
+        for (mode, isOffered) in [("query", true), ("form_post", false)] {
+            try browser.open(url + "/me/goodbye")
+            try browser.forgetCookies()
+            try browser.setUserVerified(isOffered, authenticator)
+            try authorize(mode)
+            if !isOffered {
+                _ = try browser.shows("#passkey-sign-in button", "")
+                try browser.setUserVerified(true, authenticator)
+                try browser.click("#passkey-sign-in button")
+            }
+            #expect(try browser.shows("h1", "Continue to The Juice Company"), "\(mode)")
+            try browser.click("button[value='continue']")
+            #expect(try browser.leads(to: end), "\(mode)")
+        }
+        #expect(try browser.complaints() == [])
+        #expect(try browser.passkeys(authenticator).first?["signCount"] as? Int ?? 0 >= 3)
+    }
 }

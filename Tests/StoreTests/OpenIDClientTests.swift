@@ -157,7 +157,7 @@ import Testing
         #expect(try authorizations.take(ticket: ticket, browser: "mine", now: now) == response)
     }
 
-    @Test(arguments: Engine.all) func ticket_ofAnAnswerThatWasNotFetched_isReplacedForItsUser(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func ticket_ofAnAnswerThatWasNotFetched_isTheSameForItsUser(_ engine: Engine) throws {
         let (test, _) = try Self.world(engine)
         let authorizations = test.store.authorizations
         let now = TestStore.now
@@ -168,9 +168,10 @@ import Testing
             try authorizations.answer(connection, handle, with: response, of: "jane", now: now)
         }
         #expect(try authorizations.ticketAgain(handle, of: "eve", now: now) == nil)
-        let second = try #require(try authorizations.ticketAgain(handle, of: "jane", now: now))
+        // Whichever of two presses the browser shows leads on.
+        #expect(try authorizations.ticketAgain(handle, of: "jane", now: now) == first)
+        #expect(try authorizations.take(ticket: first, browser: "mine", now: now) == response)
         #expect(try authorizations.take(ticket: first, browser: "mine", now: now) == nil)
-        #expect(try authorizations.take(ticket: second, browser: "mine", now: now) == response)
         #expect(try authorizations.ticketAgain(handle, of: "jane", now: now) == nil)
     }
 

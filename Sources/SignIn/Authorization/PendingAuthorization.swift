@@ -149,16 +149,16 @@ package struct PendingAuthorizations: Sendable {
         guard let token = Self.token(handle) else { throw Self.unknown }
         let sealed = try sealing.encrypt(
             Response(response: response, userID: user, answeredAt: now), token, .authorizationContent)
-        let (ticket, hash) = try newTicket(token)
+        let ticket = ticket(token, of: sealed)
         // After its response is fetched, the row stays, with an empty one, so that the request is not answered again.
         let answered = try connection.run(
             """
-            UPDATE pending_requests SET response = \(sealed), ticket_hash = \(hash),
+            UPDATE pending_requests SET response = \(sealed), ticket_hash = \(self.hash(ticket, .authorizationContent)),
                 expires_at = CASE WHEN expires_at > \(now + ProviderLifetime.code) THEN expires_at
                     ELSE \(now + ProviderLifetime.code) END
             WHERE handle_hash = \(self.hash(token, .authorizationRequest)) AND response IS NULL AND expires_at > \(now)
             """)
-        guard answered == 0 else { return ticket }
+        guard answered == 0 else { return Base64URL.encode(ticket) }
         guard try row(connection, token, .authorizationRequest, now: now) != nil else { throw Self.unknown }
         throw .refused(.exists, "the request was answered already")
     }
@@ -178,21 +178,18 @@ package struct PendingAuthorizations: Sendable {
         }
     }
 
-    /// A new ticket in place of the first, for the user who answered and whose browser did not fetch the response: the button was
-    /// pressed twice, or the connection was lost. Nil in any other case.
+    /// The same ticket again, for the user who answered and whose browser did not fetch the response: the button was pressed
+    /// twice, or the connection was lost. Nil in any other case. Of two presses at once, either may be the
+    /// one whose answer the browser shows.
     package func ticketAgain(_ handle: String, of user: String, now: Int64) throws(StoreFailure) -> String? {
         guard let token = Self.token(handle) else { return nil }
-        return try database.write(.durable) { connection throws(StoreFailure) in
+        return try database.read { connection throws(StoreFailure) in
             guard let row = try row(connection, token, .authorizationRequest, now: now),
                 let sealed: [UInt8] = try row["response"],
                 let kept: Response = sealing.decrypt(sealed, token, .authorizationContent), let answerer = kept.userID,
                 answerer.hasSameOctets(as: user), now < kept.answeredAt + ProviderLifetime.code
             else { return nil }
-            let (ticket, hash) = try newTicket(token)
-            let number: Int64 = try row["id"]
-            let changed = try connection.run(
-                "UPDATE pending_requests SET ticket_hash = \(hash) WHERE id = \(number) AND response = \(sealed)")
-            return changed > 0 ? ticket : nil
+            return Base64URL.encode(ticket(token, of: sealed))
         }
     }
 
@@ -234,10 +231,10 @@ package struct PendingAuthorizations: Sendable {
         secrets.hash(purpose, Hex.encode(token), context: "row")
     }
 
-    /// A ticket carries the token of its request, which opens the response.
-    private func newTicket(_ token: [UInt8]) throws(StoreFailure) -> (String, hash: [UInt8]) {
-        let ticket = token + (try SealedTokens.newToken())
-        return (Base64URL.encode(ticket), hash(ticket, .authorizationContent))
+    /// A ticket carries the token of its request, which opens the response, and what is made from both by our secret alone: the
+    /// app that made the request knows only its token.
+    private func ticket(_ token: [UInt8], of sealed: [UInt8]) -> [UInt8] {
+        token + secrets.hash(.authorizationContent, Hex.encode(token + sealed), context: "ticket")[..<SealedTokens.tokenLength]
     }
 
     private func row(

@@ -1,5 +1,5 @@
 // Apps without a web server of their own, in a real browser: one with its own scheme, and one that is a page, which opens a
-// window or goes there itself.
+// window or goes there itself; and hands that press twice.
 
 import Foundation
 import PostfixHarness
@@ -84,5 +84,39 @@ import Testing
             try browser.click("[value=cancel]")
         }
         try stage.expect("#outcome", "error access_denied")
+    }
+
+    @Test(arguments: [true, false])
+    func buttons_pressedTwice_leadToTheAppAllTheSame(_ hasScripts: Bool) throws {
+        let stage = try AppStage()
+        defer { stage.end() }
+        let browser = stage.browser
+        try browser.open(stage.app + "/alone.html")
+        try browser.click("#here")
+        _ = try browser.shows("#email", "")
+        if !hasScripts { try browser.forbidScripts() }
+        try browser.type("anna@home.example", into: "#email")
+        try browser.doubleClick("form[action='/me/sign-in'] button")
+        #expect(try browser.shows("h1", "Check your inbox"))
+        // Without scripts both presses may ask: then the later code counts.
+        var isIn = false
+        for number in 1...(hasScripts ? 1 : 2) where !isIn {
+            let message = try stage.fixture.arrival(for: "anna@home.example", number: number)
+            let code = try #require(message.value("Subject")?.firstMatch(of: /[0-9]{3} [0-9]{3}/)).output
+            try browser.type(String(code), into: "#code")
+            try browser.doubleClick("form[action='/me/sent'] button")
+            try wait("the code is right or wrong", atMost: standardTimeout) {
+                isIn = (try? browser.text("h1").hasPrefix("Continue to")) == true
+                return isIn || (try? browser.text("#problem")) != nil
+            }
+        }
+        #expect(isIn)
+        try browser.doubleClick("[value=continue]")
+        let leads = try browser.leads(to: stage.app + "/alone.html")
+        let (url, said) = (try browser.url, try browser.text("body"))
+        #expect(leads, "\(url) says \(said)")
+        guard hasScripts else { return }
+        try stage.expect("#outcome", Self.signedIn)
+        #expect(stage.fixture.sink.messages.count == 1)
     }
 }

@@ -18,8 +18,8 @@ extension SignInRoutes {
         let form = try await form(request, context)
         let client = try await client(request, form, endpoint: "/auth/token", allowsPublic: true)
         let grantType = try form.required("grant_type")
-        // A public client has only its code and verifier, and no refresh token (RFC 9700 section 2.2.2).
-        guard !client.isPublic || grantType == "authorization_code" else {
+        // A public client proves only what it has: its code and verifier, or a refresh token that serves once.
+        guard !client.isPublic || grantType != "client_credentials" else {
             throw AuthError.unauthorizedClient("a public client has grant_type authorization_code alone")
         }
         switch grantType {
@@ -39,7 +39,7 @@ extension SignInRoutes {
         let maker = try await signer.maker(issuer: settings.issuer, client.identityTokenAlgorithm, now: time)
         return try await answer { store in
             try store.provider.redeem(code: code, client: client, redirectURI: redirectURI, challenge: challenge, now: time) {
-                tokens throws(StoreFailure) in try Self.body(tokens, maker, isPublic: client.isPublic)
+                tokens throws(StoreFailure) in try Self.body(tokens, maker)
             }
         }
     }
@@ -57,7 +57,7 @@ extension SignInRoutes {
         return try await answer { [settings] store in
             try store.provider.refresh(
                 token: token, client: client, scopes: scopes, dailyLimit: settings.refreshesPerDay, now: time
-            ) { tokens throws(StoreFailure) in try Self.body(tokens, maker, isPublic: false) }
+            ) { tokens throws(StoreFailure) in try Self.body(tokens, maker) }
         }
     }
 
@@ -88,13 +88,13 @@ extension SignInRoutes {
         }
     }
 
-    private static func body(_ tokens: IssuedTokens, _ maker: TokenMaker, isPublic: Bool) throws(StoreFailure) -> JSONObject {
+    private static func body(_ tokens: IssuedTokens, _ maker: TokenMaker) throws(StoreFailure) -> JSONObject {
         var object: JSONObject = [
             "access_token": .string(tokens.accessToken), "token_type": "Bearer",
             "expires_in": .integer(ProviderLifetime.accessToken),
             "id_token": .string(try maker.token(tokens.subject, accessToken: tokens.accessToken)),
         ]
-        if !isPublic { object["refresh_token"] = tokens.refreshToken.map(JSONValue.string) }
+        object["refresh_token"] = tokens.refreshToken.map(JSONValue.string)
         if !tokens.subject.scopes.isEmpty { object["scope"] = .string(tokens.subject.scopes.sorted().joined(separator: " ")) }
         return object
     }

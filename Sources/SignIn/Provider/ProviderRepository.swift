@@ -141,7 +141,7 @@ package struct ProviderRepository: Sendable {
                 return (.refused(.invalid("the code is not valid")), nil)
             }
             try connection.run("DELETE FROM authorization_codes WHERE code_hash = \(hash)")
-            let refresh = try Self.token("pr_")
+            let refresh = try RefreshToken(isPublic: client.isPublic)
             let (scopes, orgID): (String, String?) = try (row["scopes"], row["org_id"])
             let authenticatedAt: Int64 = try row["authenticated_at"]
             let method = try AuthenticationMethod(row: row)
@@ -149,9 +149,9 @@ package struct ProviderRepository: Sendable {
             let number = try connection.inserted(
                 """
                 INSERT INTO refresh_tokens
-                    (token_hash, code_hash, grant_id, generation, app_id, scopes, org_id, authenticated_at, amr, acr, sid,
-                    created_at)
-                VALUES (\(secrets.hash(.refreshToken, refresh)), \(hash), \(grant), \(generation), \(client.appNumber),
+                    (token_hash, family_hash, code_hash, grant_id, generation, app_id, scopes, org_id, authenticated_at, amr, acr,
+                    sid, created_at)
+                VALUES (\(refresh.hash(secrets)), \(refresh.familyHash(secrets)), \(hash), \(grant), \(generation), \(client.appNumber),
                     \(scopes), \(orgID), \(authenticatedAt), \(method.text), \(method.contextClass), \(sessionID), \(now))
                 RETURNING id
                 """)
@@ -160,7 +160,7 @@ package struct ProviderRepository: Sendable {
                 connection, clientID: client.clientID, group: client.groupNumber, account: account, scopes: Self.scopes(scopes),
                 nonce: row["nonce"], status: row["real_user_status"], orgID: orgID, authenticatedAt: authenticatedAt,
                 method: method, sessionID: sessionID, now: now)
-            let tokens = IssuedTokens(accessToken: access, refreshToken: refresh, subject: subject)
+            let tokens = IssuedTokens(accessToken: access, refreshToken: refresh.text, subject: subject)
             return (.issued(try finish(tokens)), grant)
         }
         if let grant {
@@ -171,7 +171,7 @@ package struct ProviderRepository: Sendable {
         return outcome
     }
 
-    /// Another access token for a refresh token, as long as the grant lives.
+    /// Another access token for a refresh token, as long as the grant lives; for a public app the next refresh token too.
     /// - Parameters:
     ///   - asked: the scopes that the client requests now (RFC 6749 section 6); nil for all granted ones.
     ///   - dailyLimit: the most refreshes with one token on one day (UTC).
@@ -179,16 +179,27 @@ package struct ProviderRepository: Sendable {
         token: String, client: ProviderClient, scopes asked: Set<String>? = nil, dailyLimit: Int, now: Int64,
         finish: (IssuedTokens) throws(StoreFailure) -> T
     ) throws(StoreFailure) -> TokenOutcome<T> {
-        try database.write(.durable) { connection throws(StoreFailure) in
+        let given = RefreshToken(token)
+        let (hash, next) = (given.hash(secrets), given.next(secrets))
+        return try database.write(.durable) { connection throws(StoreFailure) in
             let row = try connection.row(
                 """
                 SELECT r.id, r.app_id, r.scopes, r.org_id, r.authenticated_at, r.amr, r.acr, r.sid, r.used_day, r.uses, r.generation,
-                    r.grant_id, g.state, g.generation AS grant_generation
+                    r.token_hash, r.former_hash, r.rotated_at, r.grant_id, g.state, g.generation AS grant_generation
                 FROM refresh_tokens r JOIN grants g ON g.id = r.grant_id
-                WHERE r.token_hash = \(secrets.hash(.refreshToken, token))
+                WHERE r.token_hash = \(hash) OR r.family_hash = \(given.familyHash(secrets))
                 """)
-            guard let row, try row["app_id"] == client.appNumber else {
+            guard let row, try row["app_id"] == client.appNumber, next != nil || !client.isPublic else {
                 return .refused(.invalid("the refresh token is not valid"))
+            }
+            let isPresent = try constantTimeEqual(row["token_hash"], hash)
+            if !isPresent {
+                let (former, rotatedAt): ([UInt8]?, Int64?) = try (row["former_hash"], row["rotated_at"])
+                let isLast = former.map { constantTimeEqual($0, hash) } ?? false
+                guard isLast, let rotatedAt, now - rotatedAt <= RefreshToken.patience else {
+                    try connection.run("DELETE FROM refresh_tokens WHERE id = \(row["id"] as Int64)")
+                    return .refused(.invalid("the refresh token was used before: the tokens of this sign-in are revoked"))
+                }
             }
             let (number, generation): (Int64, Int64) = try (row["id"], row["generation"])
             guard try row["state"] == Grant.State.authorized, try row["grant_generation"] == generation else {
@@ -205,13 +216,20 @@ package struct ProviderRepository: Sendable {
             guard uses < dailyLimit else { return .refused(.tooMany) }
             try connection.run(
                 "UPDATE refresh_tokens SET used_day = \(day), uses = \(uses + 1) WHERE id = \(number)")
+            if isPresent, let next {
+                try connection.run(
+                    """
+                    UPDATE refresh_tokens SET token_hash = \(next.hash(secrets)), former_hash = \(hash), rotated_at = \(now)
+                    WHERE id = \(number)
+                    """)
+            }
             let access = try accessToken(
                 connection, app: client.appNumber, refresh: number, scopes: Self.text(scopes), now: now)
             let subject = try subject(
                 connection, clientID: client.clientID, group: client.groupNumber, account: account, scopes: scopes, nonce: nil,
                 status: nil, orgID: row["org_id"], authenticatedAt: row["authenticated_at"],
                 method: AuthenticationMethod(row: row), sessionID: row["sid"], now: now)
-            return .issued(try finish(IssuedTokens(accessToken: access, refreshToken: nil, subject: subject)))
+            return .issued(try finish(IssuedTokens(accessToken: access, refreshToken: next?.text, subject: subject)))
         }
     }
 
@@ -260,11 +278,11 @@ package struct ProviderRepository: Sendable {
     /// from the same sign-in end.
     package func revoke(token: String, client: ProviderClient, _ change: Change) throws(StoreFailure) -> RevocationOutcome {
         try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
-            let access = secrets.hash(.accessToken, token)
+            let (access, refresh) = (secrets.hash(.accessToken, token), RefreshToken(token))
             let row = try connection.row(
                 """
                 SELECT r.app_id, r.grant_id, r.id FROM refresh_tokens r
-                WHERE r.token_hash = \(secrets.hash(.refreshToken, token))
+                WHERE r.token_hash = \(refresh.hash(secrets)) OR r.family_hash = \(refresh.familyHash(secrets))
                 UNION ALL SELECT x.app_id, r.grant_id, r.id FROM access_tokens x LEFT JOIN refresh_tokens r ON r.id = x.refresh_id
                 WHERE x.token_hash = \(access)
                 """)

@@ -98,7 +98,7 @@ package struct IssuedCode: Sendable, CustomStringConvertible, CustomReflectable 
 /// Issued tokens; prints nothing of them.
 package struct IssuedTokens: Sendable, CustomStringConvertible, CustomReflectable {
     package let accessToken: String
-    /// Only with an authorization code.
+    /// With an authorization code; for a public app with each refresh too.
     package let refreshToken: String?
     package let subject: TokenSubject
 

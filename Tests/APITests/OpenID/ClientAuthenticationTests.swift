@@ -138,7 +138,7 @@ import PersonalData
                 "/auth/token", exchange + [("code_verifier", String(repeating: "a", count: 43))]), "invalid_grant")
         let answer = try await party.fixture.post(
             "/auth/token", exchange + [("code_verifier", "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")])
-        #expect(answer.status == 200 && answer.json["refresh_token"] == .null)
+        #expect(answer.status == 200 && answer.json["refresh_token"].string?.utf8.count == 67)
         #expect(try await party.authorize()["error"] == "invalid_request")
         expectAuthError(
             try await party.fixture.post(
@@ -150,6 +150,53 @@ import PersonalData
         expectAuthError(
             try await party.fixture.post(
                 "/auth/token", form + [("code", bare), ("code_verifier", String(repeating: "a", count: 43))]), "invalid_grant")
+    }
+
+    /// A token that was stolen shows itself: whoever comes second with it, the thief or the app, ends the sign-in.
+    @Test func refreshToken_ofAPublicApp_servesOnce() async throws {
+        let party = try await OpenIDFixture(isPublic: true)
+        let pkce: [String: String?] = [
+            "code_challenge": "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", "code_challenge_method": "S256",
+        ]
+        func signIn() async throws -> Response {
+            try await party.fixture.post(
+                "/auth/token",
+                [
+                    ("client_id", Self.client), ("grant_type", "authorization_code"), ("redirect_uri", OpenIDFixture.redirect),
+                    ("code", try #require(try await party.authorize(pkce)["code"])),
+                    ("code_verifier", "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"),
+                ])
+        }
+        func refresh(_ token: String, scope: String = "") async throws -> Response {
+            try await party.fixture.post(
+                "/auth/token",
+                [("client_id", Self.client), ("grant_type", "refresh_token"), ("refresh_token", token), ("scope", scope)])
+        }
+        func token(_ answer: Response) throws -> String { try #require(answer.json["refresh_token"].string, "\(answer.text)") }
+        let (other, first) = (try await signIn(), try token(try await signIn()))
+        // What is refused uses up nothing.
+        expectAuthError(try await refresh(first, scope: "openid profile email name extra"), "invalid_scope")
+        let second = try token(try await refresh(first))
+        #expect(second != first && second.utf8.prefix(35).elementsEqual(first.utf8.prefix(35)))
+        // Asked twice at once, or the answer was lost.
+        #expect(try token(try await refresh(first)) == second)
+        let third = try await refresh(second)
+        let fourth = try await refresh(try token(third))
+        #expect(try await party.userInfo(fourth).status == 200)
+        party.fixture.api.wait(seconds: 61)
+        expectAuthError(try await refresh(try token(third)), "invalid_grant", saying: "used before")
+        #expect(try await party.userInfo(fourth).status == 401)
+        expectAuthError(try await refresh(try token(fourth)), "invalid_grant", saying: "not valid")
+        // Another sign-in goes on, and one that was two steps back ends it.
+        let next = try token(try await refresh(try token(other)))
+        _ = try await refresh(next)
+        expectAuthError(try await refresh(try token(other)), "invalid_grant", saying: "used before")
+        // A former token is enough to sign out.
+        let last = try await signIn()
+        let now = try await refresh(try token(last))
+        #expect(
+            try await party.fixture.post("/auth/revoke", [("client_id", Self.client), ("token", token(last))]).status == 200)
+        #expect(try await party.userInfo(now).status == 401)
     }
 
     /// A public app could not sign its user out of its tokens. It proves nothing but the token, so the consent stays.

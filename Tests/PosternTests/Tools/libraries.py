@@ -352,9 +352,15 @@ def appauth():
         same_user(user_info(token["access_token"]), claims)
         return token, claims
 
-    # A public app: it gets no refresh token, and signs in again.
+    # A public app: each refresh token serves once.
     token, claims = sign_in(setup["public_id"], None)
-    expect("refresh_token" not in token and token["expires_in"] > 0, "without a refresh token")
+    known = {token["refresh_token"]}
+    for more in [{}, {"scope": " ".join(SCOPES)}, {"scope": "openid"}]:
+        fields = {"grant_type": "refresh_token", "refresh_token": token["refresh_token"], "client_id": setup["public_id"]}
+        status, token = post({**fields, **more})
+        expect(status == 200 and claims_of(token["id_token"], setup["public_id"])["sub"] == claims["sub"], "refreshed in public")
+        expect(token["refresh_token"] not in known, "by another refresh token each time")
+        known.add(token["refresh_token"])
     expect(sign_in(setup["public_id"], None)[1]["sub"] == claims["sub"], "the same user at another port")
     # One with a secret refreshes, with the scope as it asked and without.
     token, claims = sign_in(client_id, client_secret)

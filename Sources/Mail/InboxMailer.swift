@@ -169,7 +169,7 @@ package struct InboxMailer: Sendable {
     private static func duration(_ seconds: Int64, in language: Catalogue) -> String {
         seconds >= 7200
             ? language.text("{n} hours", count: Int(seconds / 3600))
-            : language.text("{n} minutes", count: Int(max(1, seconds / 60)))
+            : language.text("{n} minutes", count: Int(max(1, (seconds + 59) / 60)))
     }
 
     private func send(

@@ -28,6 +28,9 @@ extension PortalPage {
             try await showAccount(
                 request, session, problem: (.day, text), status: .unprocessableContent)
         }
+        guard typed.isEmpty || typed.isIncomplete || day != nil else {
+            return try await refuse(request.language.text("This day does not exist."))
+        }
         guard typed.isEmpty || day.map({ Self.switchDays(time).contains($0) }) == true else {
             return try await refuse(request.language.text("Choose a day from tomorrow on, within a year."))
         }

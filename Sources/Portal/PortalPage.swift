@@ -44,7 +44,7 @@ package struct PortalPage: RouteModule {
     /// Limit of messages that one client network asks for.
     let clients: RateLimiter
     /// Limit of wrong codes and passkeys from one client network; each code allows few tries.
-    let codes: RateLimiter
+    let tries: SignInTries
     /// Limit of visits to the operator's own provider for one client network, which may have many people.
     let trips = RateLimiter(perSecond: 2, burst: 60)
     /// The proxies whose client addresses are trusted.
@@ -78,8 +78,9 @@ package struct PortalPage: RouteModule {
         let minutes = 600.0
         clients = RateLimiter(
             perSecond: Double(limits.requestsPerNetwork) / minutes, burst: Double(limits.requestsPerNetwork))
-        codes = RateLimiter(
-            perSecond: Double(limits.wrongCodesPerNetwork) / minutes, burst: Double(limits.wrongCodesPerNetwork) / 3)
+        tries = SignInTries(
+            RateLimiter(
+                perSecond: Double(limits.wrongCodesPerNetwork) / minutes, burst: Double(limits.wrongCodesPerNetwork) / 3))
         self.deletionDays = deletionDays
         self.upstream = upstream
         views = try PortalViews(service: mailer.settings.service, languages: mailer.languages, looks: looks)

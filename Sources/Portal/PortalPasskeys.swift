@@ -38,7 +38,9 @@ extension PortalPage {
         guard let browser = request.browser, let relyingParty else { return request.redirect(request.step("/me/sign-in")) }
         guard PortalCSRF.matches(request.form["csrf"], browser) else { return try await stale(request) }
         let networks = request.clientNetworks
-        if let seconds = codes.take(networks, now: monotonic()) { throw PortalRefusal.tooOften(seconds) }
+        if let seconds = await tries.begin(networks, now: monotonic) { throw PortalRefusal.tooOften(seconds) }
+        var isWrong = true
+        defer { tries.end(networks, isWrong: isWrong) }
         let (credential, clientData) = (try octets(request, "credential"), try octets(request, "client_data"))
         let (data, signature) = (try octets(request, "authenticator_data"), try octets(request, "signature"))
         let (handle, challenge) = (try octets(request, "user_handle"), try octets(request, "challenge"))
@@ -50,7 +52,7 @@ extension PortalPage {
         }
         switch outcome {
         case .session(let session):
-            codes.giveBack(networks)
+            isWrong = false
             return try await enter(request, session)
         case .unknown:
             return try await refusePasskey(request, user: nil, "no such passkey", unknown: Base64URL.encode(credential))

@@ -165,10 +165,8 @@ extension PortalPage {
         guard TypedCode.digits(code) != nil else {
             return try askForCode(request, problem: request.language.text("A code has six digits."))
         }
-        // Taken before the code is looked at, so that codes that come at once cannot exceed the limit. A right one counts for
-        // nothing.
         let networks = request.clientNetworks
-        if let seconds = codes.take(networks, now: monotonic()) {
+        if let seconds = await tries.begin(networks, now: monotonic) {
             var response = try askForCode(
                 request,
                 problem: request.language.text(
@@ -177,6 +175,8 @@ extension PortalPage {
             response.headers[.retryAfter] = "\(seconds)"
             return response
         }
+        var isWrong = true
+        defer { tries.end(networks, isWrong: isWrong) }
         let handle = request.handle
         let sealed = cookies.sealed(PortalCookies.signUp, of: handle, in: request.request.headers)
         let known = cookies.value(PortalCookies.known, in: request.request.headers)
@@ -200,7 +200,7 @@ extension PortalPage {
                     ["n": String(SignInCodeLimits.tries)])
             return try askForCode(request, problem: problem)
         }
-        codes.giveBack(networks)
+        isWrong = false
         return try await enter(request, session)
     }
 

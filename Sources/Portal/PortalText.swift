@@ -158,6 +158,7 @@ struct FormDay {
         (day, month, year) = ("\(parts.day ?? 0)", "\(parts.month ?? 0)", "\(parts.year ?? 0)")
     }
 
+    var isIncomplete: Bool { day.isEmpty || month.isEmpty || year.isEmpty }
     var isEmpty: Bool { day.isEmpty && month.isEmpty && year.isEmpty }
 
     /// Since 1970; nil if there is no such day.

@@ -40,7 +40,7 @@ package struct EventDeliveryService: Service {
                 }
                 group.addTask { await lead() }
                 group.addTask { await PeriodicTask.run(every: Self.measuring, delivery.measure) }
-                group.addTask { await PeriodicTask.run(every: Self.interval, logouts.deliverDue) }
+                group.addTask { await tellLogouts() }
                 var nextTidying = ContinuousClock.now
                 for await _ in wakes {
                     guard let lease = delivery.lease else { continue }
@@ -60,6 +60,20 @@ package struct EventDeliveryService: Service {
         await poster.stop()
         await delivery.resign()
         await threads.stop()
+    }
+
+    /// Tells apps of sessions that ended, each app at its own pace.
+    private func tellLogouts() async {
+        await withDiscardingTaskGroup { group in
+            let (rounds, round) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+            group.addTask {
+                await PeriodicTask.run(every: Self.interval) { round.yield() }
+                round.finish()
+            }
+            for await _ in rounds {
+                for app in await logouts.due() { group.addTask { await logouts.drain(app) } }
+            }
+        }
     }
 
     /// Keeps the lease while this process has it, and waits for it while another one does.

@@ -6,11 +6,16 @@ import Logging
 import MailAuth
 import NIOPosix
 import SignIn
+import Synchronization
 
 /// Delivers logout tokens: at least once, for a day, in no order. Every host delivers; a notice is taken by one at a time.
-package struct LogoutDelivery: Sendable {
+package final class LogoutDelivery: Sendable {
     /// A notice that an app has not taken for this many seconds is given up.
     package static let timeout: Int64 = 86_400
+    /// Sessions that one app is told of at a time.
+    private static let concurrency = 8
+    /// Apps that are told at the same time; further ones wait.
+    private static let maximumApps = 64
 
     let logouts: LogoutRepository
     let signer: IdentitySigner
@@ -23,6 +28,8 @@ package struct LogoutDelivery: Sendable {
     let now: @Sendable () -> Int64
     let random: @Sendable () -> Double
     let logger: Logger
+    /// Apps that are being told. An app that does not answer keeps no other one waiting.
+    private let busy = Mutex<Set<Int64>>([])
 
     /// - Parameters:
     ///   - issuer: our own `iss`.
@@ -38,28 +45,64 @@ package struct LogoutDelivery: Sendable {
         (self.now, self.random, self.logger) = (now, random, logger)
     }
 
-    /// Tries each notice that is due once.
-    package func deliverDue() async {
+    /// The apps that have something to be told and are not being told yet; the caller must `drain` each of them.
+    package func due() async -> [Int64] {
         do {
-            let notices = try await blocking { logouts in
-                try logouts.take(now: now()) { RetrySchedule.delay(failures: $0, random: random()) }
-            }
-            await withDiscardingTaskGroup { group in
-                for notice in notices { group.addTask { await deliver(notice) } }
+            let apps = try await blocking { [now] in try $0.waitingApps(now: now()) }
+            return busy.withLock { busy in
+                let free = apps.filter { !busy.contains($0) }.prefix(max(0, Self.maximumApps - busy.count))
+                busy.formUnion(free)
+                return Array(free)
             }
         } catch {
-            guard !(error is CancellationError) else { return }
-            logger.warning("sessions that ended cannot be told yet", metadata: ["detail": "\(error)"])
+            warn(error)
+            return []
         }
     }
 
-    private func deliver(_ notice: LogoutNotice) async {
+    /// Tells one app what is due, until nothing is, or the app did not take something.
+    package func drain(_ app: Int64) async {
+        defer { _ = busy.withLock { $0.remove(app) } }
+        do {
+            while !Task.isCancelled {
+                let notices = try await blocking { [now, random] in
+                    try $0.take(app: app, limit: Self.concurrency, now: now()) {
+                        RetrySchedule.delay(failures: $0, random: random())
+                    }
+                }
+                guard !notices.isEmpty else { return }
+                let works = await withTaskGroup(of: Bool.self) { group in
+                    for notice in notices { group.addTask { await self.deliver(notice) } }
+                    return await group.reduce(true) { $0 && $1 }
+                }
+                guard works else { return }
+            }
+        } catch {
+            warn(error)
+        }
+    }
+
+    /// Tells all apps what is due, each once if it does not answer.
+    package func deliverDue() async {
+        await withDiscardingTaskGroup { group in
+            for app in await due() { group.addTask { await self.drain(app) } }
+        }
+    }
+
+    private func warn(_ error: any Error) {
+        guard !(error is CancellationError) else { return }
+        logger.warning("sessions that ended cannot be told yet", metadata: ["detail": "\(error)"])
+    }
+
+    /// Whether the app answered, be it with no.
+    private func deliver(_ notice: LogoutNotice) async -> Bool {
         var metadata: Logger.Metadata = ["aud": "\(notice.clientID)", "attempt": "\(notice.attempts)"]
         do {
             switch try await post(notice) {
             case .delivered:
                 try await blocking { try $0.end(notice.number) }
                 logger.info("end of a session told", metadata: metadata)
+                return true
             case .failed(let reason, let isEndpoints, _):
                 // What the app does not take now, it does not take later either.
                 let isOver = !isEndpoints || now() - notice.createdAt >= Self.timeout
@@ -67,11 +110,13 @@ package struct LogoutDelivery: Sendable {
                 metadata["reason"] = "\(reason)"
                 let words = isOver ? "end of a session not told" : "end of a session not told yet"
                 logger.warning("\(words)", metadata: metadata)
+                return !isEndpoints
             }
         } catch {
             // It was taken: the next attempt follows by itself.
-            guard !(error is CancellationError) else { return }
+            guard !(error is CancellationError) else { return false }
             logger.warning("end of a session not told yet", metadata: metadata.merging(["detail": "\(error)"]) { $1 })
+            return false
         }
     }
 
@@ -94,7 +139,9 @@ package struct LogoutDelivery: Sendable {
     }
 
     private func blocking<T: Sendable>(_ body: @escaping @Sendable (LogoutRepository) throws -> T) async throws -> T {
-        do { return try await threads.store.runIfActive { try body(logouts) } } catch is NIOThreadPoolError.ThreadPoolInactive {
+        do { return try await threads.store.runIfActive { [logouts] in try body(logouts) } } catch is NIOThreadPoolError
+            .ThreadPoolInactive
+        {
             throw CancellationError()
         }
     }

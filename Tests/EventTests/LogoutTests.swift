@@ -175,6 +175,48 @@ import Testing
         }
     }
 
+    /// One app that never answers kept all others waiting for ten seconds.
+    @Test func app_thatHangs_keepsNoOtherWaiting() async throws {
+        try await withLogouts { fixture, receiver, delivery in
+            let silent = try await TestReceiver()
+            defer { Task { await silent.stop() } }
+            silent.answerLogouts(nil)
+            var settings = try fixture.store.openIDClients.settings(team: "juice", clientID: "com.pulp")
+            settings.logoutURI = "https://hooks.example:\(silent.port)/logout"
+            try fixture.store.setClient(settings, team: "juice", clientID: "com.pulp", fixture.change)
+            func end(_ app: String) throws -> String {
+                let token = try signIn(fixture)
+                let name = try use(app, fixture, token)
+                try fixture.store.page.signOut(session(fixture, token), everywhere: false, now: fixture.clock.now)
+                return name
+            }
+            let pulp = try end("com.pulp")
+            let due = await delivery.due()
+            #expect(due.count == 1)
+            async let waits: Void = delivery.drain(due[0])
+            while try sessions(silent) != [pulp] { await Task.yield() }
+            // While it is asked, others are told, and it is not asked again.
+            let names = try (0..<20).map { _ in try end("com.juice") }
+            await delivery.deliverDue()
+            #expect(try sessions(receiver).sorted() == names.sorted())
+            #expect(try sessions(silent) == [pulp])
+            await waits
+        }
+    }
+
+    /// A code that was exchanged after the sign-out gave a session that no one would ever have ended.
+    @Test func session_thatEnded_isInNoFurtherToken() async throws {
+        try await withLogouts { fixture, _, _ in
+            func codes() throws -> Int64 { try fixture.store.database.value("SELECT COUNT(*) FROM authorization_codes") ?? 0 }
+            let (first, second) = (try signIn(fixture), try signIn(fixture))
+            try use("com.juice", fixture, first)
+            try use("com.juice", fixture, second)
+            #expect(try codes() == 2)
+            try fixture.store.page.signOut(session(fixture, first), everywhere: false, now: fixture.clock.now)
+            #expect(try codes() == 1)
+        }
+    }
+
     @Test func app_atAPrivateAddress_isReachedIfThatIsAllowed() async throws {
         try await withLogouts { fixture, receiver, delivery in
             let token = try signIn(fixture)

@@ -42,7 +42,8 @@ final class TestReceiver: Sendable {
         var taken: [ReceivedEvent] = []
         var payloads: [String] = []
         var logouts: [String] = []
-        var logoutStatus = 200
+        /// Nil for no answer.
+        var logoutStatus: Int? = 200
     }
 
     private let state = Mutex(State())
@@ -89,14 +90,14 @@ final class TestReceiver: Sendable {
     var logouts: [String] { state.withLock { $0.logouts } }
 
     /// What logout tokens are answered with from now on.
-    func answerLogouts(_ status: Int) { state.withLock { $0.logoutStatus = status } }
+    func answerLogouts(_ status: Int?) { state.withLock { $0.logoutStatus = status } }
 
     fileprivate func answer(form body: [UInt8]) -> Behaviour {
         let text = String(decoding: body, as: UTF8.self)
         guard text.hasPrefix("logout_token=") else { return .status(400) }
         return state.withLock { state in
             state.logouts.append(String(text.dropFirst("logout_token=".utf8.count)))
-            return .status(state.logoutStatus)
+            return state.logoutStatus.map { .status($0) } ?? .hang
         }
     }
 

@@ -22,8 +22,9 @@ package struct EndpointURL: Sendable, Hashable, CustomStringConvertible {
     private static let maximumLength = 2_000
 
     /// Parses an administrator's input. Throws `invalid` with the reason.
-    package init(_ text: String) throws(StoreFailure) {
-        func invalid(_ message: String) -> StoreFailure { .refused(.invalid, "the endpoint's URL \(message)") }
+    /// - Parameter name: what the message calls it.
+    package init(_ text: String, name: String = "the endpoint's URL") throws(StoreFailure) {
+        func invalid(_ message: String) -> StoreFailure { .refused(.invalid, "\(name) \(message)") }
         guard text.utf8.count <= Self.maximumLength else { throw invalid("is longer than \(Self.maximumLength) octets") }
         let unsafe: [UInt8] = Array("\"<>\\^`{|}".utf8)
         guard text.utf8.allSatisfy({ (0x21...0x7E).contains($0) && !unsafe.contains($0) }) else {

@@ -3,6 +3,8 @@
 ALTER TABLE apps ADD COLUMN backchannel_logout_uri TEXT;
 ALTER TABLE authorization_codes ADD COLUMN sid TEXT;
 ALTER TABLE refresh_tokens ADD COLUMN sid TEXT;
+CREATE INDEX authorization_codes_sid ON authorization_codes (sid) WHERE sid IS NOT NULL;
+CREATE INDEX refresh_tokens_sid ON refresh_tokens (sid) WHERE sid IS NOT NULL;
 
 -- Where a session of the page signed its user in. sid: the session's name in the tokens of this app alone; random.
 CREATE TABLE app_sessions (

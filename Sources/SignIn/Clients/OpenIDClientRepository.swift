@@ -7,7 +7,7 @@ import Support
 
 /// An app's registration as a client (OpenID Connect Dynamic Client Registration section 2, done by the operator).
 package struct ClientSettings: Sendable, Hashable {
-    /// Whether the client has no secret: it authenticates by PKCE alone, and gets no refresh tokens.
+    /// Whether the client has no secret: it authenticates by PKCE alone, and its refresh tokens serve once.
     package var isPublic: Bool
     /// `id_token_signed_response_alg`.
     package var algorithm: SignatureAlgorithm
@@ -60,9 +60,9 @@ package struct OpenIDClientRepository: Sendable {
     /// is of this machine.
     package func set(_ settings: ClientSettings, team id: String, clientID: String, _ change: Change) throws(StoreFailure) {
         if let uri = settings.logoutURI {
-            let url = try EndpointURL(uri)
-            guard url.isSecure || ["localhost", "127.0.0.1", "::1"].contains(where: { url.host.hasSameOctets(as: $0) }) else {
-                throw .refused(.invalid, "the backchannel_logout_uri must begin with https://")
+            let url = try EndpointURL(uri, name: "backchannel_logout_uri")
+            guard url.isSecure || ["127.0.0.1", "::1"].contains(where: { url.host.hasSameOctets(as: $0) }) else {
+                throw .refused(.invalid, "backchannel_logout_uri must begin with https://")
             }
         }
         try database.write(.durable) { connection throws(StoreFailure) in

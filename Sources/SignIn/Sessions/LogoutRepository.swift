@@ -25,34 +25,28 @@ package struct LogoutNotice: Sendable {
 
 /// The logout tokens on their way to apps.
 package struct LogoutRepository: Sendable {
-    /// Notices of one app, and in all, in one round: an app that does not answer keeps others waiting for one round.
-    private static let perApp = 4
-    private static let perRound = 64
-
     let database: any Database
 
-    /// Takes the notices that are due. A host that takes one has put it off: whatever becomes of that host, another one tries
-    /// again then.
+    /// The apps that have notices to be told now, by number.
+    package func waitingApps(now: Int64) throws(StoreFailure) -> [Int64] {
+        try database.values("SELECT DISTINCT app_id FROM logout_notices WHERE next_attempt_at <= \(now) ORDER BY app_id")
+    }
+
+    /// Takes notices of an app that are due, the oldest first. A host that takes one has put it off: whatever becomes of that
+    /// host, another one tries again then.
     /// - Parameter delay: seconds until the next attempt, by the number of attempts with this one.
-    package func take(now: Int64, delay: (Int) -> Int64) throws(StoreFailure) -> [LogoutNotice] {
-        let due: [Int64] = try database.values(
-            """
-            SELECT id FROM (
-                SELECT id, ROW_NUMBER() OVER (PARTITION BY app_id ORDER BY next_attempt_at, id) AS place FROM logout_notices
-                WHERE next_attempt_at <= \(now)) due
-            WHERE place <= \(Self.perApp) ORDER BY place, id LIMIT \(Self.perRound)
-            """)
-        guard !due.isEmpty else { return [] }
-        return try database.write(.durable) { connection throws(StoreFailure) in
+    package func take(app: Int64, limit: Int, now: Int64, delay: (Int) -> Int64) throws(StoreFailure) -> [LogoutNotice] {
+        try database.write(.durable) { connection throws(StoreFailure) in
+            let rows = try connection.rows(
+                """
+                SELECT n.id, n.sub, n.sid, n.jti, n.attempts, n.created_at, a.client_id, a.backchannel_logout_uri,
+                    a.id_token_algorithm
+                FROM logout_notices n JOIN apps a ON a.id = n.app_id
+                WHERE n.app_id = \(app) AND n.next_attempt_at <= \(now) ORDER BY n.id LIMIT \(limit)
+                """)
             var taken: [LogoutNotice] = []
-            for number in due {
-                let row = try connection.row(
-                    """
-                    SELECT n.id, n.sub, n.sid, n.jti, n.attempts, n.created_at, a.client_id, a.backchannel_logout_uri,
-                        a.id_token_algorithm
-                    FROM logout_notices n JOIN apps a ON a.id = n.app_id WHERE n.id = \(number) AND n.next_attempt_at <= \(now)
-                    """)
-                guard let row else { continue }
+            for row in rows {
+                let number: Int64 = try row["id"]
                 guard let uri: String = try row["backchannel_logout_uri"] else {
                     try connection.run("DELETE FROM logout_notices WHERE id = \(number)")
                     continue
@@ -80,8 +74,14 @@ package struct LogoutRepository: Sendable {
         }
     }
 
-    /// Notices that wait.
-    package func waiting() throws(StoreFailure) -> Int { try database.value("SELECT COUNT(*) FROM logout_notices") ?? 0 }
+    /// Notices that wait; those of one app alone, or of all.
+    package func waiting(clientID: String? = nil) throws(StoreFailure) -> Int {
+        try database.value(
+            """
+            SELECT COUNT(*) FROM logout_notices n JOIN apps a ON a.id = n.app_id
+            WHERE CAST(\(clientID) AS TEXT) IS NULL OR a.client_id = \(clientID)
+            """) ?? 0
+    }
 }
 
 extension DatabaseConnection {
@@ -118,6 +118,12 @@ extension DatabaseConnection {
                 VALUES (\(app), \(subject), \(session), \(try SecretHash.newToken()), \(now), 0)
                 """)
         }
+        // What it was asked for and not fetched yet ends with it, and later tokens do not name it: no one would end it again.
+        let names: SQL = """
+            SELECT sid FROM app_sessions WHERE session_id IN (SELECT id FROM page_sessions WHERE \(condition))
+            """
+        try run("DELETE FROM authorization_codes WHERE sid IN (\(names))")
+        try run("UPDATE refresh_tokens SET sid = NULL WHERE sid IN (\(names))")
         return try run("DELETE FROM page_sessions WHERE \(condition)")
     }
 

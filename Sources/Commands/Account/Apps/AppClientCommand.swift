@@ -30,9 +30,9 @@ extension AppCommand {
             commandName: "client", abstract: "Show and set how an app is registered as an OpenID Connect client.",
             discussion: """
                 A confidential app authenticates with a client secret (postern app secret), or with a key of its team \
-                (postern app key). A public app, such as one on a phone, has neither: it uses PKCE, and gets no refresh \
-                token. Identity tokens are signed with RS256, which every library checks, or with ES256. An app with a \
-                --backchannel-logout-uri is told when a session ends in which a user signed in to it.
+                (postern app key). A public app, such as one on a phone, has neither: it uses PKCE, and each of its \
+                refresh tokens serves once. Identity tokens are signed with RS256, which every library checks, or with \
+                ES256. An app with a --backchannel-logout-uri is told when a session ends in which a user signed in to it.
                 """)
 
         @Argument(help: "The team's identifier.")
@@ -44,7 +44,10 @@ extension AppCommand {
         @OptionGroup var identityTokens: IdentityTokenOptions
         @Option(
             help: ArgumentHelp(
-                "Where it is told that a session ended (OpenID Connect Back-Channel Logout): an https URI, or none.",
+                """
+                Where it is told that a session ended (OpenID Connect Back-Channel Logout): an https URI, or none. Addresses in \
+                your own network need events.private_receivers.
+                """,
                 valueName: "uri"))
         var backchannelLogoutURI: String?
         @OptionGroup var output: OutputOptions
@@ -52,24 +55,32 @@ extension AppCommand {
 
         func run() throws {
             let algorithm = try identityTokens.algorithm()
-            try installation.withStore { store in
+            let opened = try installation.open()
+            defer { try? opened.close() }
+            let (store, allowsPrivate) = (opened.store, opened.configuration.allowsPrivateReceivers)
+            do {
                 let clients = store.openIDClients
                 let old = try clients.settings(team: team, clientID: clientID)
                 let logoutURI = backchannelLogoutURI.map { $0.hasSameOctets(as: "none") ? nil : $0 } ?? old.logoutURI
                 let settings = ClientSettings(
                     isPublic: self.public ?? old.isPublic, algorithm: algorithm ?? old.algorithm, logoutURI: logoutURI)
+                if let uri = settings.logoutURI, uri != old.logoutURI, !allowsPrivate, try !EndpointURL(uri).isSecure {
+                    throw CommandError.usage("it would not be reached over http: set events.private_receivers to yes first")
+                }
                 if settings != old { try store.setClient(settings, team: team, clientID: clientID, thisChange()) }
                 let logout = try clients.logoutRedirects(clientID: clientID)
+                let waiting = try store.logouts.waiting(clientID: clientID)
                 let members: Members = [
                     "team": team, "client_id": clientID, "public": settings.isPublic,
                     "id_token_algorithm": settings.algorithm.rawValue, "post_logout_redirect_uris": logout,
-                    "backchannel_logout_uri": settings.logoutURI,
+                    "backchannel_logout_uri": settings.logoutURI, "logouts_not_told_yet": waiting,
                 ]
                 try output.print(members) {
                     [
                         ("app", clientID), ("public", settings.isPublic ? "yes" : "no"),
                         ("identity tokens", settings.algorithm.rawValue),
-                        ("told of sign-outs", settings.logoutURI ?? "-"),
+                        ("told of sessions that end", settings.logoutURI ?? "-"),
+                        ("not told yet", String(waiting)),
                         ("after signing out", logout.isEmpty ? "-" : logout.joined(separator: " ")),
                     ]
                 }

@@ -10,8 +10,8 @@ extension AppCommand {
         static let configuration = CommandConfiguration(
             abstract: "Add and remove redirect URIs of an app.",
             discussion: """
-                A sign-in redirects only to a URI that is registered for the app, compared octet by octet. A redirect URI is \
-                https, http for 127.0.0.1, [::1] or localhost, or uses an app's own scheme that is named after a domain.
+                A sign-in redirects only to a URI that is registered for the app, compared octet by octet, but for the \
+                port of 127.0.0.1 and [::1]. A redirect URI is https, http for 127.0.0.1, [::1] or localhost, or uses an app's own scheme that is named after a domain.
                 """,
             subcommands: [Add.self, Remove.self])
 

@@ -317,6 +317,13 @@ package struct Hostile {
         ]
     }
 
+    /// An attached message with one References field: as many ids as words in the form of witnesses.
+    package static func references(_ size: Int) -> [UInt8] {
+        let witness = String(repeating: "a", count: 26) + "@relay.example"
+        return Array("References:".utf8) + counted(size) { "\r\n <\($0)@x.example> <ak\($0)\(witness)>" }
+            + Array("\r\n\r\nHello\r\n".utf8)
+    }
+
     private static func headers(_ size: Int, _ reverse: String) -> [Hostile] {
         // 200 kB: the largest header section that is taken.
         let many = (0..<900).map {
@@ -358,6 +365,7 @@ package struct Hostile {
             Hostile("many references of the user", plain, text, fields: own),
             Hostile("many references of tokens", plain, text, fields: tokens),
             Hostile("many correspondents", plain, text, fields: correspondents),
+            Hostile("many references and witnesses", "message/rfc822", Self.references(size)),
             Hostile(
                 "many addresses to look for", plain,
                 times("user7@host7.example user399@host398.example xuser1@host1.example ", size), fields: addresses),

@@ -48,9 +48,13 @@ import Testing
         let id = Array("0100018f@email.mailservice.example".utf8)
         let witness = ids.witness(for: id, account: account, relayDomain: "relay.example")
         #expect(ids.isWitness(witness, isRelayDomain: isRelay))
-        #expect(ids.isWitnessed(id, by: [witness], account: account))
-        #expect(!ids.isWitnessed(id, by: [witness], account: AccountNumber(2)!))
-        #expect(!ids.isWitnessed(Array("other@id.example".utf8), by: [witness], account: account))
+        let other = Array("other@id.example".utf8)
+        let witnesses = ids.witnesses(among: [other, witness, id], isRelayDomain: isRelay)
+        #expect(witnesses.count == 1)
+        #expect(ids.isWitnessed(id, by: witnesses, account: account))
+        #expect(!ids.isWitnessed(id, by: witnesses, account: AccountNumber(2)!))
+        #expect(!ids.isWitnessed(other, by: witnesses, account: account))
+        #expect(!ids.isWitnessed(id, by: [], account: account))
     }
 
     @Test func foldedReferencesAreRead() {

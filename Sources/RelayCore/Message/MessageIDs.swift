@@ -83,18 +83,28 @@ package struct MessageIDs: Sendable {
         parts(of: id, isRelayDomain: isRelayDomain)?.tag == Self.witness
     }
 
-    /// Whether one of these witnesses was made for this id and account.
-    package func isWitnessed(_ id: [UInt8], by witnesses: [[UInt8]], account: AccountNumber) -> Bool {
-        guard !witnesses.isEmpty else { return false }
-        // One code for each key, not for each witness: a header can hold a thousand of both.
-        let right = keys.ids.compactMap { keyID in
-            keys.key(keyID).map { [keyID, Self.witness] + mac("witness", id, account: account, key: $0) }
+    /// The local parts of the witnesses among these ids, in which `isWitnessed` looks an id up.
+    package func witnesses(among ids: [[UInt8]], isRelayDomain: (String) -> Bool) -> Set<[UInt8]> {
+        var witnesses: Set<[UInt8]> = []
+        for id in ids where isWitness(id, isRelayDomain: isRelayDomain) {
+            guard let at = id.lastIndex(of: UInt8(ascii: "@")) else { continue }
+            witnesses.insert(Array(id[..<at]))
         }
-        return witnesses.contains { witness in
-            guard let at = witness.lastIndex(of: UInt8(ascii: "@")) else { return false }
-            return right.contains { constantTimeEqual(Array(witness[..<at]), $0) }
+        return witnesses
+    }
+
+    /// Whether one of these witnesses was made for this id and account. One code for each key and one look into the set: a
+    /// header can hold thousands of ids and of witnesses.
+    package func isWitnessed(_ id: [UInt8], by witnesses: Set<[UInt8]>, account: AccountNumber) -> Bool {
+        guard !witnesses.isEmpty else { return false }
+        return keys.ids.contains { keyID in
+            guard let key = keys.key(keyID) else { return false }
+            return witnesses.contains([keyID, Self.witness] + mac("witness", id, account: account, key: key))
         }
     }
+
+    /// Units of work (`WorkBudget`) that it takes at most to tell whose an id is, and to hide it.
+    func work(_ id: [UInt8]) -> Int { (keys.ids.count + 4) * (2_000 + 2 * id.count) }
 
     private func parts(
         of id: [UInt8], isRelayDomain: (String) -> Bool

@@ -11,25 +11,46 @@ struct OutwardIDs {
     private let account: RelayAccount
     private let ids: MessageIDs
     private let isRelayDomain: @Sendable (String) -> Bool
-    private let witnesses: [[UInt8]]
+    private let witnesses: Set<[UInt8]>
+    private let work: WorkBudget
     private let holdsToken: ([UInt8]) -> Bool
+
+    /// Ids of one field that a team sees: the first and the last ones. References may be cut like this (RFC 5537 section 3.4.4).
+    static let maximumCount = 100
 
     /// - Parameters:
     ///   - header: holds the ids, and the witnesses that its forward added.
+    ///   - work: what the ids may cost, together with the rest of their message.
     ///   - holdsToken: whether an id holds one of the account's tokens. No team knows these, so this shows a team nothing.
-    init(engine: RelayEngine, account: RelayAccount, header: HeaderSection, holdsToken: @escaping ([UInt8]) -> Bool) {
+    init(
+        engine: RelayEngine, account: RelayAccount, header: HeaderSection, work: WorkBudget,
+        holdsToken: @escaping ([UInt8]) -> Bool
+    ) {
         self.account = account
+        self.work = work
         self.holdsToken = holdsToken
         ids = engine.ids
         let settings = engine.settings
         isRelayDomain = { settings.isRelayDomain($0) }
-        witnesses = Self.threadFields.flatMap { header.all($0) }.flatMap { MessageIDs.ids(in: $0.rawValue) }
-            .filter { engine.ids.isWitness($0, isRelayDomain: settings.isRelayDomain) }
+        let thread = Self.threadFields.flatMap { header.all($0) }
+        work.charge(thread.reduce(0) { $0 + Self.readingWork * $1.rawValue.count })
+        witnesses = ids.witnesses(
+            among: thread.flatMap { MessageIDs.ids(in: $0.rawValue) }, isRelayDomain: settings.isRelayDomain)
     }
 
-    /// The ids as the team may see them, without witnesses.
+    /// Units of work for each octet of a field of ids.
+    private static let readingWork = 20
+
+    /// The ids of one field as the team may see them, without witnesses. Of a message that takes too much work, which is
+    /// refused, the rest is left out.
     func outward(_ all: [[UInt8]]) -> [[UInt8]] {
-        all.filter { !ids.isWitness($0, isRelayDomain: isRelayDomain) }.map { isTeams($0) ? $0 : hidden($0) }
+        var shown = all.filter { !ids.isWitness($0, isRelayDomain: isRelayDomain) }
+        if shown.count > Self.maximumCount { shown.removeSubrange(1...(shown.count - Self.maximumCount)) }
+        return shown.compactMap { id in
+            guard !work.isSpent else { return nil }
+            work.charge(ids.work(id))
+            return isTeams(id) ? id : hidden(id)
+        }
     }
 
     /// One of the user's ids as the team sees it.

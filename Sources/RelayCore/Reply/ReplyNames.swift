@@ -153,8 +153,8 @@ package struct ReplyNames {
     }
 
     /// The message ids of a header section on their way to the team.
-    func ids(in header: HeaderSection, holdsToken: @escaping ([UInt8]) -> Bool) -> OutwardIDs {
-        OutwardIDs(engine: engine, account: relayAccount, header: header, holdsToken: holdsToken)
+    func ids(in header: HeaderSection, work: WorkBudget, holdsToken: @escaping ([UInt8]) -> Bool) -> OutwardIDs {
+        OutwardIDs(engine: engine, account: relayAccount, header: header, work: work, holdsToken: holdsToken)
     }
 
     /// Whether an address is one of the user's own, in any spelling that reaches the same inbox.

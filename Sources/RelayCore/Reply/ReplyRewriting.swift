@@ -81,12 +81,13 @@ struct ReplyRewriting {
     private func compose(_ body: [UInt8], _ budget: WorkBudget) throws(Refusal) -> (OutgoingMessage, [SearchedStretch]) {
         let rewritten = try engine.bodyRewriter(names, engine.settings, budget).rewrite(content: header, body: body)
         let message = OutgoingMessage(
-            header: HeaderSection(fields() + rewritten.contentFields + [engine.mark.field(hops: hops + 1)]), body: rewritten.body,
+            header: HeaderSection(fields(budget) + rewritten.contentFields + [engine.mark.field(hops: hops + 1)]),
+            body: rewritten.body,
             bodyForSigning: rewritten.body ?? [body[...]], reasons: rewritten.reasons)
         return (message, rewritten.searched)
     }
 
-    private func fields() -> [HeaderField] {
+    private func fields(_ budget: WorkBudget) -> [HeaderField] {
         var fields: [HeaderField] = []
         fields.append(HeaderField("From", Mailbox(displayName: account.sharedName, addrSpec: account.relayAddress).serialized))
         fields += addressFields()
@@ -98,7 +99,7 @@ struct ReplyRewriting {
             fields.append(HeaderField(name: field.name, rawValue: text.rewriteUnstructured(field, place: .whole)))
         }
         fields.append(HeaderField("Date", MessageDate.format(now), unless: header.first("Date").flatMap(Self.plainDate)))
-        fields += identifiers()
+        fields += identifiers(budget)
         if isAutomatic { fields.append(AutomaticMail.mark(header)) }
         return fields
     }
@@ -144,8 +145,8 @@ struct ReplyRewriting {
 
     // MARK: Message-ID, In-Reply-To, References
 
-    private func identifiers() -> [HeaderField] {
-        let ids = text.ids(in: header)
+    private func identifiers(_ budget: WorkBudget) -> [HeaderField] {
+        let ids = text.ids(in: header, work: budget)
         let own = header.first("Message-ID").flatMap { MessageIDs.ids(in: $0.rawValue).first } ?? engine.randomness(16)
         var fields = [HeaderField(name: "Message-ID", rawValue: MessageIDs.value([ids.hidden(own)]))]
         for name in OutwardIDs.threadFields {

@@ -128,6 +128,32 @@ import Testing
         #expect(body.contains("I am annarelay2@relay.example") && !body.contains(Self.inbox))
     }
 
+    /// Each id was compared with each witness: 1.8 MB took 75 seconds.
+    @Test func references_manyIdsAndWitnesses_takeLinearWork() {
+        func spent(_ size: Int) -> Int {
+            let outcome = Self.rewrite([HeaderField("Content-Type", "message/rfc822")], Hostile.references(size))
+            #expect(outcome.refusal == nil)
+            return outcome.budget.spent
+        }
+        let (one, two) = (spent(50_000), spent(100_000))
+        #expect(two > one && two < 2 * one + one / 5)
+    }
+
+    /// The first id of a thread and the last ones say what an answer belongs to.
+    @Test func references_moreThanAHundredIds_areCutAfterTheFirst() throws {
+        let account = Fixture.account(1, "annarelay2", team: "app.example", inboxes: [Self.inbox])
+        let header = HeaderSection([])
+        let ids = (1...250).map { Array("\($0)@app.example".utf8) }
+        let outward = OutwardIDs(
+            engine: Self.engine, account: account, header: header, work: WorkBudget(octets: 0), holdsToken: { _ in false })
+        #expect(outward.outward(ids) == [ids[0]] + ids[151...])
+        #expect(outward.outward(Array(ids[..<100])) == Array(ids[..<100]))
+        let spent = WorkBudget(limit: 0)
+        spent.exhaust()
+        let stopped = OutwardIDs(engine: Self.engine, account: account, header: header, work: spent, holdsToken: { _ in false })
+        #expect(stopped.outward(ids).isEmpty)
+    }
+
     /// Office files are small beside what is in them.
     @Test func aSpreadsheetPasses() {
         let sheet = Hostile.spreadsheet(octets: 2_500_000)

@@ -58,7 +58,7 @@ package struct BodyRewriter: BodyRewriting {
     private func rewrite(_ root: MIMEPart, body: [UInt8]) throws(Refusal) -> RewrittenBody {
         var work = Work(bytes: body, nesting: 0)
         let result = try rewrite(root, in: &work, PartTitle(place: .messageText))
-        let fields = PartHeader.contentFields(of: root, with: result, text: text)
+        let fields = PartHeader.contentFields(of: root, with: result, text: text, work: budget)
         guard !text.isOverfull else { throw .unrewritable(part: "more addresses of the relay than can be read") }
         // Texts were still rewritten; the rest was not searched to its end.
         if budget.isSpent {
@@ -148,7 +148,8 @@ package struct BodyRewriter: BodyRewriting {
             boundary.copy(position..<child.headerRange.lowerBound, to: &output)
             let result = try rewrite(child, kinds[number], in: &work, PartTitle(place: .part(number, of: part)))
             append(
-                child, result, fields: PartHeader.partFields(of: child, with: result, isForward: work.isForward, text: text),
+                child, result,
+                fields: PartHeader.partFields(of: child, with: result, isForward: work.isForward, text: text, work: budget),
                 to: &output)
             position = child.bodyRange.upperBound
         }
@@ -222,7 +223,7 @@ package struct BodyRewriter: BodyRewriting {
         if !wasForward { work.isSigned = false }
         work.isForward = wasForward || text.names.isForward(nested.header)
         let result = try rewrite(nested, in: &work, PartTitle(place: .attachedMessageText))
-        let fields = PartHeader.messageFields(of: nested, with: result, isForward: work.isForward, text: text)
+        let fields = PartHeader.messageFields(of: nested, with: result, isForward: work.isForward, text: text, work: budget)
         (work.isForward, work.isSigned) = (wasForward, wasSigned)
         append(nested, result, fields: fields, to: &output)
         output.copy(nested.bodyRange.upperBound..<max(nested.bodyRange.upperBound, part.bodyRange.upperBound))
@@ -242,7 +243,8 @@ package struct BodyRewriter: BodyRewriting {
         work.delivered += inner.delivered
         var output = PieceBuilder(decoded.bytes)
         append(
-            root, result, fields: PartHeader.messageFields(of: root, with: result, isForward: inner.isForward, text: text),
+            root, result,
+            fields: PartHeader.messageFields(of: root, with: result, isForward: inner.isForward, text: text, work: budget),
             to: &output)
         guard let pieces = output.pieces else { return .unchanged }
         let bytes = pieces.reduce(into: [UInt8]()) { $0 += $1 }

@@ -40,23 +40,27 @@ enum PartHeader {
     private static let unsafe: Set<MessageDefect> = [.nul, .bareCR, .controlCharacter, .lineWithoutColon, .emptyName]
 
     /// The Content-* fields of the message itself.
-    static func contentFields(of root: MIMEPart, with result: BodyRewriter.Result, text: TextRewriter) -> [HeaderField] {
-        rewrite(root, with: result, place: .whole, text: text) { passing.contains($0) && $0 != "mime-version" }.fields
+    static func contentFields(
+        of root: MIMEPart, with result: BodyRewriter.Result, text: TextRewriter, work: WorkBudget
+    ) -> [HeaderField] {
+        rewrite(root, with: result, place: .whole, text: text, work: work) { passing.contains($0) && $0 != "mime-version" }.fields
     }
 
     /// The fields of a part; nil where they are unchanged.
     static func partFields(
-        of part: MIMEPart, with result: BodyRewriter.Result, isForward: Bool, text: TextRewriter
+        of part: MIMEPart, with result: BodyRewriter.Result, isForward: Bool, text: TextRewriter, work: WorkBudget
     ) -> [HeaderField]? {
-        let rewritten = rewrite(part, with: result, place: isForward ? .quoted : .whole, text: text) { passing.contains($0) }
+        let rewritten = rewrite(part, with: result, place: isForward ? .quoted : .whole, text: text, work: work) {
+            passing.contains($0)
+        }
         return rewritten.isChanged ? rewritten.fields : nil
     }
 
     /// The fields of an attached message; nil where they stay.
     static func messageFields(
-        of message: MIMEPart, with result: BodyRewriter.Result, isForward: Bool, text: TextRewriter
+        of message: MIMEPart, with result: BodyRewriter.Result, isForward: Bool, text: TextRewriter, work: WorkBudget
     ) -> [HeaderField]? {
-        let rewritten = rewrite(message, with: result, place: isForward ? .quoted : .typed, text: text) {
+        let rewritten = rewrite(message, with: result, place: isForward ? .quoted : .typed, text: text, work: work) {
             if isForward { return passingOfForward.contains($0) || $0.hasPrefix("content-") }
             return !(droppedOfMessage.contains($0) || $0.hasPrefix("x-postern-") || $0.hasPrefix("x-ms-exchange-") || $0.isEmpty)
         }
@@ -64,7 +68,8 @@ enum PartHeader {
     }
 
     private static func rewrite(
-        _ part: MIMEPart, with result: BodyRewriter.Result, place: TextPlace, text: TextRewriter, keeps: (String) -> Bool
+        _ part: MIMEPart, with result: BodyRewriter.Result, place: TextPlace, text: TextRewriter, work: WorkBudget,
+        keeps: (String) -> Bool
     ) -> (fields: [HeaderField], isChanged: Bool) {
         var fields: [HeaderField] = []
         var isChanged = !part.headerDefects.isEmpty && !part.headerDefects.isDisjoint(with: unsafe)
@@ -82,7 +87,7 @@ enum PartHeader {
                 continue
             }
             if idFields.contains(name) {
-                let outward = ids ?? text.ids(in: part.header)
+                let outward = ids ?? text.ids(in: part.header, work: work)
                 ids = outward
                 let old = MessageIDs.ids(in: field.rawValue)
                 // The copy that is searched has none of the team's guesses.

@@ -36,7 +36,9 @@ package struct TextRewriter {
     package var isOverfull: Bool { index.isOverfull || own.isExhausted }
 
     /// The message ids of a header section on their way to the team.
-    func ids(in header: HeaderSection) -> OutwardIDs { names.ids(in: header, holdsToken: { own.occur(in: $0) }) }
+    func ids(in header: HeaderSection, work: WorkBudget) -> OutwardIDs {
+        names.ids(in: header, work: work, holdsToken: { own.occur(in: $0) })
+    }
 
     /// - Parameter utf8: text in UTF-8 or another superset of ASCII.
     /// - Returns: the new text; nil where nothing changes.

@@ -65,15 +65,7 @@ enum ReportReader {
     }
 
     private static func isNote(_ header: HeaderSection) -> Bool {
-        if AutomaticMail.isAutomatic(header) { return true }
-        let subject = header.first("Subject")?.decodedValue.lowercased() ?? ""
-        return [
-            "out of office", "automatic reply", "auto reply", "autoreply", "auto-reply", "auto:", "automatische antwort",
-            "abwesenheit", "vacation",
-            "réponse automatique", "respuesta automática", "risposta automatica", "away from my mail", "out of the office",
-            "自動応答", "自動返信",
-        ]
-        .contains { subject.hasPrefix($0) }
+        AutomaticMail.isAutomatic(header) || AutomaticMail.hasAutomaticSubject(header)
     }
 
     /// The decoded octets of a part, line ends unchanged.

@@ -41,6 +41,39 @@ package struct ProviderRules: Sendable, Hashable {
         "protonmail.com": Rule(ignoresDots: false, plusTags: true),
     ])
 
+    /// Domains of one provider at which one name is one person's. Proton: who has `name@proton.me` has it at the others too.
+    /// Apple: who has `name@mac.com` or `name@me.com` also has `name@icloud.com`, and no one else can get it.
+    private static let ofOnePerson: [[String]] = [
+        ["proton.me", "protonmail.com", "pm.me", "protonmail.ch"], ["icloud.com", "me.com", "mac.com"],
+    ]
+
+    /// Domains of one provider at which one name may be another person's at each, but is often the same one's.
+    private static let ofOneProvider: [[String]] = [
+        [
+            "outlook.com", "outlook.de", "outlook.es", "outlook.fr", "outlook.it", "outlook.jp", "hotmail.com", "hotmail.co.uk",
+            "hotmail.de", "hotmail.es", "hotmail.fr", "hotmail.it", "live.com", "live.co.uk", "live.de", "live.fr", "live.it",
+            "live.nl", "msn.com", "passport.com",
+        ]
+    ]
+
+    /// The sister domains of a domain, itself among them; always in the same order.
+    ///
+    /// They are not in `rules`: a rule decides how inboxes are stored, and how they are found again.
+    /// - Parameter domain: canonical.
+    package static func sisters(of domain: String) -> [String] {
+        (ofOnePerson + ofOneProvider).first { $0.contains { $0.hasSameOctets(as: domain) } } ?? [domain]
+    }
+
+    /// Whether two addresses are one person's: the same mailbox, or the same name at domains where one person has both.
+    package func areOnePersons(_ one: AddrSpec, _ other: AddrSpec) -> Bool {
+        let (one, other) = (canonical(one), canonical(other))
+        guard one.localPart.hasSameOctets(as: other.localPart) else { return false }
+        return one.domain.hasSameOctets(as: other.domain)
+            || Self.ofOnePerson.contains { family in
+                [one, other].allSatisfy { address in family.contains { $0.hasSameOctets(as: address.domain) } }
+            }
+    }
+
     /// The address, folded, with its provider's rules applied. A local part that would become empty is kept.
     package func canonical(_ address: AddrSpec) -> AddrSpec {
         let address = address.folded

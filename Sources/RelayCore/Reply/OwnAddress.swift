@@ -59,9 +59,9 @@ enum OwnAddress {
 }
 
 extension RelayAccount {
-    /// Whether an address is a verified inbox of the user, in any spelling that reaches it.
+    /// Whether an address is a verified inbox of the user, in any spelling that reaches it, or the same name at a sister domain
+    /// that the same person has.
     func isVerifiedInbox(_ address: AddrSpec, providers: ProviderRules) -> Bool {
-        let canonical = providers.canonical(address)
-        return inboxes.contains { $0.isVerified && providers.canonical($0.address.revealed) == canonical }
+        inboxes.contains { $0.isVerified && providers.areOnePersons($0.address.revealed, address) }
     }
 }

@@ -157,9 +157,14 @@ package struct ReplyNames {
         OutwardIDs(engine: engine, account: relayAccount, header: header, work: work, holdsToken: holdsToken)
     }
 
-    /// Whether an address is one of the user's own, in any spelling that reaches the same inbox.
+    /// Whether an address is one of the user's own, in any spelling that reaches the same inbox, or with a sister domain.
     package func isHidden(_ address: AddrSpec) -> Bool {
         let canonical = providers.canonical(address)
-        return hidden.contains { providers.canonical($0.revealed) == canonical }
+        let sisters = ProviderRules.sisters(of: canonical.domain)
+        return hidden.contains { inbox in
+            let other = providers.canonical(inbox.revealed)
+            return other.localPart.hasSameOctets(as: canonical.localPart)
+                && (other.domain.hasSameOctets(as: canonical.domain) || sisters.contains { $0.hasSameOctets(as: other.domain) })
+        }
     }
 }

@@ -50,11 +50,12 @@ struct NameIndex {
             let address = inbox.revealed
             let canonical = names.providers.canonical(address)
             let index: Int
-            if let known = groupOf[canonical.domain] {
+            let head = ProviderRules.sisters(of: canonical.domain)[0]
+            if let known = groupOf[head] {
                 index = known
             } else {
                 index = groups.count
-                groupOf[canonical.domain] = index
+                groupOf[head] = index
                 let isOwn =
                     names.inboxDomains.contains(canonical.domain) && names.providers.rules[canonical.domain] == nil
                     && !SharedProviders.contains(canonical.domain) && !names.isTeamDomain(canonical.domain)
@@ -136,8 +137,11 @@ struct OctetTrie {
 }
 
 extension ProviderRules {
-    /// A canonical domain and the other names under which its provider takes mail.
-    func aliases(of domain: String) -> [String] { [domain] + rules.filter { $0.value.sameAs == domain }.keys.sorted() }
+    /// A canonical domain, its sisters, and the other names under which their provider takes mail.
+    func aliases(of domain: String) -> [String] {
+        let sisters = Self.sisters(of: domain)
+        return sisters + rules.filter { rule in sisters.contains { $0.hasSameOctets(as: rule.value.sameAs ?? "") } }.keys.sorted()
+    }
 
     func ignoresDots(_ domain: String) -> Bool { rules[domain]?.ignoresDots ?? false }
 }

@@ -10,6 +10,7 @@ package enum SharedProviders {
         "live.it", "msn.com", "passport.com", "yahoo.com", "yahoo.de", "yahoo.fr", "yahoo.it", "yahoo.es", "yahoo.co.uk",
         "yahoo.co.jp",
         "yahoo.co.in", "yahoo.in", "yahoo.com.br", "yahoo.ca", "ymail.com", "rocketmail.com", "icloud.com", "me.com", "mac.com",
+        "private.icloud.com",
         "aol.com",
         "aim.com", "gmx.de", "gmx.net", "gmx.com", "gmx.at", "gmx.ch", "web.de", "t-online.de", "freenet.de", "arcor.de",
         "1und1.de",

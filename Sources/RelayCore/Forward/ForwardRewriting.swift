@@ -49,7 +49,7 @@ struct ForwardRewriting {
     }
 
     /// The display name for a mailbox without one, so that the user sees whose reverse address it is.
-    static func madeUpName(_ address: AddrSpec) -> String { "\(address.localPart) at \(address.domain)" }
+    static func madeUpName(_ address: AddrSpec) -> String { ShownName.madeUp(address) }
 
     /// - Returns: the edits, and what must be stored before the mail leaves.
     mutating func rewrite(
@@ -169,9 +169,11 @@ struct ForwardRewriting {
     }
 
     private mutating func rewritten(_ mailbox: Mailbox) -> Mailbox {
-        if isRelayAddress(mailbox.addrSpec) { return mailbox }
-        let name = mailbox.displayName ?? mailbox.comment ?? Self.madeUpName(mailbox.addrSpec)
-        return Mailbox(displayName: name, addrSpec: reverse(mailbox.addrSpec))
+        if isRelayAddress(mailbox.addrSpec) {
+            return Mailbox(displayName: ShownName.shown(mailbox.displayName, of: mailbox.addrSpec), addrSpec: mailbox.addrSpec)
+        }
+        let name = ShownName.shown(mailbox.displayName ?? mailbox.comment, of: mailbox.addrSpec)
+        return Mailbox(displayName: name ?? Self.madeUpName(mailbox.addrSpec), addrSpec: reverse(mailbox.addrSpec))
     }
 
     /// - Parameter others: how many other users the message names, where this field mentions them.
@@ -180,7 +182,9 @@ struct ForwardRewriting {
         let mailboxes = list.mailboxes
         let leavesOut = Self.answered.contains(field)
         func stays(_ mailbox: Mailbox) -> Bool { !leavesOut || !isAnotherUsers(mailbox.addrSpec) }
-        if others == 0, mailboxes.allSatisfy(stays), list.defects.allSatisfy(Self.leavesAddressesClear) {
+        if others == 0, mailboxes.allSatisfy(stays), list.defects.allSatisfy(Self.leavesAddressesClear),
+            ShownName.isShown(list, in: field.rawValue)
+        {
             if mailboxes.isEmpty, !list.addresses.isEmpty, AddressCandidates.find(in: field.rawValue).isEmpty { return .keep }
             if !mailboxes.isEmpty, let value = inPlace(field, mailboxes) {
                 return value.elementsEqual(field.rawValue) ? .keep : .replace(value)
@@ -190,7 +194,8 @@ struct ForwardRewriting {
         var addresses: [Address] = list.addresses.compactMap {
             switch $0 {
             case .mailbox(let mailbox): stays(mailbox) ? .mailbox(rewritten(mailbox)) : nil
-            case .group(let name, let members): .group(name: name, members.filter(stays).map { rewritten($0) })
+            case .group(let name, let members):
+                .group(name: ShownName.shown(name) ?? "", members.filter(stays).map { rewritten($0) })
             }
         }
         if !list.isLegal, mailboxes.isEmpty {

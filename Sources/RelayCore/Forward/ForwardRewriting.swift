@@ -9,6 +9,8 @@ struct ForwardRewriting {
     private let author: AddrSpec
     /// Addresses that do not fit their tokens, by token: to be stored before the mail leaves.
     private(set) var toStore: [String: StoredAddress] = [:]
+    /// What was changed that its reader may miss.
+    private(set) var reasons: [RelayReason] = []
 
     static let originalFromField = "X-Postern-Original-From"
 
@@ -84,6 +86,9 @@ struct ForwardRewriting {
         addWitnesses(header, to: &edits)
         return edits
     }
+
+    /// What becomes of the subject and the body in links.
+    var words: MailtoWords { MailtoWords(relayAddress: account.relayAddress) }
 
     private func inserted(_ header: HeaderSection, evidence: AuthenticationEvidence) -> [HeaderField] {
         var hops = 0
@@ -244,7 +249,7 @@ struct ForwardRewriting {
     // MARK: Mailing lists
 
     /// Rewrites the `mailto:` URIs between angle brackets; anything outside brackets is not a URI (RFC 2369 section 2) and is
-    /// dropped.
+    /// dropped. So is one with a body where an https URI is beside it.
     private mutating func rewriteList(_ field: HeaderField) -> HeaderEdits.Edit {
         let value = field.unfoldedBytes
         var uris: [[UInt8]] = []
@@ -259,13 +264,8 @@ struct ForwardRewriting {
                 current = []
             case UInt8(ascii: ">"):
                 if let uri = current {
-                    var uri = uri
-                    if !uri.contains(UInt8(ascii: ":")), uri.contains(UInt8(ascii: "@")) { uri = Array("mailto:".utf8) + uri }
-                    if let mailto = MailtoURI(uri) {
-                        uri = mailto.mapping { isRelayAddress($0) ? $0 : reverse($0) }
-                        changed = true
-                    }
-                    uris.append(uri)
+                    let isBare = !uri.contains(UInt8(ascii: ":")) && uri.contains(UInt8(ascii: "@"))
+                    uris.append(isBare ? Array("mailto:".utf8) + uri : uri)
                 }
                 current = nil
             case 0x20, 0x09:
@@ -275,6 +275,16 @@ struct ForwardRewriting {
             }
         }
         outside += current ?? []
+        let hasWeb = uris.contains { $0.map(\.asciiLowercased).starts(with: "https:".utf8) }
+        let words = MailtoWords(relayAddress: account.relayAddress, keepsBody: true)
+        uris = uris.compactMap { uri in
+            guard let mailto = MailtoURI(uri) else { return uri }
+            changed = true
+            if mailto.hasBody {
+                note("list-mailto", hasWeb ? "left out, as an https URI is beside it" : "kept without addresses")
+            }
+            return mailto.hasBody && hasWeb ? nil : mailto.mapping(words: words) { isRelayAddress($0) ? $0 : reverse($0) }
+        }
         guard changed || Self.holdsAddress(outside) else { return .keep }
         guard !uris.isEmpty else { return .remove }
         var out: [UInt8] = []
@@ -283,6 +293,11 @@ struct ForwardRewriting {
             out += [0x20, UInt8(ascii: "<")] + uri + [UInt8(ascii: ">")]
         }
         return .replace(out)
+    }
+
+    private mutating func note(_ code: String, _ detail: String) {
+        let reason = RelayReason(code, "a mailto URI of a mailing list with a body: \(detail)")
+        if !reasons.contains(where: { $0.detail.hasSameOctets(as: reason.detail) }) { reasons.append(reason) }
     }
 
     /// Whether a word outside brackets could be taken for an address or a `mailto:`; the `@` of a web address does not count.

@@ -153,7 +153,8 @@ final class ForwardSession {
             modifications: signed.modifications + (newBody.pieces.map { [.replaceBody($0)] } ?? [])
                 + [.changeSender(returnPath.path)] + paths.map { .deleteRecipient($0) }
                 + [.addRecipient("<\(inbox.address.revealed.wireForm)>")],
-            reasons: [RelayReason("forwarded", "author proved by \(proof.method)")] + Self.reasons(newBody))
+            reasons: [RelayReason("forwarded", "author proved by \(proof.method)")] + rewriting.reasons
+                + Self.reasons(newBody))
     }
 
     private func rewriteBody(_ rewriting: inout ForwardRewriting, inbox: InboxAddress) throws(Refusal) -> ForwardRewriting.Body {

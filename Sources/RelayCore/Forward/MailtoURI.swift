@@ -3,7 +3,7 @@
 import InternetMessage
 import Support
 
-/// A `mailto:` URI whose addresses can be replaced; everything else in it stays unchanged.
+/// A `mailto:` URI whose addresses can be replaced.
 struct MailtoURI {
     private let path: ArraySlice<UInt8>
     private let fields: [ArraySlice<UInt8>]
@@ -22,30 +22,53 @@ struct MailtoURI {
         }
     }
 
-    /// The URI with every recipient replaced. Blind copies are dropped. So is every header field not named here that holds
-    /// something like an address (RFC 6068 section 4: a program need not, and should not, take arbitrary fields).
+    /// Whether it says anything but to whom.
+    var hasFields: Bool { !fields.isEmpty }
+
+    /// Whether it brings a body with it.
+    var hasBody: Bool { fields.contains { Self.name($0) == "body" } }
+
+    /// The URI with every recipient replaced. Of the header fields only those named here stay (RFC 6068 section 4: a program
+    /// need not, and should not, take arbitrary fields), and no blind copies.
     ///
     /// - Parameter keepsEquals: keeps `=` in an address: calendar programs compare addresses with or without decoding.
-    func mapping(keepsEquals: Bool = false, _ transform: (AddrSpec) -> AddrSpec) -> [UInt8] {
-        var uri = Array("mailto:".utf8) + Self.map(path, keepsEquals, transform)
+    func mapping(keepsEquals: Bool = false, words: MailtoWords, _ transform: (AddrSpec) -> AddrSpec) -> [UInt8] {
+        write(path: Self.map(path, keepsEquals, transform), words) { Self.map($0, keepsEquals, transform) }
+    }
+
+    /// The same for a URI that holds no address: its recipients, which are none, stay as they are written.
+    func keepingRecipients(words: MailtoWords) -> [UInt8] { write(path: Array(path), words) { Array($0) } }
+
+    private func write(path: [UInt8], _ words: MailtoWords, recipients: (ArraySlice<UInt8>) -> [UInt8]) -> [UInt8] {
+        var uri = Array("mailto:".utf8) + path
         var separator = UInt8(ascii: "?")
         for field in fields {
-            let name = field.prefix { $0 != UInt8(ascii: "=") }
-            let value = field.dropFirst(name.count + 1)
-            var decoded = String(decoding: Self.percentDecoded(name), as: UTF8.self).lowercased()
-            // `&amp;`, as careless programs copy it out of HTML.
-            if decoded.hasPrefix("amp;") { decoded.removeFirst(4) }
-            switch decoded {
-            case "bcc": continue
-            case "to", "cc": uri += [separator] + decoded.utf8 + [UInt8(ascii: "=")] + Self.map(value, keepsEquals, transform)
-            case "subject", "body", "in-reply-to", "references": uri += [separator] + field
-            default:
-                guard !Self.percentDecoded(value).contains(UInt8(ascii: "@")) else { continue }
-                uri += [separator] + field
+            let name = Self.name(field)
+            let field = Self.withoutReference(field)
+            let value = field.drop { $0 != UInt8(ascii: "=") }.dropFirst()
+            switch name {
+            case "to", "cc": uri += [separator] + name.utf8 + [UInt8(ascii: "=")] + recipients(value)
+            case "body" where !words.keepsBody: continue
+            case "subject", "body":
+                let neutral = words.neutral(Self.percentDecoded(value))
+                uri += [separator] + (neutral.map { Array("\(name)=".utf8) + Self.percentEncoded($0) } ?? Array(field))
+            case "in-reply-to", "references": uri += [separator] + field
+            default: continue
             }
             separator = UInt8(ascii: "&")
         }
         return uri
+    }
+
+    /// The name of a field, in lower case.
+    private static func name(_ field: ArraySlice<UInt8>) -> String {
+        let name = percentDecoded(withoutReference(field).prefix { $0 != UInt8(ascii: "=") })
+        return String(decoding: name.map(\.asciiLowercased), as: UTF8.self)
+    }
+
+    /// Without the rest of `&amp;`, as careless programs copy it out of HTML.
+    private static func withoutReference(_ field: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+        field.prefix(4).equalsIgnoringASCIICase("amp;".utf8) ? field.dropFirst(4) : field
     }
 
     /// Commas between addresses stay unchanged, those within one are encoded (RFC 6068 section 2); some programs encode both.

@@ -7,12 +7,15 @@ struct CalendarAddresses {
     /// In order; lines that became too long are folded again.
     private(set) var edits: [TextEdit] = []
 
+    private let words: MailtoWords
     private let transform: (AddrSpec, _ isParticipant: Bool) -> AddrSpec
 
     /// - Parameters:
     ///   - text: in UTF-8 or another superset of ASCII.
+    ///   - words: what becomes of the subject and the body of a link.
     ///   - transform: returns the replacement address. `isParticipant`: whether it is that of organizer or attendee.
-    init(_ text: [UInt8], transform: @escaping (AddrSpec, _ isParticipant: Bool) -> AddrSpec) {
+    init(_ text: [UInt8], words: MailtoWords, transform: @escaping (AddrSpec, _ isParticipant: Bool) -> AddrSpec) {
+        self.words = words
         self.transform = transform
         let unfolded = ContentLines.Unfolded(text)
         var found: [TextEdit] = []
@@ -31,10 +34,10 @@ struct CalendarAddresses {
         if name.equalsIgnoringASCIICase("ORGANIZER".utf8) || name.equalsIgnoringASCIICase("ATTENDEE".utf8) {
             return participant(line, after: name.endIndex)
         }
-        guard line.contains(UInt8(ascii: "@")) || line.contains(UInt8(ascii: "%")) else { return [] }
+        guard line.contains(where: { "@%?&".utf8.contains($0) }) else { return [] }
         // A description for programs that show HTML.
         let isMarkup = name.equalsIgnoringASCIICase("X-ALT-DESC".utf8)
-        return MailtoLinks(Array(line), syntax: isMarkup ? .markup : .calendar) { transform($0, false) }.edits.map {
+        return MailtoLinks(Array(line), syntax: isMarkup ? .markup : .calendar, words: words) { transform($0, false) }.edits.map {
             TextEdit(
                 range: ($0.range.lowerBound + line.startIndex)..<($0.range.upperBound + line.startIndex),
                 replacement: $0.replacement)
@@ -85,8 +88,12 @@ struct CalendarAddresses {
     private func address(_ value: ArraySlice<UInt8>, isEmail: Bool) -> [TextEdit] {
         let trimmed = HeaderField.trim(value)
         if let mailto = MailtoURI(Array(trimmed)) {
-            guard trimmed.contains(UInt8(ascii: "@")) || trimmed.contains(UInt8(ascii: "%")) else { return [] }
-            let new = mailto.mapping(keepsEquals: true) { transform($0, true) }
+            let holdsAddress = trimmed.contains(UInt8(ascii: "@")) || trimmed.contains(UInt8(ascii: "%"))
+            guard holdsAddress || mailto.hasFields else { return [] }
+            let new =
+                holdsAddress
+                ? mailto.mapping(keepsEquals: true, words: words) { transform($0, true) }
+                : mailto.keepingRecipients(words: words)
             return new.elementsEqual(trimmed) ? [] : [TextEdit(range: trimmed.startIndex..<trimmed.endIndex, replacement: new)]
         }
         guard isEmail, trimmed.contains(UInt8(ascii: "@")) else { return [] }

@@ -92,12 +92,12 @@ extension ForwardRewriting {
         withoutActuallyEscaping({ (address: AddrSpec, isParticipant: Bool) -> AddrSpec in
             if isRelayAddress(address) { return isParticipant ? inbox.revealed : address }
             return reverse(address, &made) ?? address
-        }) { CalendarAddresses(text, transform: $0).edits }
+        }) { CalendarAddresses(text, words: words, transform: $0).edits }
     }
 
     private mutating func linkEdits(_ text: [UInt8], part: MIMEPart, _ made: inout Made, left: inout Int) -> [TextEdit] {
         let isMarkup = PartKind.syntax(part.contentType) == .markup
-        let links = MailtoLinks(text, syntax: isMarkup ? .markup : .plain) { address in
+        let links = MailtoLinks(text, syntax: isMarkup ? .markup : .plain, words: words) { address in
             isRelayAddress(address) ? address : reverse(address, &made)
         }
         // A signed block within the text stays whole.
@@ -106,14 +106,19 @@ extension ForwardRewriting {
             left = links.left
             return edits
         }
-        let fitting = Self.keepingLines(edits, in: text, isMarkup: isMarkup)
-        left = links.left + edits.count - fitting.filter { !$0.replacement.starts(with: [0x0D, 0x0A]) }.count
-        return fitting
+        let fitting = Self.keepingLines(edits, in: text, isMarkup: isMarkup, cuts: links.cuts)
+        left = links.left + fitting.left
+        return fitting.edits
     }
 
     /// The edits without those that make a line too long. In HTML the line is broken before the attribute instead.
-    private static func keepingLines(_ edits: [TextEdit], in text: [UInt8], isMarkup: Bool) -> [TextEdit] {
+    /// - Parameter cuts: what is done instead where that does not help either.
+    /// - Returns: the edits, and how many links had to stay.
+    private static func keepingLines(
+        _ edits: [TextEdit], in text: [UInt8], isMarkup: Bool, cuts: [Int: TextEdit]
+    ) -> (edits: [TextEdit], left: Int) {
         var kept: [TextEdit] = []
+        var left = 0
         var index = 0
         while index < edits.count {
             let line = line(around: edits[index].range, in: text)
@@ -128,11 +133,18 @@ extension ForwardRewriting {
                 continue
             }
             let broken = inside.flatMap { edit in
-                (isMarkup ? lineBreak(before: edit, in: text) : nil).map { [$0, edit] } ?? [edit]
+                (isMarkup && !edit.replacement.isEmpty ? lineBreak(before: edit, in: text) : nil).map { [$0, edit] } ?? [edit]
             }
-            if isMarkup, Self.longest(line, broken) <= max(maximumLine, line.count) { kept += broken }
+            if isMarkup, Self.longest(line, broken) <= max(maximumLine, line.count) {
+                kept += broken
+            } else {
+                // Those that only shorten are cuts already.
+                let lengthening = inside.filter { !$0.replacement.isEmpty }
+                left += lengthening.count
+                kept += inside.compactMap { $0.replacement.isEmpty ? $0 : cuts[$0.range.lowerBound] }
+            }
         }
-        return kept
+        return (kept, left)
     }
 
     private static func line(around range: Range<Int>, in text: [UInt8]) -> Range<Int> {

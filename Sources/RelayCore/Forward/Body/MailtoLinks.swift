@@ -13,7 +13,7 @@ struct MailtoLinks {
         case calendar
     }
 
-    /// Links of one text that are rewritten; further ones stay, and are counted.
+    /// Links of one text that are rewritten; further ones stay but for their words, and are counted.
     static let maximumCount = 2_000
 
     private static let scheme = Array("mailto:".utf8)
@@ -23,32 +23,44 @@ struct MailtoLinks {
     private(set) var edits: [TextEdit] = []
     /// Links that had to stay.
     private(set) var left = 0
+    /// What takes the words out of a link that cannot be rewritten, by where the link begins. No text becomes longer by it.
+    private(set) var cuts: [Int: TextEdit] = [:]
 
     /// Finds the links of a text.
-    /// - Parameter transform: returns the replacement address; nil where there is none, and the link stays.
-    init(_ text: [UInt8], syntax: Syntax, transform: (AddrSpec) -> AddrSpec?) {
+    /// - Parameters:
+    ///   - words: what becomes of subject and body.
+    ///   - transform: returns the replacement address; nil where there is none, and the link stays.
+    init(_ text: [UInt8], syntax: Syntax, words: MailtoWords, transform: (AddrSpec) -> AddrSpec?) {
         self.syntax = syntax
         text.withUnsafeBufferPointer { text in
             var position = 0
+            var count = 0
             while let found = Self.next(in: text, from: position, syntax) {
                 let end = end(of: found, in: text)
                 position = max(end, found.upperBound)
                 let uri = uri(text, found.lowerBound..<position)
-                guard Self.holdsAddress(uri), let mailto = MailtoURI(uri) else { continue }
-                guard edits.count < Self.maximumCount else {
-                    left += 1
-                    continue
-                }
+                guard let mailto = MailtoURI(uri), mailto.hasFields || Self.holdsAddress(uri) else { continue }
+                let cut = mailto.hasFields ? cut(text, found.upperBound..<position) : nil
                 var isLeft = false
-                let new = mailto.mapping(keepsEquals: syntax == .calendar) { address in
-                    if let other = transform(address) { return other }
-                    isLeft = true
-                    return address
+                let new: [UInt8]
+                if !Self.holdsAddress(uri) {
+                    new = mailto.keepingRecipients(words: words)
+                } else if count < Self.maximumCount {
+                    new = mailto.mapping(keepsEquals: syntax == .calendar, words: words) { address in
+                        if let other = transform(address) { return other }
+                        isLeft = true
+                        return address
+                    }
+                } else {
+                    (new, isLeft) = (uri, true)
                 }
                 if isLeft {
                     left += 1
+                    if let cut { edits.append(cut) }
                 } else if new != uri {
                     let written = syntax == .markup ? HTMLText.escaped(new) : new
+                    count += 1
+                    cuts[found.lowerBound] = cut
                     edits.append(TextEdit(range: found.lowerBound..<position, replacement: written))
                 }
             }
@@ -168,6 +180,14 @@ struct MailtoLinks {
             return [0x22, 0x27, 0x3C, 0x3E, 0xA0].contains(reference.scalar)
         default: return false
         }
+    }
+
+    /// Takes out everything from the question mark on.
+    private func cut(_ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>) -> TextEdit? {
+        let mark = range.first { index in
+            text[index] == UInt8(ascii: "?") || (syntax == .markup && HTMLReference.read(text, at: index)?.scalar == 0x3F)
+        }
+        return mark.map { TextEdit(range: $0..<range.upperBound, replacement: []) }
     }
 
     /// The URI with references decoded, without tabs and line breaks.

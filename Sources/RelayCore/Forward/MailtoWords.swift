@@ -1,0 +1,62 @@
+// The words that a `mailto:` link puts into the message that it begins. They come back as the user's own, so a team could write
+// guesses of the inbox there, and see from one click which of them was right.
+
+import InternetMessage
+import Support
+
+/// What becomes of the subject and the body in `mailto:` URIs of a forward.
+struct MailtoWords {
+    /// The one address that stays in them.
+    let relayAddress: AddrSpec
+    /// Whether a body stays, without addresses: where the team's program may need it, and nothing else leads there.
+    var keepsBody = false
+
+    private static let replacement = "[address]".unicodeScalars
+    private static let delimiters = "<>()[]{}\",;".unicodeScalars
+    private static let sentenceEnds = ".!?:'".unicodeScalars
+    /// In lower case: `@`, its wide forms, and how it is written in other encodings.
+    private static let signs = ["@", "\u{FF20}", "\u{FE6B}", "%40", "=40", "&#64", "&#x40", "&commat", "\\u0040"].map {
+        Array($0.utf8)
+    }
+
+    /// The text without addresses but the relay address; nil where nothing changes.
+    /// - Parameter text: percent-decoded.
+    func neutral(_ text: [UInt8]) -> [UInt8]? {
+        var output = String.UnicodeScalarView()
+        var word = String.UnicodeScalarView()
+        var isChanged = false
+        func end() {
+            if holdsAddress(word) {
+                output += Self.replacement
+                isChanged = true
+            } else {
+                output += word
+            }
+            word = String.UnicodeScalarView()
+        }
+        for scalar in EncodedWord.decode(text[...]).unicodeScalars {
+            if scalar.properties.isWhitespace || Self.delimiters.contains(scalar) {
+                end()
+                output.append(scalar)
+            } else {
+                word.append(scalar)
+            }
+        }
+        end()
+        return isChanged ? Array(String(output).utf8) : nil
+    }
+
+    private func holdsAddress(_ word: String.UnicodeScalarView) -> Bool {
+        let octets = String(word).utf8.map(\.asciiLowercased)
+        guard Self.signs.contains(where: { octets.holds($0) }) else { return false }
+        var bare = word
+        while let last = bare.last, Self.sentenceEnds.contains(last) { bare.removeLast() }
+        return !String(bare).utf8.equalsIgnoringASCIICase(relayAddress.wireForm.utf8)
+    }
+}
+
+extension [UInt8] {
+    fileprivate func holds(_ word: [UInt8]) -> Bool {
+        count >= word.count && (0...(count - word.count)).contains { self[$0...].starts(with: word) }
+    }
+}

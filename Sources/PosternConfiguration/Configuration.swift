@@ -25,9 +25,6 @@ package struct Configuration: Sendable {
     /// Characters of new relay addresses, 10 … 16.
     package let addressLength: Int
     package let returnPathDays: Int
-    package let forwardLinks: ForwardLinks
-    package let replyUnrewritable: ReplyChoice
-    package let replyEncrypted: ReplyChoice
     /// The smtpd for copies; nil for no fan-out.
     package let fanOut: ListenAddress?
     /// Postfix's configuration directory.
@@ -84,12 +81,6 @@ package struct Configuration: Sendable {
         /// Messages per hour to people who are no users yet.
         package let toStrangers: Int
     }
-
-    /// What to do with `mailto:` links in forwards.
-    package enum ForwardLinks: String, Sendable { case rewrite, keep }
-
-    /// What to do with a reply from which the inbox address cannot be removed.
-    package enum ReplyChoice: String, Sendable { case refuse, deliver }
 
     package struct MilterSettings: Sendable {
         /// In libmilter's form: `inet:PORT@HOST` or `unix:/path`.
@@ -213,9 +204,6 @@ package struct Configuration: Sendable {
         }
         addressLength = integer("address_length")
         returnPathDays = integer("return_path_days")
-        forwardLinks = ForwardLinks(rawValue: text("forward_links")) ?? .rewrite
-        replyUnrewritable = ReplyChoice(rawValue: text("reply_unrewritable")) ?? .refuse
-        replyEncrypted = ReplyChoice(rawValue: text("reply_encrypted")) ?? .refuse
         guard let smtpd = ListenAddress(text("fan_out_smtpd")) else {
             throw ConfigurationError(.invalidValue, at: resolved.path, "fan_out_smtpd: must be HOST:PORT")
         }

@@ -125,6 +125,7 @@ package struct ConfigurationFile {
 
 /// The message for a key that does not exist.
 func unknownKeyMessage(_ path: String) -> String {
+    if let why = ConfigurationKey.removal(of: path) { return why }
     let nearest =
         NearestName.find(path, among: ConfigurationKey.all.map(\.path))
         ?? ConfigurationKey.all.map(\.path).first { $0.hasSuffix("." + path) }

@@ -49,7 +49,27 @@ package struct ConfigurationKey: Sendable {
     }
 
     /// The environment variable for the key.
-    package var variable: String {
+    package var variable: String { Self.variable(of: path) }
+
+    /// Keys that are gone, each with the sentence why.
+    private static let removed: KeyValuePairs<String, String> = [
+        "forward_links":
+            "forward_links is gone: every mailto: link in a forward leads through the relay, as a click on any other shows the team the inbox",
+        "reply_unrewritable":
+            "reply_unrewritable is gone: a reply with the inbox where it cannot be rewritten is always refused, and the user told why",
+        "reply_encrypted":
+            "reply_encrypted is gone: an encrypted reply is always refused, as it names the user's key and cannot be checked for the inbox",
+    ]
+
+    /// Why a key is no longer there; nil for any other.
+    package static func removal(of path: String) -> String? { removed.first { $0.key.hasSameOctets(as: path) }?.value }
+
+    /// The same for the environment variable of such a key.
+    package static func removal(ofVariable name: String) -> String? {
+        removed.first { variable(of: $0.key).hasSameOctets(as: name) }?.value
+    }
+
+    private static func variable(of path: String) -> String {
         "POSTERN_" + path.uppercased().map { $0 == "." ? "_" : String($0) }.joined()
     }
 
@@ -96,18 +116,6 @@ package struct ConfigurationKey: Sendable {
         ConfigurationKey(
             "return_path_days", .integer(1...60), .value(.integer(14)),
             "How long a bounce is accepted: more than twice the five days that servers commonly keep trying."),
-        ConfigurationKey(
-            "forward_links", .choice(["rewrite", "keep"]), .value(.text("rewrite")),
-            "Whether mailto: links in the text of forwards lead through the relay. If kept, a click writes to the team from the inbox. Links in calendars always do."
-        ),
-        ConfigurationKey(
-            "reply_unrewritable", .choice(["refuse", "deliver"]), .value(.text("refuse")),
-            "What to do with a reply that contains the inbox where it cannot be rewritten. Refusing informs the user; delivering leaks."
-        ),
-        ConfigurationKey(
-            "reply_encrypted", .choice(["refuse", "deliver"]), .value(.text("refuse")),
-            "What to do with an encrypted reply. It names the user's key, by which a key server may reveal the inbox, and its content cannot be checked."
-        ),
         ConfigurationKey(
             "fan_out", .choice(["on", "off"]), .value(.text("on")),
             "Whether a message to several users is accepted in one transaction, with a copy for each. Otherwise all but one get 452 and wait."

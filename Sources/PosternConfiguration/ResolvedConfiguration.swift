@@ -155,6 +155,7 @@ package struct ResolvedConfiguration: Sendable {
                 key.path.firstIndex(of: ".").map { "POSTERN_" + key.path[..<$0].uppercased() + "_" }
             })
         for name in environment.keys.sorted() where name.hasPrefix("POSTERN_") && !known.contains(name) {
+            if let why = ConfigurationKey.removal(ofVariable: name) { throw ConfigurationError(.unknownKey, at: name, why) }
             let isNear = known.contains { editDistance(name, $0) <= 2 }
             guard isNear || sections.contains(where: name.hasPrefix) else { continue }
             let nearest = NearestName.find(name, among: known.sorted())

@@ -87,11 +87,8 @@ extension RelaySettings {
             operatorAddress: configuration.operatorAddress,
             localRecipients: configuration.localRecipients, providers: configuration.providers, limits: limits,
             returnPathDays: UInt64(configuration.returnPathDays),
-            unrewritableReply: configuration.replyUnrewritable == .refuse ? .refuse : .deliver,
-            encryptedReply: configuration.replyEncrypted == .refuse ? .refuse : .deliver,
             suspension: configuration.suspension.map { SuspensionRate(failures: $0.failures, percent: $0.percent, days: $0.days) }
         )
-        rewritesLinks = configuration.forwardLinks == .rewrite
         testAccount = ProbeIdentity.account
     }
 }

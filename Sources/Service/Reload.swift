@@ -8,7 +8,7 @@ package struct Reload: Sendable {
     /// Sections and keys that take effect with the next message, decision or connection. All others are read only at the start.
     package static let live = [
         "relay_domains", "authserv_id", "trusted_authserv_ids", "operator_address", "local_recipients", "return_path_days",
-        "forward_links", "reply_unrewritable", "reply_encrypted", "fan_out", "fan_out_smtpd", "limits.", "suspension.", "dns.",
+        "fan_out", "fan_out_smtpd", "limits.", "suspension.", "dns.",
         "providers", "issuers", "log.level",
     ]
 

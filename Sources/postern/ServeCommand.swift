@@ -17,9 +17,9 @@ struct ServeCommand: AsyncParsableCommand {
 
             SIGHUP reads the configuration, the HTTP certificate and the policies again. From the next message on it applies \
             relay_domains, authserv_id, trusted_authserv_ids, operator_address, local_recipients, return_path_days, \
-            forward_links, reply_unrewritable, reply_encrypted, limits (but reply_memory), suspension, dns, providers, issuers and \
-            log.level; all other keys need a restart, and the log names those that changed. An invalid configuration changes nothing. A changed key file \
-            (postern key-file rotate) takes effect within a second.
+            limits (but reply_memory), suspension, dns, providers, issuers and log.level; all other keys need a restart, and the log \
+            names those that changed. An invalid configuration changes nothing. A changed key file (postern key-file rotate) takes \
+            effect within a second.
 
             Where systemd started it (Type=notify), systemd is told when mail is taken, and that the service still runs.
 

@@ -75,7 +75,7 @@ private struct BlindRewriter: BodyRewriting {
     /// it.
     @Test func anIncidentOfTheLeakCheckIsLoggedAsAnError() {
         let fixture = RelayMilterFixture()
-        let engine = fixture.engine.rewriting { _, _, _ in BlindRewriter() }
+        let engine = fixture.engine.rewriting { _, _ in BlindRewriter() }
         fixture.exchange(for: engine)
         let reverse = fixture.reverse(RelayMilterFixture.anna, "billing@app.example")
         let message = fixture.play(

@@ -45,8 +45,6 @@ import Testing
         #expect(configuration.limits.hops.onExceed.text == "554 5.4.6")
         #expect(configuration.limits.replyMemory.max == 256_000_000)
         #expect(configuration.returnPathDays == 14)
-        #expect(configuration.replyUnrewritable == .refuse)
-        #expect(configuration.forwardLinks == .rewrite)
         #expect(configuration.operatorAddress == nil)
         #expect(configuration.providers == .standard)
         #expect(configuration.log.format == .text)
@@ -157,8 +155,7 @@ import Testing
 
     @Test(arguments: [
         "limits: {hops: many}", "limits: {hops: 1}", "limits: {hops: [1]}", "limits: {message_size: -1}",
-        "limits: {message_size: 99999999999999999999GB}", "limits: {header_field: 60001}", "reply_unrewritable: maybe",
-        "forward_links: maybe",
+        "limits: {message_size: 99999999999999999999GB}", "limits: {header_field: 60001}",
         "milter: {socket: 8891}", "milter: {socket: 'inet:0@127.0.0.1'}", "milter: {socket: 'unix:relative'}",
         "milter: {socket_mode: 0999}", "milter: {socket_mode: '4755'}", "operator_address: nobody", "hostname: '[192.0.2.1]'",
         "operator_address: me@relay.example", "local_recipients: {a: b}", "local_recipients: [a]",
@@ -172,6 +169,23 @@ import Testing
         #expect(error?.code == .invalidValue || error?.code == .syntax, "\(error?.description ?? "")")
         #expect(error?.place?.hasPrefix("/etc/postern/postern.yaml") == true)
         #expect(error?.message.contains("secret") == false)
+    }
+
+    /// An operator who wanted what is gone has to know that it is.
+    @Test(arguments: [
+        ("forward_links", "keep", "leads through the relay"), ("reply_unrewritable", "deliver", "always refused"),
+        ("reply_encrypted", "deliver", "always refused"), ("reply_encrypted", "refuse", "always refused"),
+    ])
+    func aRemovedKeyIsRefusedWithTheSentenceWhy(_ key: String, _ value: String, _ why: String) {
+        let inFile = error(minimal + "\(key): \(value)\n")
+        #expect(inFile?.code == .unknownKey && inFile?.place?.hasPrefix("/etc/postern/postern.yaml:") == true)
+        let inEnvironment = error(minimal, environment: ["POSTERN_\(key.uppercased())": value])
+        #expect(inEnvironment?.code == .unknownKey && inEnvironment?.place == "POSTERN_\(key.uppercased())")
+        let asFlag = #expect(throws: ConfigurationError.self) { try ResolvedConfiguration.flagValues(["\(key)=\(value)"]) }
+        #expect(asFlag?.code == .unknownKey && asFlag?.place == "--set")
+        for message in [inFile, inEnvironment, asFlag].map({ $0?.message ?? "" }) {
+            #expect(message.hasPrefix("\(key) is gone: ") && message.contains(why), "\(message)")
+        }
     }
 
     @Test func relayDomainsAreNeeded() {

@@ -52,7 +52,7 @@ final class ForwardSession {
         signing = engine.signer?.begin()
         mentions = try Self.mentions(engine, account, header)
         body = ForwardBody(
-            header: header, account: account.number, rewritesLinks: engine.settings.rewritesLinks, mentions: mentions,
+            header: header, account: account.number, mentions: mentions,
             memory: engine.replyMemory.forwards, now: now)
     }
 

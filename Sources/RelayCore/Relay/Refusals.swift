@@ -211,7 +211,7 @@ extension Refusal {
     package static let encryptedReply = Refusal(
         550, "5.7.4",
         "This message is encrypted: it names you by your key, and cannot be checked for your address; send it unencrypted",
-        RelayReason("encrypted-reply", "reply_encrypted is refuse"))
+        RelayReason("encrypted-reply", "encrypted with PGP or S/MIME"))
 
     /// Parameters as of `unrewritable`.
     package static func signedReply(part: String, detail: String) -> Refusal {

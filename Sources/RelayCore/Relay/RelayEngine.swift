@@ -23,7 +23,7 @@ package final class RelayEngine: Sendable {
     /// Returns the requested number of random octets.
     package let randomness: @Sendable (Int) -> [UInt8]
     /// Makes the rewriter of a reply's body.
-    let bodyRewriter: @Sendable (ReplyNames, RelaySettings, WorkBudget) -> any BodyRewriting
+    let bodyRewriter: @Sendable (ReplyNames, WorkBudget) -> any BodyRewriting
 
     /// - Parameter keys: the versioned keys of tokens, ids and marks. Nil is returned where no key can be derived from them.
     package init?(
@@ -44,7 +44,7 @@ package final class RelayEngine: Sendable {
         witness = OriginalWitness(keys: keys)
         self.replyMemory = replyMemory
         self.randomness = randomness
-        bodyRewriter = { BodyRewriter(names: $0, settings: $1, budget: $2) }
+        bodyRewriter = { BodyRewriter(names: $0, budget: $1) }
     }
 
     /// The same engine with another authenticator.
@@ -54,14 +54,14 @@ package final class RelayEngine: Sendable {
 
     /// The same engine with another rewriter of bodies.
     func rewriting(
-        by bodyRewriter: @escaping @Sendable (ReplyNames, RelaySettings, WorkBudget) -> any BodyRewriting
+        by bodyRewriter: @escaping @Sendable (ReplyNames, WorkBudget) -> any BodyRewriting
     ) -> RelayEngine {
         RelayEngine(copying: self, authenticator: authenticator, bodyRewriter: bodyRewriter)
     }
 
     private init(
         copying other: RelayEngine, authenticator: any SenderAuthenticator,
-        bodyRewriter: @escaping @Sendable (ReplyNames, RelaySettings, WorkBudget) -> any BodyRewriting
+        bodyRewriter: @escaping @Sendable (ReplyNames, WorkBudget) -> any BodyRewriting
     ) {
         settings = other.settings
         directory = other.directory

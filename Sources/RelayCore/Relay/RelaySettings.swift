@@ -15,24 +15,15 @@ package struct RelaySettings: Sendable {
     package var limits: RelayLimits
     /// Days for which a return path takes reports.
     package var returnPathDays: UInt64
-    /// Whether `mailto:` links in the text of forwards lead through the relay.
-    package var rewritesLinks = true
-    /// What becomes of a reply with an address in a place that cannot be rewritten.
-    package var unrewritableReply: ReplyChoice
-    /// What becomes of an encrypted reply.
-    package var encryptedReply: ReplyChoice
     /// When forwarding to an inbox is suspended; nil for never.
     package var suspension: SuspensionRate?
     /// The account of the doctor's test mail. Its addresses are at a relay domain, where mail of all other accounts would never
     /// be delivered. Nil for none.
     package var testAccount: AccountNumber?
 
-    package enum ReplyChoice: String, Sendable { case refuse, deliver }
-
     package init(
         relayDomains: [String], authservID: String, operatorAddress: AddrSpec? = nil, localRecipients: [String: AddrSpec] = [:],
         providers: ProviderRules = .standard, limits: RelayLimits = RelayLimits(), returnPathDays: UInt64 = 14,
-        unrewritableReply: ReplyChoice = .refuse, encryptedReply: ReplyChoice = .refuse,
         suspension: SuspensionRate? = SuspensionRate()
     ) {
         self.relayDomains = relayDomains.map { $0.lowercased() }
@@ -42,8 +33,6 @@ package struct RelaySettings: Sendable {
         self.providers = providers
         self.limits = limits
         self.returnPathDays = returnPathDays
-        self.unrewritableReply = unrewritableReply
-        self.encryptedReply = encryptedReply
         self.suspension = suspension
     }
 

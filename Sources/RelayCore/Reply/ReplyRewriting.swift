@@ -64,13 +64,12 @@ struct ReplyRewriting {
         // Every id is hidden or the team's own, which may hold any guess of the team's.
         let header = HeaderSection(
             searched.header.fields.filter { field in !OutwardIDs.threadFields.contains { field.isNamed($0) } })
-        // The body already holds what the operator chose to deliver; the header must still be clean.
         if let place = LeakCheck(names: names).firstLeak(
-            header: header, body: outgoing.reasons.isEmpty ? searched.bodyForSigning : [], searched: known, of: body, work: budget
+            header: header, body: searched.bodyForSigning, searched: known, of: body, work: budget
         ) {
             throw .leakIncident(place: place)
         }
-        if budget.isSpent, outgoing.reasons.isEmpty { throw .tooMuchWork }
+        if budget.isSpent { throw .tooMuchWork }
         return outgoing
     }
 
@@ -79,7 +78,7 @@ struct ReplyRewriting {
 
     /// The outgoing message, and the stretches of the body that were already searched.
     private func compose(_ body: [UInt8], _ budget: WorkBudget) throws(Refusal) -> (OutgoingMessage, [SearchedStretch]) {
-        let rewritten = try engine.bodyRewriter(names, engine.settings, budget).rewrite(content: header, body: body)
+        let rewritten = try engine.bodyRewriter(names, budget).rewrite(content: header, body: body)
         let message = OutgoingMessage(
             header: HeaderSection(fields(budget) + rewritten.contentFields + [engine.mark.field(hops: hops + 1)]),
             body: rewritten.body,

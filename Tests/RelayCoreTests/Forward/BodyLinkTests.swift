@@ -20,19 +20,17 @@ struct Forwarded {
         "From: Eva <eva@app.example>\r\nTo: annarelay2@relay.example\r\nSubject: x\r\nMessage-ID: <1@app.example>\r\n"
 
     init(
-        _ message: String, rewritesLinks: Bool = true, memory: Int = 1 << 28, chunk: Int = 65_535,
-        signer: (any MessageSigner)? = nil,
+        _ message: String, memory: Int = 1 << 28, chunk: Int = 65_535, signer: (any MessageSigner)? = nil,
         fixture given: Fixture? = nil
     ) {
-        let fixture = given ?? Self.fixture(rewritesLinks: rewritesLinks, memory: memory, signer: signer)
+        let fixture = given ?? Self.fixture(memory: memory, signer: signer)
         self.fixture = fixture
         incoming = Message.parse(Array((Self.head + message).utf8))
         decision = Self.play(incoming, fixture, chunk: chunk)
     }
 
-    static func fixture(rewritesLinks: Bool = true, memory: Int = 1 << 28, signer: (any MessageSigner)? = nil) -> Fixture {
-        var settings = RelaySettings(relayDomains: ["relay.example", "second.example"], authservID: "mx.relay.example")
-        settings.rewritesLinks = rewritesLinks
+    static func fixture(memory: Int = 1 << 28, signer: (any MessageSigner)? = nil) -> Fixture {
+        let settings = RelaySettings(relayDomains: ["relay.example", "second.example"], authservID: "mx.relay.example")
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"), settings: settings, replyMemory: memory)
         guard let signer,
             let engine = RelayEngine(
@@ -168,15 +166,6 @@ struct Forwarded {
             let result = Forwarded(type + text)
             #expect(result.newBody == nil && result.code == "relay")
         }
-    }
-
-    @Test func keptLinksStayAndCalendarsDoNot() {
-        let link = #"<a href="mailto:eva@app.example">x</a>"#
-        let kept = Forwarded(Self.html + link, rewritesLinks: false)
-        #expect(kept.newBody == nil && kept.code == "relay")
-        let calendar =
-            "Content-Type: text/calendar\r\n\r\nBEGIN:VCALENDAR\r\nORGANIZER:mailto:eva@app.example\r\nEND:VCALENDAR\r\n"
-        #expect(Forwarded(calendar, rewritesLinks: false).newBody?.contains("eva@app.example") == false)
     }
 
     @Test(arguments: [

@@ -184,7 +184,7 @@ import Testing
             let mentions = ForwardMentions(
                 engine: fixture.engine, account: fixture.directory.firstAccount, header: message.header)
             let body = ForwardBody(
-                header: message.header, account: Fixture.anna.number, rewritesLinks: true, mentions: mentions,
+                header: message.header, account: Fixture.anna.number, mentions: mentions,
                 memory: ForwardMemory(limit: 1 << 20),
                 now: Fixture.now)
             message.body.withUnsafeBytes { body.update($0) }

@@ -1,4 +1,4 @@
-// Encrypted replies: refused in words of their own, or let through where the operator allows it, and then as they are.
+// Encrypted replies: refused in words of their own.
 
 import InternetMessage
 import MailTesting
@@ -8,12 +8,8 @@ import Testing
 @testable import RelayCore
 
 @Suite(.blocking) struct EncryptedReplyTests {
-    private static func rewrite(
-        _ choice: RelaySettings.ReplyChoice, type: String, body: String
-    ) throws(Refusal) -> OutgoingMessage {
-        var settings = RelaySettings(relayDomains: ["relay.example"], authservID: "mx.relay.example")
-        settings.encryptedReply = choice
-        let engine = Fixture(evidence: .init(), settings: settings).engine
+    private static func rewrite(type: String, body: String) throws(Refusal) -> OutgoingMessage {
+        let engine = Fixture(evidence: .init()).engine
         let header = HeaderSection([HeaderField("From", "<anna@inbox.example>"), HeaderField("Content-Type", type)])
         return try ReplyRewriting(
             engine: engine, account: Fixture.anna, header: header, envelopeSender: "anna@inbox.example", isAutomatic: false,
@@ -34,23 +30,10 @@ import Testing
     ]
 
     @Test(arguments: replies)
-    func refusedByDefault(type: String, body: String) {
-        let refusal = #expect(throws: Refusal.self) { try Self.rewrite(.refuse, type: type, body: body) }
+    func refused(type: String, body: String) {
+        let refusal = #expect(throws: Refusal.self) { try Self.rewrite(type: type, body: body) }
         #expect(refusal?.reply.enhanced == "5.7.4")
         #expect(refusal?.reason.code == "encrypted-reply")
         #expect(refusal?.reply.text.contains("send it unencrypted") == true)
-    }
-
-    @Test(arguments: replies)
-    func letThroughWhereTheOperatorAllowsIt(type: String, body: String) throws {
-        #expect(try Self.rewrite(.deliver, type: type, body: body).body == nil)
-    }
-
-    @Test func theInboxBesideWhatIsEncryptedIsFoundAllTheSame() {
-        let body = "--e\r\nContent-Description: anna@inbox.example\r\n\r\n\(Self.armour)--e--\r\n"
-        let refusal = #expect(throws: Refusal.self) {
-            try Self.rewrite(.deliver, type: "multipart/encrypted; boundary=e", body: body)
-        }
-        #expect(refusal?.reason.code == "unrewritable-part")
     }
 }

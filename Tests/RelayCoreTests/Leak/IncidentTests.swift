@@ -18,7 +18,7 @@ struct BlindRewriter: BodyRewriting {
 @Suite(.blocking) struct IncidentTests {
     @Test func whatTheRewritingOverlooksIsRefusedAndCounted() {
         let sound = Fixture(evidence: AuthenticationEvidence.signed("inbox.example"))
-        let engine = sound.engine.rewriting { _, _, _ in BlindRewriter() }
+        let engine = sound.engine.rewriting { _, _ in BlindRewriter() }
         let blind = Fixture(directory: sound.directory, engine: engine)
         let reverse =
             sound.engine.tokens.reverse(

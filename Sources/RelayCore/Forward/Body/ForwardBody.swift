@@ -9,7 +9,6 @@ final class ForwardBody {
     enum Need { case links, calendar }
 
     private var walker: TextWalker
-    private let rewritesLinks: Bool
     /// Looks in the same texts for what the team writes of the user's addresses; nil where nothing would be forwarded.
     private let mentions: ForwardMentions?
     private let memory: ForwardMemory
@@ -25,19 +24,13 @@ final class ForwardBody {
     /// Whether the message came before, and must be held this time.
     private let isExpected: Bool
 
-    /// - Parameters:
-    ///   - rewritesLinks: whether links in texts count.
-    ///   - now: seconds since 1970.
-    init(
-        header: HeaderSection, account: AccountNumber, rewritesLinks: Bool, mentions: ForwardMentions?, memory: ForwardMemory,
-        now: Int64
-    ) {
+    /// - Parameter now: seconds since 1970.
+    init(header: HeaderSection, account: AccountNumber, mentions: ForwardMentions?, memory: ForwardMemory, now: Int64) {
         let looksForMentions = mentions != nil
         walker = TextWalker(header: header) {
             (looksForMentions && ForwardMentions.isWanted($0)) || PartKind.isCalendar($0)
-                || (rewritesLinks && PartKind.isShown($0))
+                || PartKind.isShown($0)
         }
-        self.rewritesLinks = rewritesLinks
         self.mentions = mentions
         self.memory = memory
         self.now = now
@@ -85,7 +78,7 @@ final class ForwardBody {
         for stretch in stretches where !stretch.isLoose {
             if PartKind.isCalendar(stretch.part) {
                 need = .calendar
-            } else if need == nil, rewritesLinks, PartKind.isShown(stretch.part), MailtoLinks.occur(in: stretch) {
+            } else if need == nil, PartKind.isShown(stretch.part), MailtoLinks.occur(in: stretch) {
                 need = .links
             }
         }

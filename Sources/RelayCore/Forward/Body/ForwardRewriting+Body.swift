@@ -64,7 +64,7 @@ extension ForwardRewriting {
         for child in part.children { try rewrite(child, of: body, inbox: inbox, into: &result, write: write) }
         guard !part.isComposite, !part.bodyRange.isEmpty else { return }
         let isCalendar = PartKind.isCalendar(part)
-        guard isCalendar || (engine.settings.rewritesLinks && PartKind.isShown(part)) else { return }
+        guard isCalendar || PartKind.isShown(part) else { return }
         let raw = body[part.bodyRange]
         guard raw.count <= Self.maximumText, let decoded = part.transferEncoding.decode(raw) else {
             if isCalendar { throw .malformedBody("a calendar that is too large, or in an unknown encoding") }

@@ -8,7 +8,7 @@ package struct RewrittenBody {
     package var contentFields: [HeaderField]
     /// The body in consecutive pieces; nil where it is unchanged.
     package var body: [ArraySlice<UInt8>]?
-    /// What was let through although it could not be rewritten (`reply_unrewritable: deliver`).
+    /// Which rules changed it; set by form alone, never by what of the inbox was found.
     package var reasons: [RelayReason]
     /// Stretches of the received body in which nothing must be hidden.
     var searched: [SearchedStretch] = []
@@ -28,15 +28,11 @@ protocol BodyRewriting {
 /// Rewrites the body of one reply.
 package struct BodyRewriter: BodyRewriting {
     private(set) var text: TextRewriter
-    private let unrewritable: RelaySettings.ReplyChoice
-    private let encrypted: RelaySettings.ReplyChoice
     private let opaque: OpaqueScan
     private let budget: WorkBudget
 
-    init(names: ReplyNames, settings: RelaySettings, budget: WorkBudget) {
+    init(names: ReplyNames, budget: WorkBudget) {
         text = TextRewriter(names: names)
-        unrewritable = settings.unrewritableReply
-        encrypted = settings.encryptedReply
         self.budget = budget
         opaque = OpaqueScan(names: names, work: budget)
     }
@@ -60,22 +56,14 @@ package struct BodyRewriter: BodyRewriting {
         let result = try rewrite(root, in: &work, PartTitle(place: .messageText))
         let fields = PartHeader.contentFields(of: root, with: result, text: text, work: budget)
         guard !text.isOverfull else { throw .unrewritable(part: "more addresses of the relay than can be read") }
-        // Texts were still rewritten; the rest was not searched to its end.
-        if budget.isSpent {
-            guard unrewritable == .deliver else { throw .tooMuchWork }
-            work.delivered.append("more compressed data than can be searched")
-        }
-        return RewrittenBody(
-            contentFields: fields, body: result.pieces, reasons: work.delivered.map { RelayReason("unrewritable-delivered", $0) },
-            searched: opaque.searched)
+        guard !budget.isSpent else { throw .tooMuchWork }
+        return RewrittenBody(contentFields: fields, body: result.pieces, reasons: [], searched: opaque.searched)
     }
 
     /// The message that is being taken apart.
     struct Work {
         let bytes: [UInt8]
         let nesting: Int
-        /// Parts let through with a name in them.
-        var delivered: [String] = []
         /// Whether it is within an attached forward of the team's, which may have its guesses anywhere.
         var isForward = false
         /// Whether it is within a signed part of such a message: the relay changed nothing in it.
@@ -103,15 +91,15 @@ package struct BodyRewriter: BodyRewriting {
     private func rewrite(
         _ part: MIMEPart, _ kind: CryptographicPart?, in work: inout Work, _ title: PartTitle
     ) throws(Refusal) -> Result {
-        if budget.isSpent, unrewritable == .refuse { throw .tooMuchWork }
+        if budget.isSpent { throw .tooMuchWork }
         let type = part.contentType
         if type.matches("multipart") {
-            if type.subtype == "encrypted" { return try passEncrypted(part, in: &work, title) }
+            if type.subtype == "encrypted" { throw .encryptedReply }
             return part.isComposite || part.preamble != nil
                 ? try rewriteMultipart(part, in: &work) : try rewriteText(part, in: &work, title)
         }
         switch kind {
-        case .encrypted: return try passEncrypted(part, in: &work, title)
+        case .encrypted: throw .encryptedReply
         // A key among several parts was already taken out.
         case .enclosing, .removable: throw signed(part, title)
         case nil: break
@@ -203,15 +191,6 @@ package struct BodyRewriter: BodyRewriting {
         text.rewrite(Array(work.bytes[range]), place: work.isForward ? .quoted : .typed)
     }
 
-    /// An encrypted part passes unchanged, where the operator allows it.
-    private func passEncrypted(_ part: MIMEPart, in work: inout Work, _ title: PartTitle) throws(Refusal) -> Result {
-        guard encrypted == .deliver else { throw .encryptedReply }
-        if opaque.finds(in: work.bytes[part.bodyRange], encoding: part.transferEncoding, isOfMessage: work.nesting == 0) {
-            try refuse(part, title, in: &work)
-        }
-        return .unchanged
-    }
-
     // MARK: Messages within messages
 
     private func rewriteMessage(_ part: MIMEPart, _ nested: MIMEPart, in work: inout Work) throws(Refusal) -> Result {
@@ -240,7 +219,6 @@ package struct BodyRewriter: BodyRewriting {
         inner.isForward = work.isForward || text.names.isForward(root.header)
         inner.isSigned = work.isForward && work.isSigned
         let result = try rewrite(root, in: &inner, PartTitle(place: .attachedMessageText))
-        work.delivered += inner.delivered
         var output = PieceBuilder(decoded.bytes)
         append(
             root, result,
@@ -259,17 +237,17 @@ package struct BodyRewriter: BodyRewriting {
         guard let decoded = part.transferEncoding.decode(raw) else { return try lookInto(part, in: &work, title) }
         budget.charge(decoded.bytes.count * Self.textWork)
         if opaque.findsInBlocks(of: decoded.bytes) {
-            try refuse(part, title, "uuencoded block", in: &work)
+            try refuse(part, title, "uuencoded block")
             return .unchanged
         }
         // An archive that is declared as text is searched like any other.
         if Archive(decoded.bytes) != nil, opaque.finds(in: raw, encoding: part.transferEncoding, isOfMessage: work.nesting == 0) {
-            try refuse(part, title, in: &work)
+            try refuse(part, title)
             return .unchanged
         }
         let blocks = ArmouredBlocks(decoded.bytes, isMarkup: PartKind.syntax(part.contentType) == .markup)
         if blocks.isBroken { throw signed(part, title, "a block of PGP without its end") }
-        if blocks.isEncrypted, encrypted == .refuse { throw .encryptedReply }
+        if blocks.isEncrypted { throw .encryptedReply }
         switch TextCoding.rewrite(decoded, part: part, place: work.place, with: text) {
         case .unchanged: return .unchanged
         case .changed(let bytes, let charset, let encoding):
@@ -282,7 +260,7 @@ package struct BodyRewriter: BodyRewriting {
             return result
         case .impossible where text.names.isShadow: return Result(pieces: [])
         case .impossible(let why):
-            try refuse(part, title, why, in: &work)
+            try refuse(part, title, why)
             return .unchanged
         case .opaque: return try lookInto(part, in: &work, title)
         }
@@ -298,16 +276,14 @@ package struct BodyRewriter: BodyRewriting {
         {
             if !opaque.finds(in: bytes[...], encoding: part.transferEncoding) { return Result(pieces: [bytes[...]]) }
         }
-        try refuse(part, title, in: &work)
+        try refuse(part, title)
         return .unchanged
     }
 
-    private func refuse(_ part: MIMEPart, _ title: PartTitle, _ why: String? = nil, in work: inout Work) throws(Refusal) {
+    /// Refuses the reply. The copy that is only searched goes on.
+    private func refuse(_ part: MIMEPart, _ title: PartTitle, _ why: String? = nil) throws(Refusal) {
         guard !text.names.isShadow else { return }
-        guard unrewritable == .deliver else {
-            throw .unrewritable(part: words(part, title, why), detail: detail(part, title, why))
-        }
-        work.delivered.append(detail(part, title, why))
+        throw .unrewritable(part: words(part, title, why), detail: detail(part, title, why))
     }
 
     private func signed(_ part: MIMEPart, _ title: PartTitle, _ why: String? = nil) -> Refusal {

@@ -1,4 +1,4 @@
-// What the operator can choose for parts that cannot be rewritten, and what is searched when.
+// Parts that cannot be rewritten, and what the leak check sees by itself.
 
 import InternetMessage
 import MailTesting
@@ -9,36 +9,19 @@ import Testing
 @testable import RelayCore
 
 @Suite(.blocking) struct UnrewritablePartTests {
-    private static func rewriting(
-        _ choice: RelaySettings.ReplyChoice, inbox: String = "anna@inbox.example"
-    )
-        -> ReplyRewriting
-    {
-        var settings = RelaySettings(relayDomains: ["relay.example"], authservID: "mx.relay.example")
-        settings.unrewritableReply = choice
-        let engine = Fixture(evidence: .init(), settings: settings).engine
+    @Test func anInboxInAPicture_isRefused() throws {
+        let engine = Fixture(evidence: .init()).engine
         let header = HeaderSection([
-            HeaderField("From", "<anna@inbox.example>"), HeaderField("Content-Type", "image/png"),
+            HeaderField("From", "<anna@inbox.example>"), HeaderField("Content-Type", "image/bmp"),
             HeaderField("Content-Transfer-Encoding", "base64"),
         ])
-        return ReplyRewriting(
-            engine: engine, account: Fixture.anna, header: header, envelopeSender: inbox, isAutomatic: false, now: Fixture.now,
-            hops: 1,
-            stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
-    }
-
-    private static let body = Base64.encode(Array("\u{1}\u{2}\u{3}anna@inbox.example\u{4}".utf8))
-
-    @Test func refusedByDefault() throws {
-        let refusal = #expect(throws: Refusal.self) { try Self.rewriting(.refuse).rewrite(body: Self.body) }
+        let rewriting = ReplyRewriting(
+            engine: engine, account: Fixture.anna, header: header, envelopeSender: "anna@inbox.example", isAutomatic: false,
+            now: Fixture.now, hops: 1, stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
+        let body = Base64.encode(Array("\u{1}\u{2}\u{3}anna@inbox.example\u{4}".utf8))
+        let refusal = #expect(throws: Refusal.self) { try rewriting.rewrite(body: body) }
         #expect(refusal?.reply.code == 550)
         #expect(refusal?.reply.enhanced == "5.7.7")
-    }
-
-    @Test func deliveredWithAReasonWhereTheOperatorWantsIt() throws {
-        let outgoing = try Self.rewriting(.deliver).rewrite(body: Self.body)
-        #expect(outgoing.body == nil)
-        #expect(outgoing.reasons.map(\.code) == ["unrewritable-delivered"])
     }
 
     /// The leak check has to see by itself what the rewriter is not given.

@@ -52,7 +52,7 @@ struct ReplyRewriting {
 
     /// The same with a budget of the caller's.
     func rewrite(body: [UInt8], budget: WorkBudget) throws(Refusal) -> OutgoingMessage {
-        let (outgoing, stretches) = try compose(body, budget)
+        let (outgoing, passed) = try compose(body, budget)
         if let field = outgoing.header.fields.first(where: { $0.bytes.count > engine.settings.limits.rewrittenFieldSize }) {
             throw .fieldTooLong(field.name)
         }
@@ -60,12 +60,13 @@ struct ReplyRewriting {
         if let failure = team.failure { throw .storeTrouble(failure.detail) }
         // The team's own text may name the inbox at any length. It is removed from the copy that is searched, with a separate
         // budget: the cost of the copy must not reveal that it is made.
-        let (searched, known) = team.kept == 0 ? (outgoing, stretches) : try hidingAll.compose(body, self.budget(body))
+        let (searched, known) = team.kept == 0 ? (outgoing, passed) : try hidingAll.compose(body, self.budget(body))
         // Every id is hidden or the team's own, which may hold any guess of the team's.
         let header = HeaderSection(
             searched.header.fields.filter { field in !OutwardIDs.threadFields.contains { field.isNamed($0) } })
         if let place = LeakCheck(names: names).firstLeak(
-            header: header, body: searched.bodyForSigning, searched: known, of: body, work: budget
+            header: header, body: searched.bodyForSigning, searched: known.stretches, of: body, pictures: known.pictures,
+            work: budget
         ) {
             throw .leakIncident(place: place)
         }
@@ -76,14 +77,16 @@ struct ReplyRewriting {
     /// Number of mentions in quotations that are hidden, as nothing shows that the team wrote them.
     var untold: Int { (names.judge as? TeamText)?.untold ?? 0 }
 
-    /// The outgoing message, and the stretches of the body that were already searched.
-    private func compose(_ body: [UInt8], _ budget: WorkBudget) throws(Refusal) -> (OutgoingMessage, [SearchedStretch]) {
+    /// What of an outgoing body need not be searched: stretches of the received body, and pieces that are pictures.
+    private typealias PassedOver = (stretches: [SearchedStretch], pictures: [[UInt8]])
+
+    private func compose(_ body: [UInt8], _ budget: WorkBudget) throws(Refusal) -> (OutgoingMessage, PassedOver) {
         let rewritten = try engine.bodyRewriter(names, budget).rewrite(content: header, body: body)
         let message = OutgoingMessage(
             header: HeaderSection(fields(budget) + rewritten.contentFields + [engine.mark.field(hops: hops + 1)]),
             body: rewritten.body,
             bodyForSigning: rewritten.body ?? [body[...]], reasons: rewritten.reasons)
-        return (message, rewritten.searched)
+        return (message, (rewritten.searched, rewritten.pictures))
     }
 
     private func fields(_ budget: WorkBudget) -> [HeaderField] {

@@ -218,8 +218,10 @@ import Testing
                 return type
             }
             let bytes = part.transferEncoding.decode(body[part.bodyRange])?.bytes ?? Array(body[part.bodyRange])
+            // Pictures lose their metadata.
+            let shown = PartKind.isText(part.contentType) ? bytes : PictureMetadata.stripped(bytes) ?? bytes
             // Ids of parts are hidden whoever made them (`ContentIDs`).
-            return type + " " + String(decoding: bytes, as: UTF8.self).replacing(/(?i)cid:[^"'>\s)]*/, with: "cid:")
+            return type + " " + String(decoding: shown, as: UTF8.self).replacing(/(?i)cid:[^"'>\s)]*/, with: "cid:")
         }
     }
 }

@@ -723,7 +723,8 @@ def check(leakcheck_path, path):
             continue
         data = base64.b64decode(item['output'])
         l, d = item['local'], item['domain']
-        if 'innocent' in item and data.split(b'\r\n\r\n', 1)[1] != base64.b64decode(item['message']).split(b'\r\n\r\n', 1)[1]:
+        # What is no part of a picture goes, whatever it says.
+        if 'innocent' in item and ' image ' not in item['id'] and data.split(b'\r\n\r\n', 1)[1] != base64.b64decode(item['message']).split(b'\r\n\r\n', 1)[1]:
             print(f"CHANGED {item['id']}")
         if 'token' in item:
             # Base32 behind the key id is what makes it one.

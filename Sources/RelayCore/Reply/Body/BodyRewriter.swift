@@ -12,6 +12,8 @@ package struct RewrittenBody {
     package var reasons: [RelayReason]
     /// Stretches of the received body in which nothing must be hidden.
     var searched: [SearchedStretch] = []
+    /// Pieces of the body that are pictures without metadata.
+    var pictures: [[UInt8]] = []
 }
 
 /// Rewrites the body of one reply. A protocol, so that a test can use a rewriter that overlooks something, and see the leak
@@ -57,13 +59,17 @@ package struct BodyRewriter: BodyRewriting {
         let fields = PartHeader.contentFields(of: root, with: result, text: text, work: budget)
         guard !text.isOverfull else { throw .unrewritable(part: "more addresses of the relay than can be read") }
         guard !budget.isSpent else { throw .tooMuchWork }
-        return RewrittenBody(contentFields: fields, body: result.pieces, reasons: [], searched: opaque.searched)
+        let reasons = work.hasMetadata ? [RelayReason("picture-metadata", "pictures lost their metadata")] : []
+        return RewrittenBody(
+            contentFields: fields, body: result.pieces, reasons: reasons, searched: opaque.searched, pictures: opaque.pictures)
     }
 
     /// The message that is being taken apart.
     struct Work {
         let bytes: [UInt8]
         let nesting: Int
+        /// Whether a picture had metadata.
+        var hasMetadata = false
         /// Whether it is within an attached forward of the team's, which may have its guesses anywhere.
         var isForward = false
         /// Whether it is within a signed part of such a message: the relay changed nothing in it.
@@ -108,6 +114,7 @@ package struct BodyRewriter: BodyRewriting {
         let isMessage = type.matches("message", "rfc822") || type.matches("message", "global") || type.matches("message", "news")
         if isMessage, !part.transferEncoding.isIdentity { return try rewriteEncodedMessage(part, in: &work, title) }
         if PartKind.isText(type) { return try rewriteText(part, in: &work, title) }
+        if let picture = rewritePicture(part, in: &work) { return picture }
         return try lookInto(part, in: &work, title)
     }
 
@@ -219,6 +226,7 @@ package struct BodyRewriter: BodyRewriting {
         inner.isForward = work.isForward || text.names.isForward(root.header)
         inner.isSigned = work.isForward && work.isSigned
         let result = try rewrite(root, in: &inner, PartTitle(place: .attachedMessageText))
+        work.hasMetadata = work.hasMetadata || inner.hasMetadata
         var output = PieceBuilder(decoded.bytes)
         append(
             root, result,
@@ -264,6 +272,31 @@ package struct BodyRewriter: BodyRewriting {
             return .unchanged
         case .opaque: return try lookInto(part, in: &work, title)
         }
+    }
+
+    /// Octets of an encoded part by which a picture is recognized, line breaks before it included.
+    private static let pictureHead = 256
+    /// Units of work for each octet of a picture.
+    private static let pictureWork = 8
+
+    /// Takes the metadata out of a picture and searches nothing in it; nil for any other part. Its octets decide, whatever it is
+    /// called: a logo of the team's, which programs send back with an answer, may hold a guess anywhere.
+    private func rewritePicture(_ part: MIMEPart, in work: inout Work) -> Result? {
+        let raw = work.bytes[part.bodyRange]
+        guard let head = part.transferEncoding.decode(raw.prefix(Self.pictureHead)),
+            PictureMetadata.kind(of: head.bytes) != nil, let decoded = part.transferEncoding.decode(raw)?.bytes,
+            let stripped = PictureMetadata.stripped(decoded)
+        else { return nil }
+        budget.charge(decoded.count * Self.pictureWork)
+        if stripped == decoded {
+            if work.nesting == 0 { opaque.passOver(stretch: part.bodyRange) }
+            return .unchanged
+        }
+        work.hasMetadata = true
+        let encoding = part.transferEncoding
+        let bytes = encoding.isIdentity ? stripped : TextCoding.ending(like: raw, encoding.encode(stripped) ?? stripped)
+        opaque.passOver(picture: bytes)
+        return Result(pieces: [bytes[...]])
     }
 
     /// Searches a part without rewriting it, unless it proves to be text under another type.

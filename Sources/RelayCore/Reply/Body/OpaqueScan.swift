@@ -12,6 +12,8 @@ final class OpaqueScan {
     private lazy var feeder = scanner.feeder(work)
     /// Stretches of the message's body in which nothing was found, in the order in which they were searched.
     private(set) var searched: [SearchedStretch] = []
+    /// Pictures of the outgoing body, as they are written.
+    private(set) var pictures: [[UInt8]] = []
     private lazy var archives = ArchiveScan(work: work) { [scanner, work] in scanner.feeder(work) }
 
     /// - Parameter work: the budget of the message. Once it is spent, nothing more is found, and the caller must
@@ -44,6 +46,12 @@ final class OpaqueScan {
         }
         return archives.finds(in: decoded)
     }
+
+    /// Notes a stretch of the message's own body that is a picture without metadata: nothing is looked for in it.
+    func passOver(stretch: Range<Int>) { searched.append(SearchedStretch(range: stretch, end: nil)) }
+
+    /// The same for a picture that is written again.
+    func passOver(picture: [UInt8]) { pictures.append(picture) }
 
     /// Whether a name is in the name of a file, whatever work is left.
     func finds(inName name: [UInt8]) -> Bool {

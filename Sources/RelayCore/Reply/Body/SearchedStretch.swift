@@ -1,11 +1,11 @@
-// Stretches of a body that were searched and are then sent unchanged: the leak check need not search them again.
+// Stretches of a body that are sent unchanged and that the leak check need not search: they were searched, or are pictures.
 
-/// A stretch in which the search of the parts found nothing.
+/// A stretch in which the search of the parts found nothing, or a picture without metadata.
 struct SearchedStretch {
     /// Octets of the received body.
     let range: Range<Int>
-    /// The state of the search at its end.
-    let end: LeakFeeder.State
+    /// The state of the search at its end; nil for a picture, in which nothing is looked for.
+    let end: LeakFeeder.State?
 
     /// Shorter ones are searched twice. So is a stretch for which more than half its size must be remembered: usually this is 1
     /// to 13 KB.
@@ -25,14 +25,20 @@ extension LeakFeeder {
     func feed(_ octets: ArraySlice<UInt8>, passingOver searched: [SearchedStretch], of body: [UInt8]) -> Bool {
         octets.withUnsafeBufferPointer { octets in
             var position = 0
-            if octets.count >= SearchedStretch.minimumLength, let offset = Self.offset(of: octets, in: body) {
+            if !searched.isEmpty, let offset = Self.offset(of: octets, in: body) {
                 for stretch in searched {
                     let start = stretch.range.lowerBound - offset
                     let end = stretch.range.upperBound - offset
-                    guard start >= position, end <= octets.count, start + Self.lead < end else { continue }
-                    feed(UnsafeBufferPointer(rebasing: octets[position..<(start + Self.lead)]))
-                    if finish() { return true }
-                    resume(stretch.end)
+                    guard start >= position, end <= octets.count else { continue }
+                    if let state = stretch.end {
+                        guard start + Self.lead < end else { continue }
+                        feed(UnsafeBufferPointer(rebasing: octets[position..<(start + Self.lead)]))
+                        if finish() { return true }
+                        resume(state)
+                    } else {
+                        feed(UnsafeBufferPointer(rebasing: octets[position..<start]))
+                        if finish() { return true }
+                    }
                     position = end
                 }
             }

@@ -9,6 +9,9 @@ extension UInt8 {
     /// ASCII 0–9.
     @inlinable package var isASCIIDigit: Bool { self >= 0x30 && self <= 0x39 }
 
+    /// ASCII A–Z, a–z, 0–9.
+    @inlinable package var isASCIIAlphanumeric: Bool { isASCIILetter || isASCIIDigit }
+
     /// The octet with A–Z folded to a–z; every other octet unchanged.
     @inlinable package var asciiLowercased: UInt8 { self >= 0x41 && self <= 0x5A ? self | 0x20 : self }
 }

@@ -1,0 +1,513 @@
+// What of a text is a quotation, told by its form alone: marks, containers, and everything below an attribution or a block of
+// fields.
+
+import InternetMessage
+import Support
+
+enum Quotation {
+    /// More lines than a letter has; a text with more is one quotation.
+    private static let maximumLines = 200_000
+
+    /// The stretches of a text that the user sent: what was typed, and what was quoted or written by a program.
+    static func stretches(of text: UnsafeBufferPointer<UInt8>, syntax: TextSyntax) -> Stretches {
+        let stretches = syntax == .markup ? markup(text) : plain(text)
+        return stretches.starts.count > Stretches.maximumCount ? Stretches(.quoted) : stretches
+    }
+
+    static func stretches(of text: [UInt8], syntax: TextSyntax) -> Stretches {
+        text.withUnsafeBufferPointer { stretches(of: $0, syntax: syntax) }
+    }
+
+    private static func plain(_ text: UnsafeBufferPointer<UInt8>) -> Stretches {
+        var lines: [QuoteLines.Line] = []
+        var start = 0
+        while start < text.count {
+            guard lines.count < maximumLines else { return Stretches(.quoted) }
+            let end = text.firstIndex(of: 0x0A, from: start) ?? text.count
+            lines.append(QuoteLines.Line(start: start, in: text, to: end))
+            start = end + 1
+        }
+        return QuoteLines(lines, of: text, isMarkup: false).stretches()
+    }
+
+    private static func markup(_ source: UnsafeBufferPointer<UInt8>) -> Stretches {
+        let elements = Elements(source)
+        guard elements.lines.count < maximumLines else { return Stretches(.quoted) }
+        let stretches = elements.text.withUnsafeBufferPointer { text in
+            QuoteLines(
+                elements.lines.map { QuoteLines.Line($0, in: text, isTail: $0.start >= elements.tail ?? .max) },
+                of: text, isMarkup: true
+            ).stretches()
+        }
+        return stretches.covered(elements.hidden, length: source.count)
+    }
+}
+
+extension Stretches {
+    /// The same stretches where some ranges, in order, are a program's, unless they are quoted.
+    func covered(_ hidden: [Range<Int>], length: Int) -> Stretches {
+        guard !hidden.isEmpty else { return self }
+        var covered = Stretches(standings[0])
+        var next = 0
+        forEach(upTo: length) { range, standing in
+            covered.note(standing, at: range.lowerBound)
+            while next < hidden.count, hidden[next].upperBound <= range.lowerBound { next += 1 }
+            guard standing == .typed else { return }
+            var number = next
+            while number < hidden.count, hidden[number].lowerBound < range.upperBound {
+                covered.note(.program, at: max(hidden[number].lowerBound, range.lowerBound))
+                if hidden[number].upperBound < range.upperBound { covered.note(.typed, at: hidden[number].upperBound) }
+                number += 1
+            }
+        }
+        return covered
+    }
+}
+
+/// The lines of one text, judged in order.
+struct QuoteLines {
+    struct Line {
+        /// Where it begins in the source.
+        let start: Int
+        /// Its words without marks and white space at both ends, in the text.
+        let words: Range<Int>
+        let isMarked: Bool
+        /// In a container in which programs put the attribution.
+        let isAttribution: Bool
+        /// Behind an element that has the quotation behind it.
+        let isTail: Bool
+
+        var isBlank: Bool { words.isEmpty }
+
+        /// A line of plain text.
+        init(start: Int, in text: UnsafeBufferPointer<UInt8>, to end: Int) {
+            self.start = start
+            let (marked, first) = QuoteLines.mark(text, start..<end)
+            words = QuoteLines.trimmed(text, first..<end)
+            isMarked = marked
+            (isAttribution, isTail) = (false, false)
+        }
+
+        init(_ line: Elements.Line, in text: UnsafeBufferPointer<UInt8>, isTail: Bool) {
+            start = line.start
+            let (marked, first) = QuoteLines.mark(text, line.words)
+            words = QuoteLines.trimmed(text, first..<line.words.upperBound)
+            isMarked = marked || line.isContained
+            isAttribution = line.isAttribution
+            self.isTail = isTail
+        }
+    }
+
+    private let lines: [Line]
+    private let text: UnsafeBufferPointer<UInt8>
+    private let isMarkup: Bool
+    private var found = Stretches(.typed)
+
+    /// Octets of a line or of a window of lines that are looked at.
+    private static let longest = 600
+    /// Lines over which an attribution may be broken.
+    private static let windowLines = 5
+    private static let mostWords = 40
+
+    init(_ lines: [Line], of text: UnsafeBufferPointer<UInt8>, isMarkup: Bool) {
+        self.lines = lines
+        self.text = text
+        self.isMarkup = isMarkup
+    }
+
+    // MARK: Marks
+
+    private static func isSpace(_ text: UnsafeBufferPointer<UInt8>, _ index: Int) -> Int {
+        if text[index] <= 0x20 { return 1 }
+        guard index + 1 < text.count else { return 0 }
+        if text[index] == 0xC2, text[index + 1] == 0xA0 { return 2 }
+        guard text[index] == 0xEF || text[index] == 0xE2, index + 2 < text.count else { return 0 }
+        if text[index] == 0xEF { return text[index + 1] == 0xBB && text[index + 2] == 0xBF ? 3 : 0 }
+        // Marks of direction and spaces without width.
+        return text[index + 1] == 0x80 && (0x80...0x8F).contains(text[index + 2])
+            || text[index + 1] == 0x80 && (0xAA...0xAF).contains(text[index + 2]) ? 3 : 0
+    }
+
+    /// Whether a line begins with the mark of a quotation, and where its words begin.
+    fileprivate static func mark(_ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>) -> (Bool, Int) {
+        var index = range.lowerBound
+        func skip() {
+            while index < range.upperBound {
+                let width = isSpace(text, index)
+                guard width > 0 else { return }
+                index += width
+            }
+        }
+        skip()
+        // The end of an address that a program broke: `Anna <a@b.example` and `>:`.
+        if range.upperBound - index <= 3, text[index..<range.upperBound].starts(with: ">:".utf8) { return (false, index) }
+        var isMarked = false
+        while index < range.upperBound, index - range.lowerBound < 400, let width = mark(text, index, range.upperBound) {
+            isMarked = true
+            index += width
+            skip()
+        }
+        return (isMarked, min(index, range.upperBound))
+    }
+
+    /// Octets of a mark: `>`, `»`, `|`, `Anna>`, `&>`.
+    private static func mark(_ text: UnsafeBufferPointer<UInt8>, _ start: Int, _ end: Int) -> Int? {
+        let octet = text[start]
+        let next = start + 1 < end ? text[start + 1] : 0x0A
+        switch octet {
+        case UInt8(ascii: ">"): return 1
+        case UInt8(ascii: "|"): return next <= 0x20 ? 1 : nil
+        case UInt8(ascii: "&"):
+            if next == UInt8(ascii: ">") { return 2 }
+            return start + 4 <= end && text[start..<(start + 4)].elementsEqual("&gt;".utf8) ? 4 : nil
+        case UInt8(ascii: ":"): return next == UInt8(ascii: ">") ? 2 : nil
+        case 0xC2: return next == 0xBB ? 2 : nil
+        case 0xE2:
+            // `›`, `│`, `┃`
+            guard start + 2 < end else { return nil }
+            let third = text[start + 2]
+            return next == 0x80 && third == 0xBA || next == 0x94 && (third == 0x82 || third == 0x83) ? 3 : nil
+        case 0xEF: return start + 2 < end && next == 0xBC && text[start + 2] == 0x9E ? 3 : nil
+        default:
+            // `Anna>`, `JD>`
+            guard octet.isASCIILetter || octet >= 0xC3 else { return nil }
+            var index = start
+            while index < end, index - start < 12, text[index].isASCIILetter || text[index] >= 0x80 { index += 1 }
+            return index < end && text[index] == UInt8(ascii: ">") ? index + 1 - start : nil
+        }
+    }
+
+    fileprivate static func trimmed(_ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>) -> Range<Int> {
+        var end = range.upperBound
+        while end > range.lowerBound, text[end - 1] <= 0x20 { end -= 1 }
+        // U+00A0, and marks of direction behind a colon.
+        while end >= range.lowerBound + 2, text[end - 2] == 0xC2, text[end - 1] == 0xA0 { end -= 2 }
+        while end >= range.lowerBound + 3, isSpace(text, end - 3) == 3 { end -= 3 }
+        return range.lowerBound..<max(range.lowerBound, end)
+    }
+
+    // MARK: Judging
+
+    func stretches() -> Stretches {
+        var reader = self
+        reader.read()
+        return reader.found
+    }
+
+    private mutating func read() {
+        var isBelow = false
+        var hasMarked = false
+        var longestMarked = 0
+        var index = 0
+        while index < lines.count {
+            let line = lines[index]
+            defer { index += 1 }
+            if line.isTail, !isBelow {
+                isBelow = true
+                found.note(.quoted, at: line.start)
+                index += attributionBlock(at: index)
+                continue
+            }
+            if isBelow {
+                if found.standings.last != .quoted { found.note(.quoted, at: line.start) }
+                continue
+            }
+            if line.isAttribution {
+                found.note(.attribution, at: line.start)
+                isBelow = true
+                continue
+            }
+            if line.isMarked {
+                let reads = !hasMarked && !line.isBlank && isAttribution(window(endingAt: index, marked: true))
+                found.note(reads ? .attribution : .quoted, at: line.start)
+                if !line.isBlank { hasMarked = true }
+                longestMarked = max(longestMarked, line.words.count)
+                continue
+            }
+            if line.isBlank {
+                // Between two marked lines it belongs to them.
+                continue
+            }
+            if isRemainder(index, longestMarked) {
+                found.note(.quoted, at: line.start)
+                continue
+            }
+            if let length = separator(at: index) {
+                found.note(.attribution, at: line.start)
+                isBelow = true
+                index += length - 1
+                continue
+            }
+            if let length = headerBlock(at: index) {
+                found.note(.attribution, at: line.start)
+                isBelow = true
+                index += length - 1
+                continue
+            }
+            found.note(.typed, at: line.start)
+            if let first = attribution(endingAt: index) {
+                found.note(.attribution, at: first)
+                isBelow = true
+            }
+        }
+    }
+
+    /// An unmarked line that a program broke off a long marked one: another marked line follows it.
+    private func isRemainder(_ index: Int, _ longestMarked: Int) -> Bool {
+        guard !isMarkup, index > 0, lines[index].words.count <= 40 else { return false }
+        let before = lines[index - 1].isMarked || index < 2 ? index - 1 : index - 2
+        guard lines[before].isMarked, !lines[before].isBlank, lines[before].words.count >= max(50, longestMarked - 15),
+            before == index - 1 || !lines[index - 1].isBlank && lines[index - 1].words.count <= 40
+        else { return false }
+        for next in (index + 1)..<(index + 3) where next < lines.count {
+            if lines[next].isMarked { return true }
+            if lines[next].isBlank || lines[next].words.count > 40 { return false }
+        }
+        return false
+    }
+
+    // MARK: Words
+
+    /// A line in lower case, at most so many octets of it.
+    private func lower(_ range: Range<Int>) -> [UInt8] { Self.lower(text[range].prefix(Self.longest)) }
+
+    static func lower(_ octets: some Collection<UInt8>) -> [UInt8] {
+        guard octets.contains(where: { $0 >= 0x80 }) else { return octets.map(\.asciiLowercased) }
+        var lower: [UInt8] = []
+        for scalar in String(decoding: octets, as: UTF8.self).unicodeScalars {
+            switch scalar.value {
+            case 0xA0, 0x2007, 0x202F: lower.append(0x20)
+            case 0xAD, 0x200B...0x200F, 0x202A...0x202E, 0x2066...0x2069, 0xFEFF: continue
+            case 0..<0x80: lower.append(UInt8(scalar.value).asciiLowercased)
+            default: lower += scalar.properties.lowercaseMapping.utf8
+            }
+        }
+        return lower
+    }
+
+    /// The lines up to one, joined: nil where they are too long or a blank one is between.
+    private func window(endingAt last: Int, from first: Int? = nil, marked: Bool = false) -> [UInt8] {
+        var joined: [UInt8] = []
+        for index in (first ?? last)...last {
+            if !joined.isEmpty { joined.append(0x20) }
+            joined += lower(lines[index].words)
+        }
+        return joined
+    }
+
+    // MARK: Attributions
+
+    /// Where the attribution begins that ends with this line, as an offset of the source.
+    private func attribution(endingAt last: Int) -> Int? {
+        guard lines[last].words.count <= Self.longest, mayEndAttribution(lines[last].words) else { return nil }
+        var first = last
+        var length = lines[last].words.count
+        var found: Int?
+        while true {
+            // `Anna <a@b.example> wrote:` may be the second half of a line that a program broke.
+            if found != nil || isAttribution(window(endingAt: last, from: first)) {
+                if found == nil { found = first }
+                let isContinued = first > 0 && text[lines[first - 1].words].last == UInt8(ascii: ",")
+                if begins(lines[first].words), !isContinued { return lines[first].start }
+            }
+            guard first > 0, last - first + 1 < Self.windowLines else { break }
+            let before = first - 1
+            length += lines[before].words.count
+            guard !lines[before].isBlank, !lines[before].isMarked, length <= Self.longest else { break }
+            first = before
+        }
+        return found.map { lines[$0].start }
+    }
+
+    /// Whether a line begins as attributions do: with a word such as `On`, a day of the week, or digits.
+    private func begins(_ words: Range<Int>) -> Bool {
+        guard let octet = text[words].first else { return false }
+        return octet.isASCIIDigit || QuoteForms.isOpener(Self.lower(text[words].prefix(40).prefix { $0 > 0x20 }))
+    }
+
+    /// Whether a line ends as attributions do: with a colon, a verb, or dashes behind one.
+    private func mayEndAttribution(_ words: Range<Int>) -> Bool {
+        let end = text[words].suffix(80)
+        guard let last = end.last else { return false }
+        if last == UInt8(ascii: ":") || last == UInt8(ascii: "-") || last == UInt8(ascii: ".") { return true }
+        if last >= 0x80 { return true }
+        let word = Self.lower(Array(end.split { $0 <= 0x20 }.last ?? []))
+        return QuoteForms.isVerb(word)
+    }
+
+    /// Whether a joined line, in lower case, is the program's line above a quotation.
+    private func isAttribution(_ window: [UInt8]) -> Bool {
+        var line = window[...]
+        func isEdge(_ octet: UInt8) -> Bool { octet <= 0x20 || octet == UInt8(ascii: "-") || octet == UInt8(ascii: "*") }
+        while let last = line.last, isEdge(last) { line = line.dropLast() }
+        while let first = line.first, isEdge(first) { line = line.dropFirst() }
+        guard line.count >= 4 else { return false }
+        let colons: [[UInt8]] = [[0x3A], [0xEF, 0xBC, 0x9A], [0xE1, 0x9F, 0x96], [0xD6, 0x89]]
+        let colon = colons.first { line.hasSuffix($0) }
+        if let colon { line = line.dropLast(colon.count) }
+        // Hebrew programs write the colon first.
+        let isReversed = line.first == UInt8(ascii: ":")
+        if isReversed { line = line.dropFirst() }
+        while let last = line.last, isEdge(last) { line = line.dropLast() }
+        let words = line.split { $0 <= 0x20 || $0 == UInt8(ascii: ",") }.map { Array($0) }
+        guard let first = words.first, let last = words.last, words.count <= Self.mostWords else { return false }
+        let endsInVerb = QuoteForms.isVerb(last) || QuoteForms.endsInVerb(line)
+        guard colon != nil || isReversed || endsInVerb else { return false }
+        let hasVerb = endsInVerb || words.contains(where: QuoteForms.isVerb)
+        let tells = Self.tells(line)
+        if Self.holdsAddress(line) { return hasVerb || tells }
+        if hasVerb, tells { return true }
+        return hasVerb && words.count >= 3 && QuoteForms.isOpener(first)
+    }
+
+    private static func holdsAddress(_ line: ArraySlice<UInt8>) -> Bool {
+        line.indices.contains { line[$0] == UInt8(ascii: "@") && $0 > line.startIndex && $0 + 1 < line.endIndex }
+    }
+
+    /// Whether a line holds a year, a time of day or a date in digits.
+    static func tells(_ line: ArraySlice<UInt8>) -> Bool {
+        var index = line.startIndex
+        while index < line.endIndex {
+            guard line[index].isASCIIDigit else {
+                index += 1
+                continue
+            }
+            let start = index
+            while index < line.endIndex, line[index].isASCIIDigit { index += 1 }
+            let digits = line[start..<index]
+            if digits.count == 4, digits.starts(with: "19".utf8) || digits.starts(with: "20".utf8) { return true }
+            guard digits.count <= 2, index < line.endIndex, ":.h/-".utf8.contains(line[index]) || line[index] == 0xE2 else {
+                continue
+            }
+            // `10:15`, `10.15`, `10h15`, `21.11.25`, and a ratio sign (U+2236).
+            let width = line[index] == 0xE2 ? 3 : 1
+            let rest = line[min(index + width, line.endIndex)...].prefix { $0.isASCIIDigit }
+            if rest.count == 2 { return true }
+        }
+        return false
+    }
+
+    // MARK: Separators
+
+    /// Lines of a separator that begins here: `-----Original Message-----`, `Begin forwarded message:`.
+    private func separator(at index: Int) -> Int? {
+        let words = lower(lines[index].words)
+        guard words.count >= 6, words.count <= 120 else { return nil }
+        if words.last == UInt8(ascii: ":") {
+            var line = words.dropLast()
+            while line.last == 0x20 { line = line.dropLast() }
+            if QuoteForms.beginsForward(Array(line)) { return 1 + attributionBlock(at: index + 1) }
+        }
+        func isRule(_ octet: UInt8) -> Bool { "-_=*".utf8.contains(octet) }
+        let head = words.prefix { isRule($0) }.count
+        let dashes = head > 0 ? head : Self.longDashes(words)
+        guard dashes >= 3 else { return nil }
+        if dashes == words.count {
+            // A rule alone, as Outlook draws it above a header block.
+            guard let next = next(after: index), let length = headerBlock(at: next) else { return nil }
+            return next - index + length
+        }
+        let tail = words.reversed().prefix { isRule($0) || $0 == 0x20 }.count
+        guard tail >= 3 || Self.longDashes(words.reversed()) >= 3 else { return nil }
+        let inner = words[dashes..<max(dashes, words.count - tail)]
+        guard inner.contains(where: { $0.isASCIILetter || $0 >= 0x80 }), !inner.starts(with: "begin ".utf8),
+            !inner.starts(with: "end ".utf8)
+        else { return nil }
+        if QuoteForms.namesMessage(inner.split { $0 <= 0x20 || $0 == UInt8(ascii: "-") }.map { Array($0) }) {
+            return 1 + attributionBlock(at: index + 1)
+        }
+        // Words that are not known count where a block of fields follows.
+        guard let next = next(after: index), let length = headerBlock(at: next) else { return nil }
+        return next - index + length
+    }
+
+    /// How many of `—`, `–` and `―` a line begins with.
+    private static func longDashes(_ words: some Collection<UInt8>) -> Int {
+        let octets = Array(words.prefix(9))
+        guard octets.count == 9 else { return 0 }
+        return stride(from: 0, to: 9, by: 3).allSatisfy { octets[$0] == 0xE2 && octets[$0 + 1] == 0x80 } ? 3 : 0
+    }
+
+    private func next(after index: Int) -> Int? {
+        for next in (index + 1)..<(index + 4) where next < lines.count && !lines[next].isBlank { return next }
+        return nil
+    }
+
+    // MARK: Header blocks
+
+    /// Lines of a block of fields of a mail that begins here; nil where there is none.
+    private func headerBlock(at index: Int) -> Int? {
+        guard field(lines[index].words) != nil else { return nil }
+        let block = block(at: index)
+        return block.isMail ? block.length : nil
+    }
+
+    /// Lines of fields that follow a separator.
+    private func attributionBlock(at index: Int) -> Int {
+        guard index < lines.count, let first = next(after: index - 1), field(lines[first].words) != nil else { return 0 }
+        return first - index + block(at: first).length
+    }
+
+    /// Lines of a block that are looked at.
+    private static let blockLines = 24
+
+    private func block(at start: Int) -> (isMail: Bool, length: Int) {
+        var seen: Set<QuoteForms.Field> = []
+        var hasAddress = false
+        var length = 0
+        var blanks = 0
+        var index = start
+        while index < lines.count, index - start < Self.blockLines {
+            let line = lines[index]
+            if line.isBlank {
+                blanks += 1
+                if blanks > 1 { break }
+                index += 1
+                continue
+            }
+            if let field = field(line.words) {
+                // The quotation may begin with fields of its own.
+                if field == .from, seen.contains(.from) { break }
+                seen.insert(field)
+                if field == .from { hasAddress = Self.holdsAddress(lower(line.words)[...]) }
+            } else {
+                // A value of several lines: a list of addresses, or a long subject.
+                guard blanks == 0, index > start, line.words.count <= Self.longest,
+                    text[lines[index - 1].words].last == UInt8(ascii: ",")
+                        || text[lines[index - 1].words].last == UInt8(ascii: ";")
+                        || Self.holdsAddress(lower(line.words)[...])
+                        || isFieldAlone(lines[index - 1].words)
+                else { break }
+                if isFieldAlone(lines[index - 1].words), Self.holdsAddress(lower(line.words)[...]) { hasAddress = true }
+            }
+            blanks = 0
+            index += 1
+            length = index - start
+        }
+        return (seen.contains(.from) && (seen.count > 1 || hasAddress), max(1, length))
+    }
+
+    private func isFieldAlone(_ words: Range<Int>) -> Bool {
+        let last = text[words].last
+        return (last == UInt8(ascii: ":") || last == UInt8(ascii: "*")) && field(words) != nil
+    }
+
+    /// The field that a line is: `*Von:* Anna`, `Envoyé : lundi`, `发件人：…`.
+    private func field(_ words: Range<Int>) -> QuoteForms.Field? {
+        let line = Self.lower(text[words].prefix(QuoteForms.longestField + 16))
+        var start = line.startIndex
+        while start < line.endIndex, line[start] == UInt8(ascii: "*") || line[start] == UInt8(ascii: "_") || line[start] == 0x20 {
+            start += 1
+        }
+        guard
+            let colon = line[start...].indices.first(where: {
+                line[$0] == 0x3A || line[$0] == 0xEF && line[$0...].starts(with: [0xEF, 0xBC, 0x9A])
+            })
+        else { return nil }
+        var end = colon
+        while end > start, line[end - 1] == 0x20 || line[end - 1] == UInt8(ascii: "*") || line[end - 1] == UInt8(ascii: "_") {
+            end -= 1
+        }
+        return end > start && end - start <= QuoteForms.longestField ? QuoteForms.field(Array(line[start..<end])) : nil
+    }
+}

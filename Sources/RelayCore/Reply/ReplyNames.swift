@@ -79,6 +79,9 @@ package struct ReplyNames {
         Self.lies(domain, in: teamDomains) || teamDomains.contains { DomainName.isEqualOrBelow($0, domain) }
     }
 
+    /// Whether a host is at or below a domain that the team registered.
+    func isAtTeam(host: [UInt8]) -> Bool { Self.lies(String(decoding: host, as: UTF8.self), in: teamDomains) }
+
     private static func lies(_ domain: String, in domains: Set<String>) -> Bool {
         domains.contains { DomainName.isEqualOrBelow(domain, $0) }
     }
@@ -150,6 +153,14 @@ package struct ReplyNames {
         guard relayDomains.contains(address.domain.lowercased()) else { return false }
         if case .notAToken = tokens.read(address.localPart) { return false }
         return true
+    }
+
+    /// Whether a local part is a token of any account or installation of this relay, as its MAC shows.
+    func isValidToken(_ localPart: some Collection<UInt8>) -> Bool {
+        switch tokens.read(String(decoding: localPart, as: UTF8.self)) {
+        case .token, .answer: true
+        default: false
+        }
     }
 
     /// The message ids of a header section on their way to the team.

@@ -302,26 +302,12 @@ struct MentionScanner {
 
     /// A local part as it must be written in its place.
     private func written(_ local: String, _ view: View) -> [UInt8] {
-        var output: [UInt8] = []
-        for octet in local.utf8 {
-            let isPlain =
-                octet >= 0x80 || (0x30...0x39).contains(octet) || (0x41...0x5A).contains(octet) || (0x61...0x7A).contains(octet)
-            if isPlain || "._-".utf8.contains(octet) {
-                output.append(octet)
-            } else if view.lens.contains(.percent) {
-                output += Hex.escape(octet, mark: "%")
-            } else if view.syntax == .markup, "&<>\"'".utf8.contains(octet) {
-                output += Array("&#\(octet);".utf8)
-            } else if !(octet < 0x20 || octet == 0x7F) {
-                output.append(octet)
-            }
-        }
-        return output
+        AddressWriting.local(local, lens: view.lens, syntax: view.syntax)
     }
 }
 
 /// What is between local part and domain.
-private struct Separator {
+struct Separator {
     /// The first unit of the separator.
     let start: Int
     /// `=`, `#`, `%`: the forms of an address within the local part of another.

@@ -166,7 +166,7 @@ package struct TextRewriter {
     }
 
     /// The readings that may differ for this text.
-    private static func lenses(_ text: UnsafeBufferPointer<UInt8>, syntax: TextSyntax) -> [DecodingPass] {
+    static func lenses(_ text: UnsafeBufferPointer<UInt8>, syntax: TextSyntax) -> [DecodingPass] {
         var lenses: [DecodingPass] = [[]]
         if text.contains(UInt8(ascii: "%")) { lenses.append(.percent) }
         if text.contains(UInt8(ascii: "=")) { lenses.append(.equals) }

@@ -1,0 +1,329 @@
+// Finds everything in a text that may be an address of anyone, in every form in which programs and people write one.
+//
+// It knows no name: the candidates are the same whoever the user is. So typed text can count how many addresses it could
+// answer about, and quoted text can lose every address without any being looked for.
+
+import InternetMessage
+import Support
+
+struct AddressFinder {
+    /// How an address is written.
+    enum Form: Sendable {
+        /// `@` and what people write in its place: `(at)`, `[at]`, `\@`.
+        case at
+        /// ` at ` between spaces.
+        case spelled
+        /// `local=domain`, `local#domain`, `local%domain`: within the local part of another address.
+        case verp
+        /// `domain=local`, as SRS writes it.
+        case reversed
+        /// `local-40domain`, `local*40domain`: as gateways for links write it.
+        case gateway
+    }
+
+    /// One address. Ranges are units of the window.
+    struct Candidate {
+        let form: Form
+        let local: Range<Int>
+        let domain: Range<Int>
+        /// The octets of a dot-atom before the separator, of which `local` is the last part.
+        let run: Range<Int>
+        /// Whether the domain ends in a top-level domain and has more than that.
+        let isComplete: Bool
+        /// Whether a complete domain was found at the same place, which is the likelier one.
+        let isDoubtful: Bool
+
+        /// From the first unit to behind the last.
+        var whole: Range<Int> { min(local.lowerBound, domain.lowerBound)..<max(local.upperBound, domain.upperBound) }
+    }
+
+    /// Octets of the longest local part, its tag included, and of the longest domain.
+    static let maximumLocal = 128
+    static let maximumDomain = 253
+    /// Octets of a line that a program may have broken within a word.
+    private static let longLine = 60
+
+    /// Whether tags were skipped: those of blocks divide words.
+    private let skipsTags: Bool
+    /// The text in which the window's offsets lie.
+    private let text: UnsafeBufferPointer<UInt8>
+    private let window: DecodedWindow
+    private let units: UnsafeBufferPointer<UInt8>
+    /// How often a unit was looked at: the work, counted for tests.
+    private(set) var steps = 0
+
+    init(_ window: DecodedWindow, of text: UnsafeBufferPointer<UInt8>, lens: DecodingPass) {
+        self.window = window
+        skipsTags = lens.contains(.tags)
+        self.text = text
+        units = window.octets
+    }
+
+    /// Calls with each candidate whose separator begins in a range of the text, in order.
+    mutating func forEach(in range: Range<Int>, _ body: (Candidate) -> Void) {
+        var unit = 1
+        while unit < units.count {
+            steps += 1
+            defer { unit += 1 }
+            guard let mark = mark(endingAt: unit), range.contains(window.start(mark.start)) else { continue }
+            find(around: mark, body)
+        }
+    }
+
+    // MARK: Marks
+
+    private struct Mark {
+        let form: Form
+        /// The first unit of the separator, and the first behind it.
+        let start: Int
+        let end: Int
+    }
+
+    /// Whether each octet can end a separator.
+    private static let endsMark: [Bool] = (0..<256).map { "@=#%)]}>-_t0".utf8.contains(UInt8($0)) }
+
+    /// The separator whose last unit this is.
+    private func mark(endingAt last: Int) -> Mark? {
+        guard Self.endsMark[Int(units[last])], last + 1 < units.count else { return nil }
+        if units[last] == UInt8(ascii: "0") {
+            guard last >= 3, units[last - 1] == UInt8(ascii: "4"), !isApart(last), !isApart(last - 1),
+                units[last - 2] == UInt8(ascii: "-") || units[last - 2] == UInt8(ascii: "*")
+            else { return nil }
+            return Mark(form: .gateway, start: last - 2, end: last + 1)
+        }
+        guard let separator = Separator(before: last + 1, in: window) else { return nil }
+        switch units[last] {
+        case UInt8(ascii: "="), UInt8(ascii: "#"), UInt8(ascii: "%"):
+            // `%40`, `=40`: an encoded octet, which another reading decodes.
+            let isEscape =
+                last + 2 < units.count && units[last + 1].hexValue != nil && units[last + 2].hexValue != nil
+                && (units[last] == UInt8(ascii: "%")
+                    || units[last + 1] == UInt8(ascii: "4") && units[last + 2] == UInt8(ascii: "0"))
+            return isEscape || units[last] == UInt8(ascii: "#") && isApart(last)
+                ? nil : Mark(form: .verp, start: last, end: last + 1)
+        case UInt8(ascii: "t"): return Mark(form: .spelled, start: separator.start, end: last + 1)
+        default: return Mark(form: .at, start: separator.start, end: last + 1)
+        }
+    }
+
+    // MARK: Halves
+
+    private mutating func find(around mark: Mark, _ body: (Candidate) -> Void) {
+        let run = run(endingAt: mark.start)
+        let ends = domains(from: mark.end)
+        if let run, !ends.isEmpty {
+            let needsDomain = mark.form != .at || isApart(mark.start) || isApart(mark.end)
+            let hasComplete = ends.contains(where: \.isComplete)
+            for end in ends where !needsDomain || end.isComplete {
+                for local in locals(run, of: mark) {
+                    body(
+                        Candidate(
+                            form: mark.form, local: local, domain: mark.end..<end.end, run: run, isComplete: end.isComplete,
+                            isDoubtful: hasComplete && !end.isComplete))
+                }
+            }
+        }
+        guard mark.form == .verp, units[mark.start] == UInt8(ascii: "="), let reversed = reversed(around: mark) else { return }
+        body(reversed)
+    }
+
+    /// `home.example=jane`: only where what is before is a whole domain.
+    private mutating func reversed(around mark: Mark) -> Candidate? {
+        var start = mark.start
+        while start > 0, mark.start - start < Self.maximumDomain, start == mark.start || !isApart(start),
+            Self.isOfDomain(units[start - 1])
+        {
+            start -= 1
+            steps += 1
+        }
+        let name = start..<mark.start
+        guard !name.isEmpty, let dot = units[name].lastIndex(of: UInt8(ascii: ".")), dot > start,
+            TopLevelDomains.contains(units[(dot + 1)..<mark.start])
+        else { return nil }
+        var end = mark.end
+        while end < units.count, end - mark.end < Self.maximumLocal, !isApart(end), Self.isOfLocal(units[end]) {
+            end += 1
+            steps += 1
+        }
+        while end > mark.end, Self.isTrimmed(units[end - 1]) { end -= 1 }
+        guard end > mark.end, units[mark.end..<end].contains(where: { !$0.isASCIIDigit }) else { return nil }
+        return Candidate(
+            form: .reversed, local: mark.end..<end, domain: name, run: mark.end..<end, isComplete: true, isDoubtful: false)
+    }
+
+    /// Whether white space or a line break, but nothing unseen alone, is before a unit.
+    private func isApart(_ unit: Int) -> Bool {
+        if window.separators[unit] & ~DecodedWindow.unseen != 0 { return true }
+        guard skipsTags, unit > 0 else { return false }
+        // A tag was skipped where the source has more than the unit before.
+        var index = window.end(unit - 1)
+        while index < window.start(unit) {
+            if text[index] == UInt8(ascii: "<"), Elements.beginsBlock(text, at: index) { return true }
+            index += 1
+        }
+        return false
+    }
+
+    /// Whether a program broke the word before this unit: only a line break is there, behind a long line or a soft one.
+    private func isWrapped(_ unit: Int) -> Bool {
+        guard unit > 0, window.separators[unit] & DecodedWindow.space == 0 else { return false }
+        let from = window.end(unit - 1)
+        var index = from
+        while index > 0, from - index < Self.longLine, text[index - 1] != 0x0A { index -= 1 }
+        return from - index >= Self.longLine
+    }
+
+    /// The octets of a dot-atom, or of a quoted string, directly before a separator.
+    private mutating func run(endingAt end: Int) -> Range<Int>? {
+        guard end > 0, end == units.count || window.separators[end] & DecodedWindow.lineBreak == 0 || isWrapped(end) else {
+            return nil
+        }
+        if units[end - 1] == UInt8(ascii: "\"") {
+            var start = end - 1
+            while start > 0, end - start < Self.maximumLocal, units[start - 1] != UInt8(ascii: "\"") { start -= 1 }
+            steps += end - start
+            if start > 0, units[start - 1] == UInt8(ascii: "\""), start < end - 1 { return start..<(end - 1) }
+            return nil
+        }
+        var start = end
+        while start > 0, end - start < Self.maximumLocal, Self.isAtom(units[start - 1]) {
+            if start < end, isApart(start), !isWrapped(start) { break }
+            start -= 1
+            steps += 1
+        }
+        return start < end ? start..<end : nil
+    }
+
+    private static func isAtom(_ octet: UInt8) -> Bool {
+        octet.isASCIIAlphanumeric || octet >= 0x80 || ".!#$%&'*+-/=?^_`{|}~".utf8.contains(octet)
+    }
+
+    /// What is in a local part that people have.
+    private static func isOfLocal(_ octet: UInt8) -> Bool {
+        octet.isASCIIAlphanumeric || octet >= 0x80 || "._-+'".utf8.contains(octet)
+    }
+
+    /// Marks that stand around an address and are no part of it.
+    private static func isTrimmed(_ octet: UInt8) -> Bool { "._-+'*~/".utf8.contains(octet) }
+
+    private static func isOfDomain(_ octet: UInt8) -> Bool {
+        octet.isASCIIAlphanumeric || octet >= 0x80 || octet == UInt8(ascii: "-") || octet == UInt8(ascii: ".")
+    }
+
+    /// Words that programs and people write directly before an address. A list of other words stays with the address.
+    private static let glues = [
+        "e-mail", "email", "mailto", "mail", "u003c", "u003e", "nbsp", "x22", "von", "bei", "from", "to", "an", "de", "3d",
+    ].map { Array($0.utf8) }
+    /// Octets that must be left behind such a word.
+    private static let shortestGlued = 6
+
+    /// The local parts that a run may end with: as a rule one.
+    private func locals(_ run: Range<Int>, of mark: Mark) -> [Range<Int>] {
+        if run.upperBound < mark.start, units[run.upperBound] == UInt8(ascii: "\"") { return [run] }
+        var start = run.upperBound
+        while start > run.lowerBound, Self.isOfLocal(units[start - 1]) { start -= 1 }
+        while start < run.upperBound, Self.isTrimmed(units[start]) { start += 1 }
+        guard start < run.upperBound else { return [] }
+        var found = [start..<run.upperBound]
+        if mark.form == .verp, let dash = units[start..<run.upperBound].firstIndex(where: { $0 == 0x2D || $0 == 0x2B }),
+            dash + 1 < run.upperBound
+        {
+            found.append((dash + 1)..<run.upperBound)
+        }
+        for glue in Self.glues where run.upperBound - start >= glue.count + Self.shortestGlued {
+            guard units[start...].starts(with: glue) else { continue }
+            var from = start + glue.count
+            while from < run.upperBound, Self.isTrimmed(units[from]) { from += 1 }
+            if run.upperBound - from >= Self.shortestGlued { found.append(from..<run.upperBound) }
+            break
+        }
+        return found
+    }
+
+    // MARK: Where a domain ends
+
+    private struct End {
+        let end: Int
+        let isComplete: Bool
+    }
+
+    /// The ends that a domain may have: as a rule one. More where letters follow that may belong to it or not, or where a line
+    /// ends that a program may have broken.
+    private mutating func domains(from start: Int) -> [End] {
+        guard start < units.count, window.separators[start] & DecodedWindow.lineBreak == 0 || isWrapped(start) else { return [] }
+        var end = start
+        var found: [End] = []
+        while end < units.count, end - start < Self.maximumDomain, Self.isOfDomain(units[end]) {
+            if end > start, isApart(end) {
+                let isBroken = window.separators[end] & DecodedWindow.lineBreak != 0 && isWrapped(end)
+                let so = ends(of: start..<end)
+                guard isBroken else { break }
+                found += so.filter(\.isComplete)
+            }
+            end += 1
+            steps += 1
+        }
+        found += ends(of: start..<end)
+        return found
+    }
+
+    private func ends(of run: Range<Int>) -> [End] {
+        var end = run.upperBound
+        while end > run.lowerBound, units[end - 1] == UInt8(ascii: ".") || units[end - 1] == UInt8(ascii: "-") { end -= 1 }
+        guard end > run.lowerBound, units[run.lowerBound] != UInt8(ascii: "."), units[run.lowerBound] != UInt8(ascii: "-") else {
+            return []
+        }
+        // Behind each dot a label begins; the last ones decide.
+        var labels: [Range<Int>] = []
+        var first = run.lowerBound
+        for index in run.lowerBound..<end where units[index] == UInt8(ascii: ".") {
+            labels.append(first..<index)
+            first = index + 1
+        }
+        labels.append(first..<end)
+        guard labels.count > 1 else {
+            let letters = units[run.lowerBound..<end]
+            let isName = letters.count >= 2 && letters.contains { $0.isASCIILetter || $0 >= 0x80 }
+            return isName && !Self.isNumeric(letters) ? [End(end: end, isComplete: false)] : []
+        }
+        var found: [End] = []
+        var last = labels.count - 1
+        // `home.example.zip`: the name of a file.
+        if last > 1, Self.isFileEnding(units[labels[last]]), TopLevelDomains.contains(units[labels[last - 1]]) { last -= 1 }
+        if let whole = labels[1...last].last(where: { TopLevelDomains.contains(units[$0]) }) {
+            found.append(End(end: whole.upperBound, isComplete: true))
+            if whole == labels[labels.count - 1] { return found }
+        }
+        // `home.exampleTel`, `home.example-Adresse`, `home.example2026`.
+        let glued = labels[labels.count - 1]
+        if let length = Self.topLevel(before: units[glued]) {
+            found.append(End(end: glued.lowerBound + length, isComplete: true))
+        }
+        // A name in a domain that is not known.
+        let isName = units[labels[0]].contains { $0.isASCIILetter || $0 >= 0x80 }
+        if isName, !Self.isNumeric(units[glued]), found.last?.end != end { found.append(End(end: end, isComplete: false)) }
+        return found
+    }
+
+    /// Whether a label is a number, as in the Content-IDs that Outlook writes.
+    private static func isNumeric(_ label: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
+        label.allSatisfy { $0.hexValue != nil } && label.contains(where: \.isASCIIDigit)
+    }
+
+    private static func isFileEnding(_ label: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
+        label.elementsEqual("zip".utf8) || label.elementsEqual("mov".utf8)
+    }
+
+    /// Octets of the longest top-level domain with which a label begins.
+    private static func topLevel(before label: Slice<UnsafeBufferPointer<UInt8>>) -> Int? {
+        // What no letter follows is meant before what one does.
+        if let end = label.firstIndex(where: { !$0.isASCIILetter && $0 < 0x80 }), TopLevelDomains.contains(label[..<end]) {
+            return end - label.startIndex
+        }
+        for length in stride(from: min(label.count - 1, 24), through: 2, by: -1)
+        where TopLevelDomains.contains(label.prefix(length)) {
+            return length
+        }
+        return nil
+    }
+}

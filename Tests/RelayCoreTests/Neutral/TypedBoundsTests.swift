@@ -1,0 +1,36 @@
+// How many guesses one reply can answer.
+
+import Testing
+
+@testable import RelayCore
+
+@Suite struct TypedBoundsTests {
+    @Test func addresses_beyondFour_makeTheTextNeutral() {
+        var bounds = TypedBounds()
+        for number in 0..<4 {
+            bounds.note(address: Array("a\(number)@home.example".utf8))
+            bounds.note(address: Array("a\(number)@home.example".utf8))
+        }
+        #expect(bounds.mode == .full)
+        bounds.note(address: Array("b@home.example".utf8))
+        #expect(bounds.mode == .neutral)
+    }
+
+    @Test func words_beyondSixteen_areNotLookedFor() {
+        var bounds = TypedBounds()
+        for number in 0..<16 { bounds.note(word: Array("jane.k\(number)x".utf8)) }
+        #expect(bounds.mode == .full)
+        bounds.note(word: Array("jane.k77x".utf8))
+        #expect(bounds.mode == .withoutWords)
+        for number in 0..<5 { bounds.note(address: Array("a\(number)@home.example".utf8)) }
+        #expect(bounds.mode == .neutral)
+    }
+
+    /// Words of a language, dates and numbers of orders are no local parts.
+    @Test func words_thatArePronouncedOrNumbers_doNotCount() {
+        var bounds = TypedBounds()
+        for word in ["market", "berlin", "michael", "2025", "20251120", "4711081547"] { bounds.note(word: Array(word.utf8)) }
+        for number in 0..<16 { bounds.note(word: Array("jane.k\(number)x".utf8)) }
+        #expect(bounds.mode == .full)
+    }
+}

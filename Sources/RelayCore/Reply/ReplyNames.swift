@@ -137,6 +137,11 @@ package struct ReplyNames {
         return token
     }
 
+    /// Whether an address is a reverse address of this account, whomever it stands for.
+    func isReverse(_ address: AddrSpec) -> Bool {
+        relayDomains.contains(address.domain.lowercased()) && ownToken(address.localPart)?.purpose.isReverse == true
+    }
+
     /// Whether a local part is written as a token under a key that no longer exists.
     func isRetiredToken(_ localPart: String) -> Bool { tokens.isRetired(localPart) }
 

@@ -140,7 +140,7 @@ enum ContentLines {
         return output
     }
 
-    private static func fold(_ line: [UInt8], lineBreak: [UInt8]) -> [UInt8] {
+    static func fold(_ line: [UInt8], lineBreak: [UInt8]) -> [UInt8] {
         var output: [UInt8] = []
         var column = 0
         for (index, octet) in line.enumerated() {

@@ -102,12 +102,16 @@ struct QuoteLines {
     private let text: UnsafeBufferPointer<UInt8>
     private let isMarkup: Bool
     private var found = Stretches(.typed)
+    /// Lines that ended as attributions do, and were none.
+    private var tried = 0
 
     /// Octets of a line or of a window of lines that are looked at.
     private static let longest = 600
     /// Lines over which an attribution may be broken.
     private static let windowLines = 5
     private static let mostWords = 40
+    /// More such lines than a letter has; a text with more is one quotation.
+    private static let mostTried = 2_000
 
     init(_ lines: [Line], of text: UnsafeBufferPointer<UInt8>, isMarkup: Bool) {
         self.lines = lines
@@ -200,6 +204,10 @@ struct QuoteLines {
         var longestMarked = 0
         var index = 0
         while index < lines.count {
+            guard tried <= Self.mostTried else {
+                found = Stretches(.quoted)
+                return
+            }
             let line = lines[index]
             defer { index += 1 }
             if line.isTail, !isBelow {
@@ -298,8 +306,9 @@ struct QuoteLines {
     // MARK: Attributions
 
     /// Where the attribution begins that ends with this line, as an offset of the source.
-    private func attribution(endingAt last: Int) -> Int? {
+    private mutating func attribution(endingAt last: Int) -> Int? {
         guard lines[last].words.count <= Self.longest, mayEndAttribution(lines[last].words) else { return nil }
+        tried += 1
         var first = last
         var length = lines[last].words.count
         var found: Int?
@@ -329,11 +338,21 @@ struct QuoteLines {
     private func mayEndAttribution(_ words: Range<Int>) -> Bool {
         let end = text[words].suffix(80)
         guard let last = end.last else { return false }
-        if last == UInt8(ascii: ":") || last == UInt8(ascii: "-") || last == UInt8(ascii: ".") { return true }
-        if last >= 0x80 { return true }
+        if last == UInt8(ascii: ":") || last == UInt8(ascii: "-") { return true }
+        if last >= 0x80 {
+            let tail = Self.lower(end)
+            return text[words].first == UInt8(ascii: ":") || Self.colons.contains { tail[...].hasSuffix($0) }
+                || QuoteForms.endsInVerb(tail[...]) || QuoteForms.isVerb(Array(tail.split { $0 <= 0x20 }.last ?? []))
+        }
+        // Armenian programs end it with a full stop.
+        if last == UInt8(ascii: ".") { return end.dropLast().last.map { $0 >= 0x80 } ?? false }
+        guard last.isASCIILetter || last == UInt8(ascii: ")") else { return false }
         let word = Self.lower(Array(end.split { $0 <= 0x20 }.last ?? []))
         return QuoteForms.isVerb(word)
     }
+
+    /// The colons of all scripts.
+    private static let colons: [[UInt8]] = [[0x3A], [0xEF, 0xBC, 0x9A], [0xE1, 0x9F, 0x96], [0xD6, 0x89]]
 
     /// Whether a joined line, in lower case, is the program's line above a quotation.
     private func isAttribution(_ window: [UInt8]) -> Bool {
@@ -342,8 +361,7 @@ struct QuoteLines {
         while let last = line.last, isEdge(last) { line = line.dropLast() }
         while let first = line.first, isEdge(first) { line = line.dropFirst() }
         guard line.count >= 4 else { return false }
-        let colons: [[UInt8]] = [[0x3A], [0xEF, 0xBC, 0x9A], [0xE1, 0x9F, 0x96], [0xD6, 0x89]]
-        let colon = colons.first { line.hasSuffix($0) }
+        let colon = Self.colons.first { line.hasSuffix($0) }
         if let colon { line = line.dropLast(colon.count) }
         // Hebrew programs write the colon first.
         let isReversed = line.first == UInt8(ascii: ":")
@@ -391,8 +409,11 @@ struct QuoteLines {
 
     /// Lines of a separator that begins here: `-----Original Message-----`, `Begin forwarded message:`.
     private func separator(at index: Int) -> Int? {
+        let line = text[lines[index].words]
+        guard line.count >= 6, line.count <= 120, let first = line.first,
+            line.last == UInt8(ascii: ":") || "-_=*".utf8.contains(first) || first == 0xE2
+        else { return nil }
         let words = lower(lines[index].words)
-        guard words.count >= 6, words.count <= 120 else { return nil }
         if words.last == UInt8(ascii: ":") {
             var line = words.dropLast()
             while line.last == 0x20 { line = line.dropLast() }
@@ -494,7 +515,13 @@ struct QuoteLines {
 
     /// The field that a line is: `*Von:* Anna`, `Envoyé : lundi`, `发件人：…`.
     private func field(_ words: Range<Int>) -> QuoteForms.Field? {
-        let line = Self.lower(text[words].prefix(QuoteForms.longestField + 16))
+        let start = text[words].prefix(QuoteForms.longestField + 16)
+        guard start.contains(0x3A) || start.contains(0x9A) else { return nil }
+        let line = Self.lower(start)
+        return field(in: line)
+    }
+
+    private func field(in line: [UInt8]) -> QuoteForms.Field? {
         var start = line.startIndex
         while start < line.endIndex, line[start] == UInt8(ascii: "*") || line[start] == UInt8(ascii: "_") || line[start] == 0x20 {
             start += 1

@@ -14,7 +14,11 @@ enum NeutralNames {
         var reader = Backwards(text: text, isMarkup: syntax == .markup, index: address)
         reader.skipBrackets()
         guard reader.hasBracket else { return [] }
-        return reader.name().map { Neutraliser.Find(kind: .cut, range: $0, replacement: []) }
+        return reader.name().map { word in
+            // With the space behind it.
+            let end = word.upperBound < text.count && text[word.upperBound] == 0x20 ? word.upperBound + 1 : word.upperBound
+            return Neutraliser.Find(kind: .cut, range: word.lowerBound..<end, replacement: [])
+        }
     }
 
     private struct Backwards {

@@ -1,5 +1,5 @@
-// The answer to a team's invitation, written anew: what the invitation said comes back as it came, and of the user nothing but
-// the answer.
+// The answer to a team's invitation, rebuilt: what the invitation said comes back as it came, and of the user nothing but the
+// answer.
 
 import InternetMessage
 import Support
@@ -100,14 +100,18 @@ private struct CalendarWriter {
 
     mutating func line(_ octets: [UInt8]) { output += ContentLines.fold(octets, lineBreak: [0x0D, 0x0A]) + [0x0D, 0x0A] }
 
-    private static func set(_ names: String) -> Set<[UInt8]> { Set(names.utf8.split(separator: 0x20).map { Array($0) }) }
+    private static func set(_ names: String) -> Set<[UInt8]> {
+        Set(names.utf8.split { $0 == 0x20 || $0 == 0x0A }.map { Array($0) })
+    }
 
     private static let components = set("VEVENT VTODO VJOURNAL VFREEBUSY VTIMEZONE")
     private static let observances = set("STANDARD DAYLIGHT")
     /// Properties whose value is a time, a number or a rule.
     private static let plain = set(
-        "SEQUENCE DTSTAMP RECURRENCE-ID DTSTART DTEND DUE DURATION COMPLETED PERCENT-COMPLETE RRULE RDATE EXDATE EXRULE STATUS PRIORITY FREEBUSY LAST-MODIFIED TZOFFSETFROM TZOFFSETTO CREATED TRANSP"
-    )
+        """
+        SEQUENCE DTSTAMP RECURRENCE-ID DTSTART DTEND DUE DURATION COMPLETED PERCENT-COMPLETE RRULE RDATE EXDATE EXRULE STATUS
+        PRIORITY FREEBUSY LAST-MODIFIED TZOFFSETFROM TZOFFSETTO CREATED TRANSP
+        """)
     /// Those that may stand more than once.
     private static let repeated = set("RDATE EXDATE FREEBUSY COMMENT REQUEST-STATUS RRULE")
     private static let parameters = set("VALUE RANGE FBTYPE RELATED")

@@ -227,7 +227,7 @@ struct OwnerTests {
         try #require(chown(path, 0, 0) == 0 && chmod(path, 0o700) == 0)
         let hidden = try asService(runner, "team", "list")
         #expect(
-            hidden.status == 74 && hidden.output.contains(runner.configuration) && hidden.output.contains("Permission denied"),
+            hidden.status == 77 && hidden.output.contains(runner.configuration) && hidden.output.contains("Permission denied"),
             "\(hidden)")
     }
 }

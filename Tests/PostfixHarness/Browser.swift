@@ -45,14 +45,15 @@ package final class Browser {
     }
 
     /// Starts the driver. It looks for a free port for IPv6 and then takes the same one for IPv4, which another program may have
-    /// taken meanwhile: then it is started again.
+    /// taken meanwhile: then it is started again. Where there is no IPv6 it takes none by itself: then one that is free is named.
     private static func start(_ driver: String, _ handler: URL?) throws -> (ManagedProcess, UInt16) {
         var environment = try BrowserFonts.environment.get()
         if let handler {
             environment["PATH"] = "\(handler.path):\(ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin")"
         }
+        var wanted: UInt16 = 0
         for _ in 0..<10 {
-            let process = try ManagedProcess(driver, ["--port=0"], environment: environment)
+            let process = try ManagedProcess(driver, ["--port=\(wanted)"], environment: environment)
             let line = process.wait { lines in
                 lines.first { $0.contains("started successfully on port") || $0.contains("Address already in use") }
             }
@@ -60,7 +61,9 @@ package final class Browser {
             if let port = line.split(separator: " ").last.flatMap({ UInt16($0.filter(\.isNumber)) }),
                 line.contains("started successfully")
             {
-                return (process, port)
+                if port > 0 { return (process, port) }
+                process.end()
+                wanted = try Socket.listen().port
             }
         }
         throw HarnessError("the driver finds no port")

@@ -52,6 +52,7 @@ struct DoctorCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        for text in ip { try ClientAddress.check(text) }
         let environment = ProcessInfo.processInfo.environment
         let now = PosternClock.now()
         let facts = LocalProbe.gather(flag: options.config, environment: environment, set: options.set, now: now)

@@ -6,9 +6,6 @@ import InternetMessage
 import Languages
 import Support
 
-/// What a template reads. The names are ours: nothing that a browser sent is a name.
-typealias PageValues = [String: Any]
-
 /// Formats the values of a page in the language of its reader.
 struct PortalText {
     let language: Catalogue
@@ -37,40 +34,45 @@ struct PortalText {
 
     /// The lists of a form for a day: three of the calendar's parts in the order and the words of the reader. A field for dates
     /// would follow the language of the browser, which need not be that of the page.
-    func lists(for days: ClosedRange<Int64>, chosen: FormDay, isInvalid: Bool) -> [PageValues] {
-        func style() -> Date.FormatStyle { Date.FormatStyle(locale: locale, calendar: Self.calendar, timeZone: .gmt) }
-        func options(
-            _ values: ClosedRange<Int>, _ chosen: String, _ style: Date.FormatStyle, _ date: (Int) -> DateComponents
-        ) -> [Any] {
-            values.map { value -> PageValues in
-                let text = Self.calendar.date(from: date(value))?.formatted(style) ?? "\(value)"
-                return ["value": value, "text": text, "is_chosen": chosen.hasSameOctets(as: "\(value)")]
-            }
-        }
-        let first = FormDay(number: days.lowerBound), last = FormDay(number: days.upperBound)
-        let years = (Int(first.year) ?? 1970)...(Int(last.year) ?? 1970)
-        var lists: [DayPart: PageValues] = [
-            .day: [
-                "label": language.text("Day"),
-                "options": options(1...31, chosen.day, style().day()) { DateComponents(year: 2026, month: 1, day: $0) },
-            ],
-            .month: [
-                "label": language.text("Month"),
-                "options": options(1...12, chosen.month, style().month(.wide)) { DateComponents(year: 2026, month: $0, day: 1) },
-            ],
-            .year: [
-                "label": language.text("Year"),
-                "options": options(years, chosen.year, style().year()) { DateComponents(year: $0, month: 1, day: 1) },
-            ],
-        ]
+    func lists(for days: ClosedRange<Int64>, chosen: FormDay, isInvalid: Bool) -> [DayList] {
         let format = DateFormatter.dateFormat(fromTemplate: "yMMMMd", options: 0, locale: locale) ?? ""
         let order = DayPart.allCases.sorted { $0.place(in: format) < $1.place(in: format) }
-        for part in order {
-            lists[part]?["name"] = part.rawValue
-            lists[part]?["is_invalid"] = isInvalid
-            lists[part]?["is_focused"] = isInvalid && part == order[0]
+        return order.map { part in
+            DayList(
+                name: part.rawValue, label: label(part), isInvalid: isInvalid, isFocused: isInvalid && part == order[0],
+                options: values(part, days).map { value in
+                    DayOption(
+                        value: value, text: written(part, value), isChosen: chosen[part].hasSameOctets(as: String(value)))
+                })
         }
-        return order.compactMap { lists[$0] }
+    }
+
+    private func label(_ part: DayPart) -> String {
+        switch part {
+        case .day: language.text("Day")
+        case .month: language.text("Month")
+        case .year: language.text("Year")
+        }
+    }
+
+    private func values(_ part: DayPart, _ days: ClosedRange<Int64>) -> ClosedRange<Int> {
+        switch part {
+        case .day: 1...31
+        case .month: 1...12
+        case .year: FormDay.year(days.lowerBound)...FormDay.year(days.upperBound)
+        }
+    }
+
+    /// A part as the reader writes it: `3`, `3日`, `March`.
+    private func written(_ part: DayPart, _ value: Int) -> String {
+        let style = Date.FormatStyle(locale: locale, calendar: Self.calendar, timeZone: .gmt)
+        let (date, parts) =
+            switch part {
+            case .day: (DateComponents(year: 2026, month: 1, day: value), style.day())
+            case .month: (DateComponents(year: 2026, month: value, day: 1), style.month(.wide))
+            case .year: (DateComponents(year: value, month: 1, day: 1), style.year())
+            }
+        return Self.calendar.date(from: date)?.formatted(parts) ?? String(value)
     }
 
     func number(_ count: Int) -> String { count.formatted(.number.locale(locale)) }
@@ -84,7 +86,7 @@ struct PortalText {
     func list(_ items: [String]) -> String { items.formatted(.list(type: .and).locale(locale)) }
 
     /// Messages by month, the newest first, for at most a year.
-    func months(_ counters: [DailyCounter]) -> [PageValues] {
+    func months(_ counters: [DailyCounter]) -> [[String: Any]] {
         var sums: [Int: (Int, Int)] = [:]
         for counter in counters where counter.kind == .forwarded || counter.kind == .replied {
             let parts = Self.calendar.dateComponents(
@@ -140,6 +142,21 @@ enum DayPart: String, CaseIterable {
     }
 }
 
+/// A list of a form, as its template reads it.
+struct DayList {
+    let name: String
+    let label: String
+    let isInvalid: Bool
+    let isFocused: Bool
+    let options: [DayOption]
+}
+
+struct DayOption {
+    let value: Int
+    let text: String
+    let isChosen: Bool
+}
+
 /// A day as a form has it: each part as it was sent, or empty.
 struct FormDay {
     var day = ""
@@ -156,6 +173,19 @@ struct FormDay {
         let date = Date(timeIntervalSince1970: Double(number) * 86_400)
         let parts = PortalText.calendar.dateComponents(in: .gmt, from: date)
         (day, month, year) = ("\(parts.day ?? 0)", "\(parts.month ?? 0)", "\(parts.year ?? 0)")
+    }
+
+    subscript(part: DayPart) -> String {
+        switch part {
+        case .day: day
+        case .month: month
+        case .year: year
+        }
+    }
+
+    /// The year of a day since 1970.
+    static func year(_ number: Int64) -> Int {
+        PortalText.calendar.component(.year, from: Date(timeIntervalSince1970: Double(number) * 86_400))
     }
 
     var isIncomplete: Bool { day.isEmpty || month.isEmpty || year.isEmpty }

@@ -152,21 +152,22 @@ import PersonalData
                 "/auth/token", form + [("code", bare), ("code_verifier", String(repeating: "a", count: 43))]), "invalid_grant")
     }
 
+    /// Signs in to a public client with PKCE: the answer with its tokens.
+    private func signIn(_ party: OpenIDFixture) async throws -> Response {
+        let pkce = ["code_challenge": "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", "code_challenge_method": "S256"]
+        return try await party.fixture.post(
+            "/auth/token",
+            [
+                ("client_id", Self.client), ("grant_type", "authorization_code"), ("redirect_uri", OpenIDFixture.redirect),
+                ("code", try #require(try await party.authorize(pkce)["code"])),
+                ("code_verifier", "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"),
+            ])
+    }
+
     /// A token that was stolen shows itself: whoever comes second with it, the thief or the app, ends the sign-in.
     @Test func refreshToken_ofAPublicApp_servesOnce() async throws {
         let party = try await OpenIDFixture(isPublic: true)
-        let pkce: [String: String?] = [
-            "code_challenge": "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", "code_challenge_method": "S256",
-        ]
-        func signIn() async throws -> Response {
-            try await party.fixture.post(
-                "/auth/token",
-                [
-                    ("client_id", Self.client), ("grant_type", "authorization_code"), ("redirect_uri", OpenIDFixture.redirect),
-                    ("code", try #require(try await party.authorize(pkce)["code"])),
-                    ("code_verifier", "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"),
-                ])
-        }
+        func signIn() async throws -> Response { try await self.signIn(party) }
         func refresh(_ token: String, scope: String = "") async throws -> Response {
             try await party.fixture.post(
                 "/auth/token",
@@ -202,18 +203,7 @@ import PersonalData
     /// A public app could not sign its user out of its tokens. It proves nothing but the token, so the consent stays.
     @Test func aPublicClientRevokesItsTokenAndNotTheConsent() async throws {
         let party = try await OpenIDFixture(isPublic: true)
-        let pkce: [String: String?] = [
-            "code_challenge": "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", "code_challenge_method": "S256",
-        ]
-        func signIn() async throws -> Response {
-            try await party.fixture.post(
-                "/auth/token",
-                [
-                    ("client_id", Self.client), ("grant_type", "authorization_code"), ("redirect_uri", OpenIDFixture.redirect),
-                    ("code", try #require(try await party.authorize(pkce)["code"])),
-                    ("code_verifier", "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"),
-                ])
-        }
+        func signIn() async throws -> Response { try await self.signIn(party) }
         let (first, second) = (try await signIn(), try await signIn())
         let token = try #require(first.json["access_token"].string)
         expectAuthError(

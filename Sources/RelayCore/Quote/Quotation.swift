@@ -98,20 +98,20 @@ struct QuoteLines {
         }
     }
 
-    private let lines: [Line]
-    private let text: UnsafeBufferPointer<UInt8>
-    private let isMarkup: Bool
-    private var found = Stretches(.typed)
+    let lines: [Line]
+    let text: UnsafeBufferPointer<UInt8>
+    let isMarkup: Bool
+    var found = Stretches(.typed)
     /// Lines that ended as attributions do, and were none.
-    private var tried = 0
+    var tried = 0
 
     /// Octets of a line or of a window of lines that are looked at.
-    private static let longest = 600
+    static let longest = 600
     /// Lines over which an attribution may be broken.
-    private static let windowLines = 5
-    private static let mostWords = 40
+    static let windowLines = 5
+    static let mostWords = 40
     /// More such lines than a letter has; a text with more is one quotation.
-    private static let mostTried = 2_000
+    static let mostTried = 2_000
 
     init(_ lines: [Line], of text: UnsafeBufferPointer<UInt8>, isMarkup: Bool) {
         self.lines = lines
@@ -121,7 +121,7 @@ struct QuoteLines {
 
     // MARK: Marks
 
-    private static func isSpace(_ text: UnsafeBufferPointer<UInt8>, _ index: Int) -> Int {
+    static func isSpace(_ text: UnsafeBufferPointer<UInt8>, _ index: Int) -> Int {
         if text[index] <= 0x20 { return 1 }
         guard index + 1 < text.count else { return 0 }
         if text[index] == 0xC2, text[index + 1] == 0xA0 { return 2 }
@@ -155,7 +155,7 @@ struct QuoteLines {
     }
 
     /// Octets of a mark: `>`, `»`, `|`, `Anna>`, `&>`.
-    private static func mark(_ text: UnsafeBufferPointer<UInt8>, _ start: Int, _ end: Int) -> Int? {
+    static func mark(_ text: UnsafeBufferPointer<UInt8>, _ start: Int, _ end: Int) -> Int? {
         let octet = text[start]
         let next = start + 1 < end ? text[start + 1] : 0x0A
         switch octet {
@@ -198,7 +198,7 @@ struct QuoteLines {
         return reader.found
     }
 
-    private mutating func read() {
+    mutating func read() {
         var isBelow = false
         var hasMarked = false
         var longestMarked = 0
@@ -261,7 +261,7 @@ struct QuoteLines {
     }
 
     /// An unmarked line that a program broke off a long marked one: another marked line follows it.
-    private func isRemainder(_ index: Int, _ longestMarked: Int) -> Bool {
+    func isRemainder(_ index: Int, _ longestMarked: Int) -> Bool {
         guard !isMarkup, index > 0, lines[index].words.count <= 40 else { return false }
         let before = lines[index - 1].isMarked || index < 2 ? index - 1 : index - 2
         guard lines[before].isMarked, !lines[before].isBlank, lines[before].words.count >= max(50, longestMarked - 15),
@@ -277,7 +277,7 @@ struct QuoteLines {
     // MARK: Words
 
     /// A line in lower case, at most so many octets of it.
-    private func lower(_ range: Range<Int>) -> [UInt8] { Self.lower(text[range].prefix(Self.longest)) }
+    func lower(_ range: Range<Int>) -> [UInt8] { Self.lower(text[range].prefix(Self.longest)) }
 
     static func lower(_ octets: some Collection<UInt8>) -> [UInt8] {
         guard octets.contains(where: { $0 >= 0x80 }) else { return octets.map(\.asciiLowercased) }
@@ -294,7 +294,7 @@ struct QuoteLines {
     }
 
     /// The lines up to one, joined: nil where they are too long or a blank one is between.
-    private func window(endingAt last: Int, from first: Int? = nil, marked: Bool = false) -> [UInt8] {
+    func window(endingAt last: Int, from first: Int? = nil, marked: Bool = false) -> [UInt8] {
         var joined: [UInt8] = []
         for index in (first ?? last)...last {
             if !joined.isEmpty { joined.append(0x20) }
@@ -306,7 +306,7 @@ struct QuoteLines {
     // MARK: Attributions
 
     /// Where the attribution begins that ends with this line, as an offset of the source.
-    private mutating func attribution(endingAt last: Int) -> Int? {
+    mutating func attribution(endingAt last: Int) -> Int? {
         guard lines[last].words.count <= Self.longest, mayEndAttribution(lines[last].words) else { return nil }
         tried += 1
         var first = last
@@ -329,13 +329,13 @@ struct QuoteLines {
     }
 
     /// Whether a line begins as attributions do: with a word such as `On`, a day of the week, or digits.
-    private func begins(_ words: Range<Int>) -> Bool {
+    func begins(_ words: Range<Int>) -> Bool {
         guard let octet = text[words].first else { return false }
         return octet.isASCIIDigit || QuoteForms.isOpener(Self.lower(text[words].prefix(40).prefix { $0 > 0x20 }))
     }
 
     /// Whether a line ends as attributions do: with a colon, a verb, or dashes behind one.
-    private func mayEndAttribution(_ words: Range<Int>) -> Bool {
+    func mayEndAttribution(_ words: Range<Int>) -> Bool {
         let end = text[words].suffix(80)
         guard let last = end.last else { return false }
         if last == UInt8(ascii: ":") || last == UInt8(ascii: "-") { return true }
@@ -352,10 +352,10 @@ struct QuoteLines {
     }
 
     /// The colons of all scripts.
-    private static let colons: [[UInt8]] = [[0x3A], [0xEF, 0xBC, 0x9A], [0xE1, 0x9F, 0x96], [0xD6, 0x89]]
+    static let colons: [[UInt8]] = [[0x3A], [0xEF, 0xBC, 0x9A], [0xE1, 0x9F, 0x96], [0xD6, 0x89]]
 
     /// Whether a joined line, in lower case, is the program's line above a quotation.
-    private func isAttribution(_ window: [UInt8]) -> Bool {
+    func isAttribution(_ window: [UInt8]) -> Bool {
         var line = window[...]
         func isEdge(_ octet: UInt8) -> Bool { octet <= 0x20 || octet == UInt8(ascii: "-") || octet == UInt8(ascii: "*") }
         while let last = line.last, isEdge(last) { line = line.dropLast() }
@@ -378,7 +378,7 @@ struct QuoteLines {
         return hasVerb && words.count >= 3 && QuoteForms.isOpener(first)
     }
 
-    private static func holdsAddress(_ line: ArraySlice<UInt8>) -> Bool {
+    static func holdsAddress(_ line: ArraySlice<UInt8>) -> Bool {
         line.indices.contains { line[$0] == UInt8(ascii: "@") && $0 > line.startIndex && $0 + 1 < line.endIndex }
     }
 
@@ -403,138 +403,5 @@ struct QuoteLines {
             if rest.count == 2 { return true }
         }
         return false
-    }
-
-    // MARK: Separators
-
-    /// Lines of a separator that begins here: `-----Original Message-----`, `Begin forwarded message:`.
-    private func separator(at index: Int) -> Int? {
-        let line = text[lines[index].words]
-        guard line.count >= 6, line.count <= 120, let first = line.first,
-            line.last == UInt8(ascii: ":") || "-_=*".utf8.contains(first) || first == 0xE2
-        else { return nil }
-        let words = lower(lines[index].words)
-        if words.last == UInt8(ascii: ":") {
-            var line = words.dropLast()
-            while line.last == 0x20 { line = line.dropLast() }
-            if QuoteForms.beginsForward(Array(line)) { return 1 + attributionBlock(at: index + 1) }
-        }
-        func isRule(_ octet: UInt8) -> Bool { "-_=*".utf8.contains(octet) }
-        let head = words.prefix { isRule($0) }.count
-        let dashes = head > 0 ? head : Self.longDashes(words)
-        guard dashes >= 3 else { return nil }
-        if dashes == words.count {
-            // A rule alone, as Outlook draws it above a header block.
-            guard let next = next(after: index), let length = headerBlock(at: next) else { return nil }
-            return next - index + length
-        }
-        let tail = words.reversed().prefix { isRule($0) || $0 == 0x20 }.count
-        guard tail >= 3 || Self.longDashes(words.reversed()) >= 3 else { return nil }
-        let inner = words[dashes..<max(dashes, words.count - tail)]
-        guard inner.contains(where: { $0.isASCIILetter || $0 >= 0x80 }), !inner.starts(with: "begin ".utf8),
-            !inner.starts(with: "end ".utf8)
-        else { return nil }
-        if QuoteForms.namesMessage(inner.split { $0 <= 0x20 || $0 == UInt8(ascii: "-") }.map { Array($0) }) {
-            return 1 + attributionBlock(at: index + 1)
-        }
-        // Words that are not known count where a block of fields follows.
-        guard let next = next(after: index), let length = headerBlock(at: next) else { return nil }
-        return next - index + length
-    }
-
-    /// How many of `—`, `–` and `―` a line begins with.
-    private static func longDashes(_ words: some Collection<UInt8>) -> Int {
-        let octets = Array(words.prefix(9))
-        guard octets.count == 9 else { return 0 }
-        return stride(from: 0, to: 9, by: 3).allSatisfy { octets[$0] == 0xE2 && octets[$0 + 1] == 0x80 } ? 3 : 0
-    }
-
-    private func next(after index: Int) -> Int? {
-        for next in (index + 1)..<(index + 4) where next < lines.count && !lines[next].isBlank { return next }
-        return nil
-    }
-
-    // MARK: Header blocks
-
-    /// Lines of a block of fields of a mail that begins here; nil where there is none.
-    private func headerBlock(at index: Int) -> Int? {
-        guard field(lines[index].words) != nil else { return nil }
-        let block = block(at: index)
-        return block.isMail ? block.length : nil
-    }
-
-    /// Lines of fields that follow a separator.
-    private func attributionBlock(at index: Int) -> Int {
-        guard index < lines.count, let first = next(after: index - 1), field(lines[first].words) != nil else { return 0 }
-        return first - index + block(at: first).length
-    }
-
-    /// Lines of a block that are looked at.
-    private static let blockLines = 24
-
-    private func block(at start: Int) -> (isMail: Bool, length: Int) {
-        var seen: Set<QuoteForms.Field> = []
-        var hasAddress = false
-        var length = 0
-        var blanks = 0
-        var index = start
-        while index < lines.count, index - start < Self.blockLines {
-            let line = lines[index]
-            if line.isBlank {
-                blanks += 1
-                if blanks > 1 { break }
-                index += 1
-                continue
-            }
-            if let field = field(line.words) {
-                // The quotation may begin with fields of its own.
-                if field == .from, seen.contains(.from) { break }
-                seen.insert(field)
-                if field == .from { hasAddress = Self.holdsAddress(lower(line.words)[...]) }
-            } else {
-                // A value of several lines: a list of addresses, or a long subject.
-                guard blanks == 0, index > start, line.words.count <= Self.longest,
-                    text[lines[index - 1].words].last == UInt8(ascii: ",")
-                        || text[lines[index - 1].words].last == UInt8(ascii: ";")
-                        || Self.holdsAddress(lower(line.words)[...])
-                        || isFieldAlone(lines[index - 1].words)
-                else { break }
-                if isFieldAlone(lines[index - 1].words), Self.holdsAddress(lower(line.words)[...]) { hasAddress = true }
-            }
-            blanks = 0
-            index += 1
-            length = index - start
-        }
-        return (seen.contains(.from) && (seen.count > 1 || hasAddress), max(1, length))
-    }
-
-    private func isFieldAlone(_ words: Range<Int>) -> Bool {
-        let last = text[words].last
-        return (last == UInt8(ascii: ":") || last == UInt8(ascii: "*")) && field(words) != nil
-    }
-
-    /// The field that a line is: `*Von:* Anna`, `Envoyé : lundi`, `发件人：…`.
-    private func field(_ words: Range<Int>) -> QuoteForms.Field? {
-        let start = text[words].prefix(QuoteForms.longestField + 16)
-        guard start.contains(0x3A) || start.contains(0x9A) else { return nil }
-        let line = Self.lower(start)
-        return field(in: line)
-    }
-
-    private func field(in line: [UInt8]) -> QuoteForms.Field? {
-        var start = line.startIndex
-        while start < line.endIndex, line[start] == UInt8(ascii: "*") || line[start] == UInt8(ascii: "_") || line[start] == 0x20 {
-            start += 1
-        }
-        guard
-            let colon = line[start...].indices.first(where: {
-                line[$0] == 0x3A || line[$0] == 0xEF && line[$0...].starts(with: [0xEF, 0xBC, 0x9A])
-            })
-        else { return nil }
-        var end = colon
-        while end > start, line[end - 1] == 0x20 || line[end - 1] == UInt8(ascii: "*") || line[end - 1] == UInt8(ascii: "_") {
-            end -= 1
-        }
-        return end > start && end - start <= QuoteForms.longestField ? QuoteForms.field(Array(line[start..<end])) : nil
     }
 }

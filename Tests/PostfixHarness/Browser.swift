@@ -105,8 +105,9 @@ package final class Browser {
         _ = try call("POST", session + "/element/\(try element(selector))/click", [:])
     }
 
-    /// Presses twice, as fast as a hand can.
+    /// Presses twice, as fast as a hand can, and waits until the page has gone: its words are still there until then.
     package func doubleClick(_ selector: String) throws {
+        let page = try element("html")
         let place: [String: Any] = [
             "type": "pointerMove", "duration": 0, "x": 0, "y": 0,
             "origin": ["element-6066-11e4-a52e-4f735466cecf": try element(selector)],
@@ -114,6 +115,9 @@ package final class Browser {
         let presses = (0..<2).flatMap { _ in [["type": "pointerDown", "button": 0], ["type": "pointerUp", "button": 0]] }
         let mouse: [String: Any] = ["type": "pointer", "id": "mouse", "actions": [place] + presses]
         _ = try call("POST", session + "/actions", ["actions": [mouse]])
+        guard try comes({ (try? call("GET", session + "/element/\(page)/name")) == nil }) else {
+            throw HarnessError("\(selector) was pressed twice and leads nowhere")
+        }
     }
 
     package func type(_ text: String, into selector: String) throws {

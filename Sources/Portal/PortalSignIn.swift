@@ -112,9 +112,10 @@ extension PortalPage {
             guard try await session(request) == nil else { return request.redirect("/me") }
             return try deadLink(request, state)
         }
+        let asked = try await pool.run { try store.page.request(of: token, now: now()) }
         return try request.html(
-            "sign-in-link", ["token": token, "csrf": PortalCSRF.token(for: browser)], title: request.language.text("Sign in"),
-            hasScript: true)
+            "sign-in-link", ["token": token, "csrf": PortalCSRF.token(for: browser), "request": asked ?? ""],
+            title: request.language.text("Sign in"), hasScript: true)
     }
 
     /// The page for a link that does not work here.

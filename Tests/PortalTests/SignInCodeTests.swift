@@ -31,7 +31,8 @@ import Testing
             #expect(try await anna.submit("/me/sent", ["code": code.replacingOccurrences(of: " ", with: "-")]).location == "/me")
             #expect(try await anna.get("/me").text.contains("Your addresses"))
             #expect(anna.cookies["__Host-postern-browser"] != browser)
-            // Neither code nor link works again, even with the cookie of before.
+            // Neither code nor link works again, even with the cookie of before, once no answer to it can be on its way.
+            fixture.now += 60
             let again = Browser(fixture)
             again.take("__Host-postern-browser", browser)
             try await again.get("/me/sent")
@@ -62,6 +63,31 @@ import Testing
             let code = try fixture.code("anna@home.example")
             fixture.now += PageLifetime.link
             #expect(try await anna.submit("/me/sent", ["code": code]).status == 422)
+        }
+    }
+
+    /// Two presses, of which a browser without scripts shows the second answer only.
+    @Test(arguments: [true, false])
+    func signIn_sentTwice_opensOneSession(_ isByCode: Bool) async throws {
+        try await PortalFixture.with { fixture in
+            let anna = try await asks(fixture)
+            let (code, link) = (try fixture.code("anna@home.example"), try fixture.link("anna@home.example"))
+            let path = isByCode ? "/me/sent" : link
+            var presses: [Browser] = []
+            for _ in 0..<3 {
+                presses.append(Browser(fixture))
+                presses.last?.take("__Host-postern-browser", anna.cookies["__Host-postern-browser"])
+                try await presses.last?.get(path)
+            }
+            var sessions: [String?] = []
+            for press in presses {
+                // The last one a minute later.
+                if sessions.count == 2 { fixture.now += 60 }
+                try await press.submit(path, isByCode ? ["code": code] : [:])
+                sessions.append(press.cookies["__Host-postern-session"])
+            }
+            #expect(sessions[0] != nil && sessions[0] == sessions[1] && sessions[2] == nil)
+            #expect(try fixture.store.database.value("SELECT COUNT(*) FROM page_sessions", Int64.self) == 1)
         }
     }
 

@@ -39,7 +39,9 @@ import WebAuthn
         #expect(try page.signIn(code: wrong(code), browser: "mine", replacing: nil, now: Self.now) == nil)
         let session = try #require(try page.signIn(code: code, browser: "mine", replacing: nil, now: Self.now))
         #expect(try page.session(session, now: Self.now)?.userID == "anna")
-        #expect(try page.signIn(code: code, browser: "mine", replacing: session, now: Self.now) == nil)
+        // Its answer may have been lost.
+        #expect(try page.signIn(code: code, browser: "mine", replacing: session, now: Self.now + 59) == session)
+        #expect(try page.signIn(code: code, browser: "mine", replacing: session, now: Self.now + 60) == nil)
     }
 
     /// Codes that were asked for beforehand went on being good after the tries of the day were used up.
@@ -96,7 +98,7 @@ import WebAuthn
             try page.signIn(code: fresh.code, browser: "b3", signUp: fresh.sealed, replacing: nil, now: later))
         let user = try #require(try page.session(session, now: later)?.userID)
         #expect(try test.store.inboxes.inboxes(user: user).map(\.isVerified) == [true])
-        #expect(try page.signIn(code: fresh.code, browser: "b3", signUp: fresh.sealed, replacing: nil, now: later) == nil)
+        #expect(try page.signIn(code: fresh.code, browser: "b3", signUp: fresh.sealed, replacing: nil, now: later + 60) == nil)
     }
 
     /// An hour of guesses from everywhere: who knows the link, or the browser, signs in meanwhile.

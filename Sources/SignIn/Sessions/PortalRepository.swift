@@ -97,6 +97,9 @@ package struct PortalRepository: Sendable {
     /// The most sessions of one user; a new one replaces the oldest.
     private static let sessionsPerUser = 10
 
+    /// Seconds in which a used code or link opens its session again.
+    private static let patience: Int64 = 60
+
     let events: AccountEvents
     let inboxes: InboxRepository
     let users: UserRepository
@@ -239,11 +242,11 @@ package struct PortalRepository: Sendable {
     package func signIn(
         link token: String, browser: String, signUp sealed: String? = nil, replacing old: String?, now: Int64
     ) throws(StoreFailure) -> String? {
-        let session = try SecretHash.newToken()
+        let session = session(of: token, in: secrets.hash(.browser, browser))
         let user = try events.write(at: now) { connection, tracker throws(StoreFailure) -> Int64? in
             var found = try use(connection, token, .signIn, browser: browser, now: now)
             if found == nil { found = try signUp(connection, link: token, sealed: sealed, browser: browser, now: now) }
-            guard let used = found else { return nil }
+            guard let used = found else { return try justSignedIn(connection, session, now: now) }
             try confirmInvited(connection, tracker, used, now: now)
             try open(connection, session, of: used, by: .mail, replacing: old, now: now)
             return used.user
@@ -251,6 +254,23 @@ package struct PortalRepository: Sendable {
         guard let user else { return nil }
         hasSignedIn(user)
         return session
+    }
+
+    /// The token of the session that a code or a link opens in a browser: always the same, and only we can tell it. Whoever
+    /// presses twice, or loses the answer, gets the same session again.
+    func session(of secret: String, in browser: [UInt8]) -> String {
+        Base32.characters(fromRandom: secrets.hash(.session, secret, context: Hex.encode(browser)))
+    }
+
+    /// The user of a session that was opened within the last minute.
+    func justSignedIn(
+        _ connection: any DatabaseConnection, _ session: String, now: Int64
+    ) throws(StoreFailure) -> Int64? {
+        try connection.value(
+            """
+            SELECT user_id FROM page_sessions WHERE token_hash = \(secrets.hash(.session, session))
+                AND created_at > \(now - Self.patience)
+            """)
     }
 
     /// Opens the session of a token for a user who proved that an inbox is theirs. Once that is written,

@@ -41,8 +41,8 @@ extension PortalRepository {
         limits: SignInLimits = .standard, replacing old: String?, now: Int64
     ) throws(StoreFailure) -> String? {
         guard let digits = TypedCode.digits(code) else { return nil }
-        let session = try SecretHash.newToken()
         let tab = SignInTab(browser: browser, request: request).hash(secrets)
+        let session = session(of: digits, in: tab)
         let browser = secrets.hash(.browser, browser)
         let user = try events.write(at: now) { connection, tracker throws(StoreFailure) -> Int64? in
             // Counted before the comparison and in one statement, so that simultaneous attempts cannot exceed the limit.
@@ -61,6 +61,7 @@ extension PortalRepository {
             guard let row, constantTimeEqual(try row["code_hash"], secrets.hash(.signInCode, digits)),
                 try isOpen(connection, known, user: row["user_id"], isGuarded: isGuarded)
             else {
+                if let user = try justSignedIn(connection, session, now: now) { return user }
                 try connection.countWrongCode(now: now)
                 return nil
             }

@@ -191,7 +191,7 @@ import Testing
     }
 
     /// On a phone the plots were as wide as the window, with letters of four pixels, and the table ran out of it.
-    @Test(.enabled(if: Browser.driver != nil, "skipped: no Chromium (make test-tools)"))
+    @Test(.enabled(if: Browser.driver != nil && Axe.script != nil, "skipped: no Chromium or no axe-core (make test-tools)"))
     func thePageReadsWellOnAPhoneAndOnADesk() throws {
         let (test, _) = try month(3_000)
         let run = try run(try candidate(("inbox.signups_24h >= 3}", "inbox.signups_24h >= 5}")), test)

@@ -26,10 +26,9 @@ package enum MigratedStore {
         try? FileManager.default.removeItem(at: URL(fileURLWithPath: path).deletingLastPathComponent())
     }
 
-    /// A new file at `path`.
-    package static func sqlite(at path: String, busyTimeout: Double? = nil) throws -> SQLiteDatabase {
+    /// A new file at `path`. Its writers wait for each other as long as a machine with much to do may need.
+    package static func sqlite(at path: String, busyTimeout: Double = 60) throws -> SQLiteDatabase {
         try FileManager.default.copyItem(atPath: file.get(), toPath: path)
-        guard let busyTimeout else { return try SQLiteDatabase(path: path) }
         return try SQLiteDatabase(path: path, busyTimeout: busyTimeout)
     }
 

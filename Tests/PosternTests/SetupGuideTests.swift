@@ -22,12 +22,15 @@ import Testing
 
         func say(_ text: String) { said.append(text) }
         func answer() -> String? { answers.isEmpty ? nil : answers.removeFirst() }
-        func run(_ command: [String]) -> Int32 {
-            let text = command.joined(separator: " ")
+        func run(_ command: GuidedCommand) -> Int32 {
+            let text = Self.text(command)
             commands.append(text)
             return text == failing ? 1 : 0
         }
-        func succeeds(_ command: [String]) -> Bool { existing.contains(command.joined(separator: " ")) }
+        func succeeds(_ command: GuidedCommand) -> Bool { existing.contains(Self.text(command)) }
+        private static func text(_ command: GuidedCommand) -> String {
+            command.line(postern: "postern").joined(separator: " ")
+        }
     }
 
     private static let situation = SetupSituation(configuration: "/d/postern.yaml", hostname: "mx.relay.example")
@@ -47,6 +50,17 @@ import Testing
         for command in person.commands {
             #expect(person.said.contains { $0.hasPrefix("$ ") && $0.filter { $0 != "\"" } == "$ " + command }, "\(command)")
         }
+    }
+
+    /// The user and the program have one name: the user's was replaced too.
+    @Test func command_runAsTheUserPostern_namesUserAndProgram() {
+        var command = GuidedCommand.postern("user", "add", "postern")
+        #expect(command.line(postern: "/opt/bin/postern") == ["/opt/bin/postern", "user", "add", "postern"])
+        command.user = "postern"
+        #expect(
+            command.line(postern: "/opt/bin/postern")
+                == ["runuser", "-u", "postern", "--", "/opt/bin/postern", "user", "add", "postern"])
+        #expect(command.shown == "runuser -u postern -- postern user add postern")
     }
 
     @Test func wrongAnswersAreAskedAgainAndNothingIsDoneWithThem() throws {

@@ -5,15 +5,48 @@ import Foundation
 import InternetMessage
 import Support
 
+/// One command of the guide.
+struct GuidedCommand: Equatable {
+    enum Program: Equatable {
+        /// The program that is running now, not another one of the same name.
+        case postern
+        case system(String)
+    }
+
+    let program: Program
+    let arguments: [String]
+    /// The user that it is run as; nil for the user of this process.
+    var user: String?
+
+    static func postern(_ arguments: String...) -> GuidedCommand { GuidedCommand(program: .postern, arguments: arguments) }
+    static func system(_ program: String, _ arguments: String...) -> GuidedCommand {
+        GuidedCommand(program: .system(program), arguments: arguments)
+    }
+
+    /// Program and arguments.
+    /// - Parameter postern: the program that is running now.
+    func line(postern: String) -> [String] {
+        let name =
+            switch program {
+            case .postern: postern
+            case .system(let name): name
+            }
+        return (user.map { ["runuser", "-u", $0, "--"] } ?? []) + [name] + arguments
+    }
+
+    /// As a person would give it.
+    var shown: String { line(postern: "postern").map { $0.contains(" ") ? "\"\($0)\"" : $0 }.joined(separator: " ") }
+}
+
 /// What the guide interacts with: a terminal and the shell, or a test.
 protocol SetupDialogue {
     func say(_ text: String)
     /// The next line, without white space around it; nil if there are no more.
     func answer() -> String?
     /// Runs a command with visible output; returns its exit status.
-    func run(_ command: [String]) -> Int32
+    func run(_ command: GuidedCommand) -> Int32
     /// Runs a command without output; returns whether it succeeded.
-    func succeeds(_ command: [String]) -> Bool
+    func succeeds(_ command: GuidedCommand) -> Bool
 }
 
 /// The situation in which the guide starts.
@@ -79,10 +112,9 @@ struct SetupGuide {
             return DomainName.isEqualOrBelow(address.asciiDomain, domain) ? "must not be at the relay domain" : nil
         }
         try command(
-            [
-                "postern", "init", "--directory", situation.folder, "--relay-domain", domain, "--operator-address", you, "--set",
-                "hostname=\(host)",
-            ],
+            .postern(
+                "init", "--directory", situation.folder, "--relay-domain", domain, "--operator-address", you, "--set",
+                "hostname=\(host)"),
             opensStore: true)
         return Answers(domain: domain, host: host, you: you)
     }
@@ -99,18 +131,18 @@ struct SetupGuide {
                 and have the owner of this host's address set its PTR record to \(host). docs/OPERATING.md says what each is for.
                 """)
         } else {
-            try command(["postern", "dkim", "dns"], opensStore: true)
+            try command(.postern("dkim", "dns"), opensStore: true)
         }
     }
 
     private func start() throws {
         title(3, "The service")
-        try command(["postern", "config", "check"], opensStore: true)
+        try command(.postern("config", "check"), opensStore: true)
         guard situation.hasSystemd else {
             return dialogue.say("There is no systemd here: start `postern serve` as your system starts services.")
         }
         if try agrees("Start it now, and with the machine?", standard: true) {
-            try command(["systemctl", "enable", "--now", "postern"])
+            try command(.system("systemctl", "enable", "--now", "postern"))
         }
     }
 
@@ -119,31 +151,31 @@ struct SetupGuide {
         guard situation.hasPostfix else {
             return dialogue.say("There is no Postfix here. Install it, and run postern setup again.")
         }
-        try command(["postern", "setup", "postfix"])
+        try command(.postern("setup", "postfix"))
         dialogue.say("Once this is set, Postfix answers 451 while the service does not run: no mail is lost, but none arrives.")
         guard try agrees("Set what differs?", standard: false) else { return }
-        try command(["postern", "setup", "postfix", "--apply"])
-        try command(["postfix", "reload"])
+        try command(.postern("setup", "postfix", "--apply"))
+        try command(.system("postfix", "reload"))
     }
 
     private func writeToYourself(_ known: String?) throws {
         title(5, "A message to yourself")
         guard try agrees("Create a team `try` with you as its only source and user?", standard: true) else { return finish() }
         let you = try known ?? ask("Your address") { (try? AddrSpec.typed($0)) == nil ? "is not a valid email address" : nil }
-        let source = ["postern", "source", "add", "try", you]
-        if exists(["postern", "team", "show", "try"]) {
+        let source = GuidedCommand.postern("source", "add", "try", you)
+        if exists(.postern("team", "show", "try")) {
             // An earlier run may have stopped halfway.
             _ = exists(source)
         } else {
-            try command(["postern", "team", "add", "try", "--name", "A try"], opensStore: true)
+            try command(.postern("team", "add", "try", "--name", "A try"), opensStore: true)
             try command(source, opensStore: true)
         }
-        if exists(["postern", "user", "show", "you"]) {
+        if exists(.postern("user", "show", "you")) {
             dialogue.say("There is a user `you` already: its inbox stays unchanged.")
         } else {
-            try command(["postern", "user", "add", "you", "--inbox", you, "--verified"], opensStore: true)
+            try command(.postern("user", "add", "you", "--inbox", you, "--verified"), opensStore: true)
         }
-        try command(["postern", "address", "issue", "try", "you"], opensStore: true)
+        try command(.postern("address", "issue", "try", "you"), opensStore: true)
         dialogue.say(
             """
             Write to that address from \(you): the message comes back from the relay, and so does your answer to it. Afterwards: \
@@ -155,7 +187,7 @@ struct SetupGuide {
     /// Prints what is left to do; some of it, such as DNS, takes days.
     private func finish() {
         dialogue.say("\nWhat is left to do:")
-        _ = run(["postern", "doctor"], opensStore: false)
+        _ = run(.postern("doctor"), opensStore: false)
     }
 
     // MARK: Asking and running
@@ -182,19 +214,21 @@ struct SetupGuide {
         return answer.isEmpty ? standard : answer.lowercased().hasPrefix("y")
     }
 
-    private func whole(_ command: [String], opensStore: Bool) -> [String] {
-        situation.switchesUser && opensStore ? ["runuser", "-u", "postern", "--"] + command : command
+    private func asItsUser(_ command: GuidedCommand, opensStore: Bool) -> GuidedCommand {
+        var command = command
+        if situation.switchesUser && opensStore { command.user = "postern" }
+        return command
     }
 
-    private func exists(_ command: [String]) -> Bool { dialogue.succeeds(whole(command, opensStore: true)) }
+    private func exists(_ command: GuidedCommand) -> Bool { dialogue.succeeds(asItsUser(command, opensStore: true)) }
 
-    private func run(_ command: [String], opensStore: Bool) -> Int32 {
-        let command = whole(command, opensStore: opensStore)
-        dialogue.say("$ " + command.map { $0.contains(" ") ? "\"\($0)\"" : $0 }.joined(separator: " "))
+    private func run(_ command: GuidedCommand, opensStore: Bool) -> Int32 {
+        let command = asItsUser(command, opensStore: opensStore)
+        dialogue.say("$ " + command.shown)
         return dialogue.run(command)
     }
 
-    private func command(_ command: [String], opensStore: Bool = false) throws {
+    private func command(_ command: GuidedCommand, opensStore: Bool = false) throws {
         if run(command, opensStore: opensStore) != 0 { throw Ending.failed }
     }
 }

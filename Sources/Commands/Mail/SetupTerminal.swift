@@ -18,17 +18,16 @@ struct SetupTerminal: SetupDialogue {
         return readLine()?.trimmingCharacters(in: .whitespaces)
     }
 
-    func run(_ command: [String]) -> Int32 { status(command, isQuiet: false) }
+    func run(_ command: GuidedCommand) -> Int32 { status(command, isQuiet: false) }
 
-    func succeeds(_ command: [String]) -> Bool { status(command, isQuiet: true) == 0 }
+    func succeeds(_ command: GuidedCommand) -> Bool { status(command, isQuiet: true) == 0 }
 
-    private func status(_ command: [String], isQuiet: Bool) -> Int32 {
+    private func status(_ command: GuidedCommand, isQuiet: Bool) -> Int32 {
         fflush(nil)
         let nothing = open("/dev/null", O_RDWR | O_CLOEXEC)
         defer { close(nothing) }
-        // The program that is running now, not another one of the same name.
         let process = try? SystemProcess(
-            "/usr/bin/env", command.map { $0 == "postern" ? Self.program : $0 },
+            "/usr/bin/env", command.line(postern: Self.program),
             environment: ProcessInfo.processInfo.environment.merging(["POSTERN_CONFIG": configuration]) { $1 },
             descriptors: (nothing, isQuiet ? nothing : STDOUT_FILENO, isQuiet ? nothing : STDERR_FILENO))
         return process?.wait() ?? 127

@@ -53,8 +53,8 @@ struct RebuiltReport {
         _ reader: ReportWriter.Reader, to: AddrSpec, recipient: AddrSpec?, original: [HeaderField]
     ) -> OutgoingMessage {
         var told = report.decisive
-        // Made precise by the words beside it, which are not relayed.
-        if reader == .user, let understood = told?.understood { told?.status = understood }
+        // Made precise by the words beside it, which are not relayed, and of which addresses are no part.
+        if let understood = told?.understood { told?.status = understood }
         let writer = ReportWriter(
             reader: reader, relayDomain: account.relayAddress.domain, to: to, recipient: recipient, report: told,
             original: original,

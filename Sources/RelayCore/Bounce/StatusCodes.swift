@@ -9,8 +9,17 @@ enum StatusCodes {
         return stated ?? enhanced(in: diagnostic) ?? EnhancedStatus(level, 0, 0) ?? .unknown
     }
 
-    /// A vague status made precise by the words beside it.
+    /// The status that the words beside it mean: a vague one made precise, and 5.7.1 where a server says that a mailbox is not
+    /// there and means that it refuses the sender.
     static func understood(_ status: EnhancedStatus, diagnostic: String) -> EnhancedStatus {
+        if status.level == 5, StatusPhrases.refuseSender(in: diagnostic), status.saysNoMailbox || status.isVague {
+            return EnhancedStatus(5, 7, 1) ?? status
+        }
+        // Exchange Online, for a recipient that its directory does not have.
+        if status.level == 5, status.subject == 4, status.detail == 1, StatusPhrases.status(in: diagnostic)?.saysNoMailbox == true
+        {
+            return EnhancedStatus(5, 1, 1) ?? status
+        }
         guard status.isVague, let read = StatusPhrases.status(in: diagnostic) else { return status }
         return EnhancedStatus(status.level, read.subject, read.detail) ?? status
     }

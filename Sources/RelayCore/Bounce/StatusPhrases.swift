@@ -134,12 +134,55 @@ enum StatusPhrases {
         ),
     ]
 
+    /// Phrases in which servers refuse who sends, how much, or what, whichever code is beside them: many say 5.1.1 to a host
+    /// that they have blocked.
+    private static let refusals = [
+        "aup#", "spam", "unsolicited", "junk mail", "phishing", "malware", "virus", "blocked", "blacklist", "black list",
+        "blocklist", "block list", "blocking list", "banned", "dnsbl", "listed at", "listed by", "listed in", "reputation",
+        "complaint", "suspicious", "too many recipients", "too many messages", "too many connections", "too many mails",
+        "too many emails", "too many errors", "too many invalid", "too fast", "rate limit", "rate-limit", "rate that",
+        "sending rate", "sending limit", "hourly limit", "daily limit", "throttl", "greylist", "graylist", "sender rejected",
+        "sender denied", "sender refused", "sender blocked", "sender address rejected", "sender not allowed",
+        "sender is not allowed", "unauthorized sender", "not accepted from this ip", "your ip", "this ip", "sending ip",
+        "ip address", "client host", "your host", "your server", "helo ", "reverse dns", "rdns", "ptr record", "dmarc",
+        "sender policy framework", "spf check", "spf fail", "dkim", "authentication required", "unauthenticated", "policy",
+        "policies", "message content", "content reject", "content filter", "relaying denied", "relay denied",
+        "relay access denied", "relaying not", "relay not permitted",
+    ]
+
+    /// Whether a server's words refuse the sender's host, its rate, its reputation, or the message, and not the recipient.
+    static func refuseSender(in text: String) -> Bool {
+        let text = words(of: text)
+        return refusals.contains { OctetSearch.find($0, in: text) != nil }
+    }
+
+    /// The text in lower case and without addresses: no word may be found in the inbox itself.
+    private static func words(of text: String) -> [UInt8] {
+        var text = OctetSearch.lowercased(text, limit: 8_000)
+        func isOfAddress(_ octet: UInt8) -> Bool {
+            octet >= 0x80 || octet >= UInt8(ascii: "a") && octet <= UInt8(ascii: "z") || octet.isASCIIDigit
+                || "!#$%&'*+-/=?^_`{|}~".utf8.contains(octet)
+        }
+        for mark in text.indices where text[mark] == UInt8(ascii: "@") {
+            var (start, end) = (mark, mark + 1)
+            while start > 0, isOfAddress(text[start - 1]) || text[start - 1] == UInt8(ascii: ".") { start -= 1 }
+            // A dot belongs to it where more of it follows: "jane@home.example...user unknown".
+            while end < text.count,
+                isOfAddress(text[end])
+                    || text[end] == UInt8(ascii: ".") && end + 1 < text.count && isOfAddress(text[end + 1])
+                        && text[end - 1] != UInt8(ascii: ".")
+            { end += 1 }
+            for index in start..<end { text[index] = UInt8(ascii: "@") }
+        }
+        return text
+    }
+
     private static func status(_ level: Int, _ subject: Int, _ detail: Int) -> EnhancedStatus {
         EnhancedStatus(level, subject, detail) ?? .unknown
     }
 
     static func status(in text: String) -> EnhancedStatus? {
-        let text = OctetSearch.lowercased(text, limit: 8_000)
+        let text = words(of: text)
         return table.first { row in row.phrases.contains { OctetSearch.find($0, in: text) != nil } }?.status
     }
 }

@@ -87,8 +87,8 @@ private struct TimedDirectory: RelayDirectory {
     func beginHandOver(_ copies: [(mark: [UInt8], account: AccountNumber)], until: Int64) throws(DirectoryFailure) {
         try base.beginHandOver(copies, until: until)
     }
-    func rememberHandedOver(_ mark: [UInt8], account: AccountNumber, until: Int64) throws(DirectoryFailure) {
-        try base.rememberHandedOver(mark, account: account, until: until)
+    func rememberHandedOver(_ marks: [[UInt8]], account: AccountNumber, until: Int64) throws(DirectoryFailure) {
+        try base.rememberHandedOver(marks, account: account, until: until)
     }
     func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool {
         try base.reserveAutomatic(account: account, correspondent: correspondent, day: day)

@@ -74,8 +74,8 @@ package struct ProbingDirectory: RelayDirectory {
         try base.beginHandOver(copies.filter { $0.account != ProbeIdentity.account }, until: until)
     }
 
-    package func rememberHandedOver(_ mark: [UInt8], account: AccountNumber, until: Int64) throws(DirectoryFailure) {
-        if account != ProbeIdentity.account { try base.rememberHandedOver(mark, account: account, until: until) }
+    package func rememberHandedOver(_ marks: [[UInt8]], account: AccountNumber, until: Int64) throws(DirectoryFailure) {
+        if account != ProbeIdentity.account { try base.rememberHandedOver(marks, account: account, until: until) }
     }
 
     package func remember(_ marks: [[UInt8]], account: AccountNumber, until: Int64) {

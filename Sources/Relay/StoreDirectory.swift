@@ -167,9 +167,9 @@ package struct StoreDirectory: RelayDirectory {
         try reading { try store.counters.mark(purpose: Self.begun, marks, .durable) }
     }
 
-    package func rememberHandedOver(_ mark: [UInt8], account: AccountNumber, until: Int64) throws(DirectoryFailure) {
+    package func rememberHandedOver(_ marks: [[UInt8]], account: AccountNumber, until: Int64) throws(DirectoryFailure) {
         guard !isReadOnly else { return }
-        let marks = [(account: Int64(account.rawValue), mark: mark, expiresAt: until)]
+        let marks = marks.map { (account: Int64(account.rawValue), mark: $0, expiresAt: until) }
         try reading { try store.counters.mark(purpose: Self.handedOver, marks, inPlaceOf: Self.begun) }
     }
 

@@ -21,7 +21,7 @@ extension ForgetfulRecords {
     package func release(textAddresses count: Int, account: AccountNumber, day: UInt64) {}
     package func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool { false }
     package func beginHandOver(_ copies: [(mark: [UInt8], account: AccountNumber)], until: Int64) throws(DirectoryFailure) {}
-    package func rememberHandedOver(_ mark: [UInt8], account: AccountNumber, until: Int64) throws(DirectoryFailure) {}
+    package func rememberHandedOver(_ marks: [[UInt8]], account: AccountNumber, until: Int64) throws(DirectoryFailure) {}
     package func remember(_ marks: [[UInt8]], account: AccountNumber, until: Int64) {}
     package func remembered(_ marks: [[UInt8]], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Set<[UInt8]> {
         []

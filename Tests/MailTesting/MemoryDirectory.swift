@@ -150,8 +150,8 @@ package final class MemoryDirectory: RelayDirectory {
         try noting { state in for copy in copies { state.once.insert("begun \(copy.account.rawValue) \(copy.mark)") } }
     }
 
-    package func rememberHandedOver(_ mark: [UInt8], account: AccountNumber, until: Int64) throws(DirectoryFailure) {
-        try noting { $0.once.insert("handed over \(account.rawValue) \(mark)") }
+    package func rememberHandedOver(_ marks: [[UInt8]], account: AccountNumber, until: Int64) throws(DirectoryFailure) {
+        try noting { state in for mark in marks { state.once.insert("handed over \(account.rawValue) \(mark)") } }
     }
 
     package func remember(_ marks: [[UInt8]], account: AccountNumber, until: Int64) {

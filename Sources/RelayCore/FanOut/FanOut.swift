@@ -11,8 +11,8 @@ package struct FanOutCopy: Sendable, Hashable {
     package let account: AccountNumber
     /// The recipients, exactly as RCPT gave them. All of one account.
     package let paths: [String]
-    /// Identifies a repetition of the message: a keyed hash over message, sender and recipients.
-    let mark: [UInt8]
+    /// One for each recipient: they show that it has the message, if the sender repeats it.
+    let marks: [[UInt8]]
 }
 
 /// The message as received, for its copies.
@@ -23,27 +23,36 @@ package struct FanOutOriginal {
     package let body: [UInt8]
 }
 
-/// Recognises copies when the sender repeats a message of which only some copies were taken.
-struct FanOutMarks {
-    let keys: TokenKeys
-    private let digest: [UInt8]
+/// What stays the same when a sender repeats a message, to several recipients or to one: the message and its envelope sender.
+final class RepetitionDigest {
+    private let hash = SHA256()
+    private let sender: [UInt8]
 
-    init(keys: TokenKeys, original: FanOutOriginal) {
-        self.keys = keys
-        let hash = SHA256()
-        for field in original.header.fields {
+    init(header: HeaderSection, sender: String) {
+        self.sender = Array(sender.utf8)
+        for field in header.fields {
             hash.update(field.bytes)
             hash.update([0x0D, 0x0A])
         }
         hash.update([0x0D, 0x0A])
-        hash.update(original.body)
-        digest = hash.finalize() + Array(original.sender.utf8)
     }
 
-    /// The marks under the active key and under all other keys.
-    func marks(_ paths: [String]) -> [[UInt8]] {
-        let text = Array("postern fan-out 1\n".utf8) + digest + paths.flatMap { [0] + Array($0.utf8) }
-        return keys.ids.compactMap { id in keys.key(id)?.authenticationCode(for: text) }
+    func update(body chunk: UnsafeRawBufferPointer) { hash.update(chunk) }
+
+    /// Ends it. Called once.
+    func marks(keys: TokenKeys) -> FanOutMarks { FanOutMarks(keys: keys, digest: hash.finalize() + sender) }
+}
+
+/// Recognises the recipients that have a message already.
+struct FanOutMarks {
+    let keys: TokenKeys
+    fileprivate let digest: [UInt8]
+
+    /// The marks of one recipient, under the active key first and then under all other keys.
+    /// - Parameter path: as RCPT gave it.
+    func marks(_ path: String) -> [[UInt8]] {
+        let text = Array("postern fan-out 2\n".utf8) + digest + [0] + Array(path.utf8)
+        return ([keys.activeKey] + keys.ids.compactMap { keys.key($0) }).map { $0.authenticationCode(for: text) }
     }
 }
 

@@ -9,37 +9,66 @@ extension RelayTransaction {
         held.map { FanOutOriginal(sender: client.mailFrom, header: header, body: $0.bytes) }
     }
 
-    /// Decides what is relayed in place, for the first account, and which copies are made for the others.
-    func finish(
-        _ original: FanOutOriginal, of number: AccountNumber, _ turn: @escaping () -> (any RewritingTurn)?
-    ) -> RelayDecision {
+    /// Decides what is relayed in place, for the first account, and which copies are made for the others. Asks in every
+    /// transaction, also in one for a single recipient, who has the message already: some senders repeat it for all recipients,
+    /// some for one after the other.
+    func finish(of number: AccountNumber, _ turn: @escaping () -> (any RewritingTurn)?) -> RelayDecision {
+        guard let marks = repetition?.marks(keys: engine.keys) else { return decide(turn) }
         do throws(DirectoryFailure) {
-            let marks = FanOutMarks(keys: engine.keys, original: original)
-            var copies: [FanOutCopy] = []
-            for (scope, paths) in further {
-                let all = marks.marks(paths)
-                guard let account = scope.account, let mark = all.first else { continue }
-                if try !isHandedOver(all, account) { copies.append(FanOutCopy(account: account, paths: paths, mark: mark)) }
+            var done: [String] = []
+            for index in parts.indices { done += try leaveOut(of: index, marks) }
+            let copies = further.compactMap { scope, paths in
+                scope.account.flatMap { account in
+                    paths.isEmpty
+                        ? nil
+                        : FanOutCopy(account: account, paths: paths, marks: paths.compactMap { marks.marks($0).first })
+                }
             }
             // When the message came before, this account may not have been the first, and may have its copy already.
-            if try isHandedOver(marks.marks(paths), number) {
+            guard !paths.isEmpty else {
                 return RelayDecision(
                     .discard, reasons: [RelayReason("handed-over", "a copy was handed over before")], copies: copies)
             }
             let decision = decide(turn)
             if case .refuse(let refusal) = decision.outcome {
-                guard refusal.isOfRecipient else { return decision }
+                guard refusal.isOfRecipient, !further.isEmpty else { return decision }
                 refused(paths, refusal.reply)
                 return .refuse(.fanOutRefused)
             }
             hasReserved = decision.outcome == .relay
             // The message relayed in place is for the first account alone.
-            let others = further.flatMap(\.paths).map { Modification.deleteRecipient($0) }
+            let others = (further.flatMap(\.paths) + done).map { Modification.deleteRecipient($0) }
             return RelayDecision(
                 decision.outcome, modifications: decision.modifications + others, reasons: decision.reasons, copies: copies)
         } catch {
             return .refuse(.storeTrouble(error.detail))
         }
+    }
+
+    /// Leaves the recipients out that have the message already.
+    /// - Parameter index: of one of the messages that this transaction is for.
+    /// - Returns: those recipients.
+    private func leaveOut(of index: Int, _ marks: FanOutMarks) throws(DirectoryFailure) -> [String] {
+        let (scope, paths) = recipients.all[index]
+        guard let account = scope.account else { return [] }
+        var done: [String] = []
+        for path in paths where try isHandedOver(marks.marks(path), account) { done.append(path) }
+        guard !done.isEmpty else { return [] }
+        // All relay addresses of an account lead to one inbox.
+        if case .forward = scope { done = paths }
+        let rest = paths.filter { path in !done.contains { $0.hasSameOctets(as: path) } }
+        let scopes = RecipientScope(engine: engine, day: UInt64(max(0, now) / 86_400))
+        var left = TransactionScope.empty
+        do throws(Refusal) {
+            for path in rest {
+                let own = try scopes.scope(of: path)
+                left = TransactionScope.merged(left, own) ?? TransactionScope.repliedToAll(left, own) ?? left
+            }
+        } catch {
+            throw DirectoryFailure("a recipient changed while its message was read")
+        }
+        recipients.narrow(index, to: left, rest)
+        return done
     }
 
     private func isHandedOver(_ marks: [[UInt8]], _ account: AccountNumber) throws(DirectoryFailure) -> Bool {
@@ -52,16 +81,17 @@ extension RelayTransaction {
     /// - Throws: where they could not be recorded. Then none may be handed over, as a repetition would deliver them again.
     package func beginHandOver(_ copies: [FanOutCopy]) throws(Refusal) {
         try Refusal.deferring(
-            engine.directory.beginHandOver(copies.map { ($0.mark, $0.account) }, until: now + Self.handedOverSeconds))
+            engine.directory.beginHandOver(
+                copies.flatMap { copy in copy.marks.map { ($0, copy.account) } }, until: now + Self.handedOverSeconds))
     }
 
     /// Records that Postfix has taken a copy: a repetition of the message does not make another one.
     /// - Throws: where the store cannot record it. This process still remembers it; no further copy may be handed over.
     package func handedOver(_ copy: FanOutCopy) throws(Refusal) {
         do {
-            try engine.directory.rememberHandedOver(copy.mark, account: copy.account, until: now + Self.handedOverSeconds)
+            try engine.directory.rememberHandedOver(copy.marks, account: copy.account, until: now + Self.handedOverSeconds)
         } catch {
-            engine.handedOver.insert(copy.mark)
+            for mark in copy.marks { engine.handedOver.insert(mark) }
             throw .storeTrouble("a copy that was handed over cannot be noted: \(error.detail)")
         }
     }

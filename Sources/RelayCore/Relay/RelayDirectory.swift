@@ -187,9 +187,9 @@ package protocol RelayRecords: Sendable {
     /// this fails, no copy may be begun.
     func beginHandOver(_ copies: [(mark: [UInt8], account: AccountNumber)], until: Int64) throws(DirectoryFailure)
 
-    /// Remembers that a copy was handed over, until `until`. Written at once, so that the end of this process loses none; where
-    /// a power failure loses one, that copy comes twice.
-    func rememberHandedOver(_ mark: [UInt8], account: AccountNumber, until: Int64) throws(DirectoryFailure)
+    /// Remembers that a copy was handed over, by the marks of its recipients, until `until`. Written at once, so that the end of
+    /// this process loses none; where a power failure loses one, that copy comes twice.
+    func rememberHandedOver(_ marks: [[UInt8]], account: AccountNumber, until: Int64) throws(DirectoryFailure)
 
     /// Remembers marks of what a team wrote, until `until` (seconds since 1970). May be written later, off the path of the
     /// mail, so that the time of the answer reveals nothing about it; `remembered` knows them at once.

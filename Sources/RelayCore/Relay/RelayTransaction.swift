@@ -12,7 +12,7 @@ package final class RelayTransaction {
     /// Seconds since 1970.
     let now: Int64
 
-    private(set) var recipients = RecipientParts()
+    var recipients = RecipientParts()
     private(set) var header = HeaderSection()
     private var headerSize = 0
     private var messageSize = 0
@@ -21,6 +21,8 @@ package final class RelayTransaction {
     private var authentication: (any AuthenticationSession)?
     private lazy var operatorMail = OperatorMail(engine: engine, client: client, now: now)
     private(set) var held: HeldBody?
+    /// Of forwards and replies.
+    private(set) var repetition: RepetitionDigest?
     /// The refusal of a message from an unregistered author to a relay address, unless the address's own user wrote it.
     private var unlessOwn: Refusal?
     /// Evaluated at most once.
@@ -142,6 +144,7 @@ package final class RelayTransaction {
         case .ours: throw .loop
         case .hops(let hops): if hops > engine.settings.limits.hops { throw .loop }
         }
+        if scope.account != nil { repetition = RepetitionDigest(header: header, sender: client.mailFrom) }
         switch scope {
         case .empty, .elsewhere, .operatorMail: break
         case .forward(let account):
@@ -181,6 +184,7 @@ package final class RelayTransaction {
             throw .messageTooLarge(engine.settings.limits.messageSize)
         }
         if case .operatorMail = scope { return operatorMail.addBody(chunk) }
+        repetition?.update(body: chunk)
         forward?.update(body: chunk)
         authentication?.update(body: chunk)
         try held?.append(chunk)
@@ -201,12 +205,12 @@ package final class RelayTransaction {
     /// - Parameter turn: makes the turn to wait for while there is no memory to rewrite the message; nil where it cannot wait:
     ///   then the message is deferred.
     package func finish(turn: @escaping () -> (any RewritingTurn)? = { nil }) -> RelayDecision {
-        guard !further.isEmpty, let original, let number = account else {
+        guard let number = account else {
             let decision = decide(turn)
             hasReserved = decision.outcome == .relay
             return decision
         }
-        return finish(original, of: number, turn)
+        return finish(of: number, turn)
     }
 
     /// Undoes what the decision took, where it is not applied after all.

@@ -102,4 +102,10 @@ struct RecipientParts {
         if case .elsewhere = place.scope { return }
         all[place.index].paths.append(path)
     }
+
+    /// Leaves recipients out.
+    /// - Parameter scope: of those that are left.
+    mutating func narrow(_ index: Int, to scope: TransactionScope, _ paths: [String]) {
+        all[index] = (paths.isEmpty ? all[index].scope : scope, paths)
+    }
 }

@@ -1,0 +1,124 @@
+// A message to several users that its sender repeats, in any way: each of them gets it once.
+
+import InternetMessage
+import MailAuth
+import MailTesting
+import TestSupport
+import Testing
+
+@testable import RelayCore
+
+@Suite(.blocking) struct RepetitionTests {
+    private static let message = "From: billing@app.example\r\nMessage-ID: <1@app.example>\r\n\r\nx\r\n"
+    private static let names = ["annarelay2", "bobrelay22", "carlarelay", "danarelay2", "evarelay22"]
+
+    /// Two hosts with one store, a sender, and what reaches the inboxes.
+    private struct World {
+        let hosts: [RelayEngine]
+        var delivered: [String] = []
+        var bounced: [String] = []
+        var random: SeededRandom
+
+        init(on: [Bool], seed: UInt64) {
+            random = SeededRandom("\(seed)".utf8)
+            let accounts = zip(names, on).enumerated().map { number, account in
+                Fixture.account(
+                    UInt64(number + 1), account.0, team: "app.example", inboxes: ["\(account.0)@inbox.example"],
+                    isForwardingOn: account.1)
+            }
+            // SPF proves the envelope, or a signature proves the author alone.
+            let evidence =
+                Bool.random(using: &random)
+                ? AuthenticationEvidence.signed("app.example")
+                : AuthenticationEvidence(
+                    spf: [SPFFinding(result: .pass, identity: .mailFrom, domain: "app.example", reason: "")])
+            let first = Fixture(accounts: accounts, evidence: evidence)
+            let second = RelayEngine(
+                settings: first.engine.settings, keys: Fixture.keys, directory: first.directory,
+                authenticator: TestAuthenticator(evidence: evidence), replyMemory: ReplyMemory(limit: 1 << 28),
+                randomness: { Array(repeating: 6, count: $0) })!
+            hosts = [first.engine, second]
+        }
+
+        /// - Returns: the transaction, its decision, and the recipients that were refused at RCPT with their codes.
+        private mutating func transaction(
+            _ paths: [String], canFanOut: Bool
+        ) -> (transaction: RelayTransaction, decision: RelayDecision, refused: [String: Int]) {
+            let transaction = RelayTransaction(
+                engine: hosts.randomElement(using: &random)!,
+                client: SMTPClientIdentity(address: "192.0.2.1", helo: "client.example", mailFrom: "bounce@app.example"),
+                now: Fixture.now, canFanOut: { canFanOut })
+            var refused: [String: Int] = [:]
+            for path in paths {
+                do throws(Refusal) { try transaction.addRecipient(path) } catch { refused[path] = error.reply.code }
+            }
+            guard refused.count < paths.count else { return (transaction, .refuse(.otherScope), refused) }
+            let parsed = Message.parse(Array(message.utf8))
+            for field in parsed.header.fields { transaction.addHeader(field) }
+            do throws(Refusal) {
+                try transaction.endHeader()
+                try transaction.addBody(parsed.body)
+            } catch { return (transaction, .refuse(error), refused) }
+            return (transaction, transaction.finish(), refused)
+        }
+
+        private func inboxes(_ decision: RelayDecision) -> [String] {
+            decision.modifications.compactMap { if case .addRecipient(let inbox) = $0 { inbox } else { nil } }
+        }
+
+        /// - Returns: the recipients for which the sender has to try again.
+        mutating func send(_ paths: [String]) -> [String] {
+            let (first, decision, refused) = transaction(paths, canFanOut: true)
+            let accepted = paths.filter { refused[$0] == nil }
+            bounced += paths.filter { refused[$0].map { $0 >= 500 } ?? false }
+            let later = paths.filter { refused[$0].map { $0 < 500 } ?? false }
+            guard !accepted.isEmpty else { return later }
+            var answer: Int? = if case .refuse(let refusal) = decision.outcome { refusal.reply.code } else { nil }
+            for copy in decision.copies {
+                // A host may be killed between two copies.
+                if Int.random(in: 0..<12, using: &random) == 0 { return accepted + later }
+                let (_, copied, _) = transaction(copy.paths, canFanOut: false)
+                if case .refuse(let refusal) = copied.outcome {
+                    answer = first.refused(copy, refusal.reply).reply.code
+                } else {
+                    delivered += inboxes(copied)
+                    try? first.handedOver(copy)
+                }
+            }
+            switch answer {
+            case nil:
+                if decision.outcome == .relay { delivered += inboxes(decision) }
+                return later
+            case .some(500...):
+                first.giveUp()
+                bounced += accepted
+                return later
+            default:
+                first.giveUp()
+                return accepted + later
+            }
+        }
+    }
+
+    /// All at once, each alone, in parts, and changing from one to the other: Exchange repeats for one recipient after the other.
+    @Test(arguments: 0..<UInt64(300))
+    func repeated_inAnyParts_reachesEachUserOnce(seed: UInt64) {
+        var random = SeededRandom("\(seed)".utf8)
+        let on = Self.names.map { _ in Int.random(in: 0..<4, using: &random) > 0 }
+        var world = World(on: on, seed: seed &* 31)
+        var pending = Self.names.map { "<\($0)@relay.example>" }
+        for _ in 0..<60 where !pending.isEmpty {
+            var rest = pending.shuffled(using: &random)
+            pending = []
+            let size = [1, rest.count, Int.random(in: 1...rest.count, using: &random)].randomElement(using: &random)!
+            while !rest.isEmpty {
+                pending += world.send(Array(rest.prefix(size)))
+                rest = Array(rest.dropFirst(size))
+            }
+        }
+        #expect(pending.isEmpty, "the sender gives up")
+        let wanted = zip(Self.names, on).filter(\.1).map { "<\($0.0)@inbox.example>" }
+        #expect(world.delivered.sorted() == wanted.sorted())
+        #expect(world.bounced.sorted() == zip(Self.names, on).filter { !$0.1 }.map { "<\($0.0)@relay.example>" }.sorted())
+    }
+}

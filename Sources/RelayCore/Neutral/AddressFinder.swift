@@ -250,7 +250,11 @@ struct AddressFinder {
     /// The ends that a domain may have: as a rule one. More where letters follow that may belong to it or not, or where a line
     /// ends that a program may have broken.
     private mutating func domains(from start: Int) -> [End] {
-        guard start < units.count, window.separators[start] & DecodedWindow.lineBreak == 0 || isWrapped(start) else { return [] }
+        // A line that ends with the sign goes on with the domain, however short it is.
+        guard start < units.count,
+            window.separators[start] & DecodedWindow.lineBreak == 0 || isWrapped(start)
+                || start > 0 && units[start - 1] == UInt8(ascii: "@")
+        else { return [] }
         var end = start
         var found: [End] = []
         while end < units.count, end - start < Self.maximumDomain, Self.isOfDomain(units[end]) {

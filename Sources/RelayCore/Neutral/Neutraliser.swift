@@ -13,6 +13,9 @@ enum NeutralMark {
     static let quotation = Array("[quotation removed]".utf8)
     /// An address within a link, where a bracket would end it.
     static let addressInLink = Array("%5Baddress%5D".utf8)
+
+    /// The mark of an address as it is written in a text that is read so.
+    static func address(in lens: DecodingPass) -> [UInt8] { lens.contains(.percent) ? addressInLink : address }
 }
 
 /// Writes quoted and programs' text without addresses. Not thread-safe: one for each message.
@@ -32,11 +35,14 @@ struct Neutraliser {
     /// Octets around an encoded character that are read again.
     private static let reach = 1_024
 
-    /// - Parameter names: of these, only the relay's own addresses, the team's domains and the correspondents are asked for.
-    init(names: ReplyNames) {
+    /// - Parameters:
+    ///   - names: of these, only the relay's own addresses, the team's domains and the correspondents are asked for.
+    ///   - reader: reads tokens in all texts of one message, and so does `own`.
+    init(names: ReplyNames, reader: TokenReader? = nil, own: OwnTokens? = nil) {
         self.names = names
-        reader = TokenReader(names: names)
-        own = OwnTokens(names: names)
+        self.reader = reader ?? TokenReader(names: names)
+        let own = own ?? OwnTokens(names: names)
+        self.own = own
         var table = WordTable()
         for anchor in own.anchors { table.append(anchor) }
         anchors = table
@@ -70,9 +76,7 @@ struct Neutraliser {
             guard !standing.isTyped else { return }
             let stretch = range.count == utf8.count ? utf8 : Array(utf8[range])
             edits += self.edits(of: stretch, syntax: syntax, isAttribution: standing == .attribution, depth: 0).map {
-                TextEdit(
-                    range: ($0.range.lowerBound + range.lowerBound)..<($0.range.upperBound + range.lowerBound),
-                    replacement: $0.replacement)
+                $0.moved(by: range.lowerBound)
             }
         }
         return edits
@@ -300,29 +304,7 @@ struct Neutraliser {
             }
             return false
         }
-        var first = 0
-        while first < units.count {
-            guard units[first].isASCIIAlphanumeric else {
-                first += 1
-                continue
-            }
-            var end = first + 1
-            while end < units.count, units[end].isASCIIAlphanumeric, window.separators[end] == 0 { end += 1 }
-            if range.contains(window.start(first)), TokenMint.mayBeTail(UnsafeBufferPointer(rebasing: units[first..<end])) {
-                var start = first
-                while start > 0, end - start < 64, window.separators[start] == 0,
-                    units[start - 1].isASCIIAlphanumeric || "=.-_+".utf8.contains(units[start - 1])
-                {
-                    start -= 1
-                }
-                if start == first, names.isValidToken(units[first..<end]) {
-                    body(first..<end, nil)
-                } else if let whole = (start..<first).first(where: { names.isValidToken(units[$0..<end]) }) {
-                    body(whole..<end, nil)
-                }
-            }
-            first = end
-        }
+        ForeignTokens.find(window, range, isForeign: reader.isForeign) { body($0, nil) }
     }
 
     private static func contains(_ ranges: [Range<Int>], _ index: Int) -> Bool {

@@ -1,5 +1,19 @@
 // What each stretch of a text is: typed by the user, or something that is never compared with the user's addresses.
 
+import InternetMessage
+
+/// Where a text is in a reply, so far as its own form does not say it.
+enum TextPlace: Sendable {
+    /// What the user, or the user's program, wrote.
+    case typed
+    /// A text part, in which quotations are recognized by their form.
+    case body
+    /// Within a message of the team's that is attached, or an alternative to a quotation.
+    case quoted
+    /// A program's: a Subject, a name, automatic mail, the answer of a calendar.
+    case whole
+}
+
 /// What a stretch of a reply's text is.
 enum Standing: UInt8, Sendable {
     /// What the user wrote, as far as its form tells.
@@ -50,11 +64,54 @@ struct Stretches: Sendable, Equatable {
     /// Whether a quotation is shown.
     var hasQuotation: Bool { standings.contains { $0 == .quoted || $0 == .attribution } }
 
+    /// The stretches of a text in its place.
+    init(_ text: [UInt8], syntax: TextSyntax, place: TextPlace) {
+        switch place {
+        case .typed: self.init(.typed)
+        case .body: self = Quotation.stretches(of: text, syntax: syntax)
+        case .quoted: self.init(.quoted)
+        case .whole: self.init(.program)
+        }
+    }
+
     /// Calls with each stretch of a text of this length.
     func forEach(upTo length: Int, _ body: (Range<Int>, Standing) -> Void) {
         for number in starts.indices {
             let end = number + 1 < starts.count ? min(starts[number + 1], length) : length
             if starts[number] < end { body(starts[number]..<end, standings[number]) }
         }
+    }
+}
+
+extension Stretches {
+    /// The same stretches in the text that these edits make, which are in order and without overlaps. What an edit writes
+    /// belongs to the stretch in which the edit begins.
+    func moved(by edits: [TextEdit]) -> Stretches {
+        guard starts.count > 1, !edits.isEmpty else { return self }
+        var moved = Stretches(standings[0])
+        var (next, shift) = (0, 0)
+        for number in starts.indices.dropFirst() {
+            while next < edits.count, edits[next].range.upperBound <= starts[number] {
+                shift += edits[next].replacement.count - edits[next].range.count
+                next += 1
+            }
+            // An edit across the beginning of a stretch.
+            let reach = next < edits.count && edits[next].range.lowerBound < starts[number] ? edits[next] : nil
+            let start = reach.map { $0.range.lowerBound + $0.replacement.count } ?? starts[number]
+            moved.note(standings[number], at: start + shift)
+        }
+        return moved
+    }
+}
+
+extension [Int] {
+    /// Number of elements of an ascending array that are less than this.
+    func count(below place: Int) -> Int {
+        var (low, high) = (0, count)
+        while low < high {
+            let middle = (low + high) / 2
+            if self[middle] < place { low = middle + 1 } else { high = middle }
+        }
+        return low
     }
 }

@@ -38,7 +38,8 @@ enum Reply {
         let stored = StoredAddresses(directory: engine.directory, tokens: engine.tokens)
         let rewriting = ReplyRewriting(
             engine: engine, account: account, header: message.header, envelopeSender: message.client.mailFrom,
-            isAutomatic: isAutomatic, now: message.now, hops: hops(engine: engine, header: message.header), stored: stored)
+            isAutomatic: isAutomatic, now: message.now, hops: hops(engine: engine, header: message.header), stored: stored,
+            recipients: correspondents)
         let rewritten: OutgoingMessage
         do {
             rewritten = try message.body.rewrite(turn: message.turn, keeping: { $0.octets(beside: $1) }) {
@@ -52,7 +53,6 @@ enum Reply {
             throw error
         }
         if let failure = stored.failure { throw .storeTrouble(failure.detail) }
-        if rewriting.untold > 0 { engine.directory.count(.quoteHidden, account: number, day: message.day) }
 
         // Counted last: a deferred or refused message comes again, and must not have used up its own place.
         var recipients = correspondents

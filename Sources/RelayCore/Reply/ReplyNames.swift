@@ -25,20 +25,20 @@ package struct ReplyNames {
     private let tokens: TokenMint
     private let ids: MessageIDs
     private let stored: StoredAddresses
-    /// Decides what the team wrote.
-    private(set) var judge: any MentionJudge
-    /// Whether these are the names of a copy that is searched and not sent.
-    private(set) var isShadow = false
+    /// Looks at the mentions in a forward; nil for a reply.
+    private(set) var judge: (any MentionJudge)?
+    /// Whether a program wrote the whole message.
+    let isAutomatic: Bool
+    /// To whom the reply goes.
+    let recipients: [AddrSpec]
 
-    /// - Parameter now: seconds since 1970; nil where nothing of the team's may stay.
+    /// - Parameter isAutomatic: whether a program wrote the whole message.
     package init(
         engine: RelayEngine, account: RelayAccount, message header: HeaderSection, envelopeSender: String,
-        stored: StoredAddresses,
-        now: Int64? = nil
+        stored: StoredAddresses, isAutomatic: Bool = false, recipients: [AddrSpec] = []
     ) {
-        judge = TeamText(
-            marks: MentionMarks(keys: engine.keys, account: account.number), directory: now == nil ? nil : engine.directory,
-            isAutomatic: envelopeSender.isEmpty || AutomaticMail.isAutomatic(header), now: now ?? 0)
+        self.isAutomatic = isAutomatic
+        self.recipients = recipients
         relayAddress = account.relayAddress
         providers = engine.settings.providers
         self.account = account.number
@@ -104,31 +104,38 @@ package struct ReplyNames {
         guard relayDomains.contains(address.domain.lowercased()), case .token(let token) = tokens.read(address.localPart),
             token.purpose.isReverse, token.account == account
         else { return nil }
-        return stored.address(of: token).flatMap(outward)
+        return stored.address(of: token)
     }
 
-    /// A correspondent, unless it is the user's own address and nothing may stay.
-    private func outward(_ address: AddrSpec) -> AddrSpec? { isHidden(address) && !judge.keepsAnother() ? nil : address }
-
-    /// The same names with another judge.
+    /// The same names for a search of a forward.
     func judged(by judge: any MentionJudge) -> ReplyNames {
         var names = self
         names.judge = judge
         return names
     }
 
-    /// The same names where nothing may stay: for the copy that the leak check searches.
-    var hidingAll: ReplyNames {
-        var names = judged(by: TeamText(marks: MentionMarks(keys: engine.keys, account: account), directory: nil, now: 0))
-        names.isShadow = true
-        return names
+    /// Whether a header section holds an address of the relay domain: only a message that passed the relay has one. Told by
+    /// the domain alone, so that it is the same for every user.
+    func isOfTeam(_ header: HeaderSection) -> Bool {
+        header.fields.contains { field in
+            holdsRelayAddress(field.unfoldedBytes) || holdsRelayAddress(Array(field.decodedValue.utf8))
+        }
     }
 
-    /// Whether an attached message is a forward of this account's team, as its witness shows.
-    func isForward(_ header: HeaderSection) -> Bool {
-        guard let witness = header.first(OriginalWitness.fieldName)?.unfoldedValue else { return false }
-        return engine.witness.confirms(
-            .messageID, header.first("Message-ID")?.unfoldedValue ?? "", by: witness, account: account)
+    private func holdsRelayAddress(_ text: [UInt8]) -> Bool {
+        let text = text.map(\.asciiLowercased)
+        return relayDomains.contains { domain in
+            let domain = Array(domain.utf8)
+            var from = 0
+            while let at = text[from...].firstIndex(where: { $0 == UInt8(ascii: "@") || $0 == UInt8(ascii: "0") }) {
+                from = at + 1
+                let isEncoded = at >= 2 && text[at - 1] == UInt8(ascii: "4") && "%=".utf8.contains(text[at - 2])
+                guard text[at] == UInt8(ascii: "@") || isEncoded, text[from...].starts(with: domain) else { continue }
+                let end = from + domain.count
+                if end == text.count || !(text[end].isASCIIAlphanumeric || text[end] == UInt8(ascii: "-")) { return true }
+            }
+            return false
+        }
     }
 
     /// A token of this account; nil for any other local part.
@@ -147,7 +154,7 @@ package struct ReplyNames {
 
     /// The correspondent behind a token of this account; nil for return paths and where no valid address is stored.
     func correspondent(of token: AddressToken) -> AddrSpec? {
-        token.purpose.isReverse ? stored.address(of: token).flatMap(outward) : nil
+        token.purpose.isReverse ? stored.address(of: token) : nil
     }
 
     /// The forms of this account's tokens, for each purpose and key.
@@ -160,10 +167,11 @@ package struct ReplyNames {
         return true
     }
 
-    /// Whether a local part is a token of any account or installation of this relay, as its MAC shows.
-    func isValidToken(_ localPart: some Collection<UInt8>) -> Bool {
+    /// Whether a local part is a token of another account of this relay, as its MAC shows.
+    func isForeignToken(_ localPart: some Collection<UInt8>) -> Bool {
         switch tokens.read(String(decoding: localPart, as: UTF8.self)) {
-        case .token, .answer: true
+        case .token(let token): token.account != account
+        case .answer: true
         default: false
         }
     }

@@ -10,8 +10,8 @@ struct ReplyRewriting {
     private let isAutomatic: Bool
     private let now: Int64
     private let hops: Int
-    private var names: ReplyNames
-    private var text: TextRewriter
+    private let names: ReplyNames
+    private let text: TextRewriter
 
     /// Fields that pass with their free text rewritten; every field not named here or below is dropped.
     private static let passing: Set<String> = [
@@ -21,7 +21,7 @@ struct ReplyRewriting {
 
     init(
         engine: RelayEngine, account: RelayAccount, header: HeaderSection, envelopeSender: String, isAutomatic: Bool, now: Int64,
-        hops: Int, stored: StoredAddresses
+        hops: Int, stored: StoredAddresses, recipients: [AddrSpec] = []
     ) {
         self.engine = engine
         self.account = account
@@ -30,20 +30,13 @@ struct ReplyRewriting {
         self.now = now
         self.hops = hops
         names = ReplyNames(
-            engine: engine, account: account, message: header, envelopeSender: envelopeSender, stored: stored, now: now)
+            engine: engine, account: account, message: header, envelopeSender: envelopeSender, stored: stored,
+            isAutomatic: isAutomatic || AutomaticMail.isWrittenByProgram(header), recipients: recipients)
         text = TextRewriter(names: names)
     }
 
-    /// The same rewriting, in which nothing of the team's may stay.
-    private var hidingAll: ReplyRewriting {
-        var other = self
-        other.names = names.hidingAll
-        other.text = TextRewriter(names: other.names)
-        return other
-    }
-
     /// - Throws: `550 5.7.7` where an address of the user is in a part that cannot be rewritten, or where the search takes too
-    ///   much work; `451` where the directory cannot say what the team wrote.
+    ///   much work.
     func rewrite(body: [UInt8]) throws(Refusal) -> OutgoingMessage { try rewrite(body: body, budget: budget(body)) }
 
     private func budget(_ body: [UInt8]) -> WorkBudget {
@@ -52,21 +45,20 @@ struct ReplyRewriting {
 
     /// The same with a budget of the caller's.
     func rewrite(body: [UInt8], budget: WorkBudget) throws(Refusal) -> OutgoingMessage {
-        let (outgoing, passed) = try compose(body, budget)
+        let rewritten = try engine.bodyRewriter(names, budget).rewrite(content: header, body: body)
+        let fields = fields(budget)
+        let outgoing = OutgoingMessage(
+            header: HeaderSection(fields + rewritten.contentFields + [engine.mark.field(hops: hops + 1)]),
+            body: rewritten.body,
+            bodyForSigning: rewritten.body ?? [body[...]], reasons: rewritten.reasons)
         if let field = outgoing.header.fields.first(where: { $0.bytes.count > engine.settings.limits.rewrittenFieldSize }) {
             throw .fieldTooLong(field.name)
         }
-        guard let team = names.judge as? TeamText else { return outgoing }
-        if let failure = team.failure { throw .storeTrouble(failure.detail) }
-        // The team's own text may name the inbox at any length. It is removed from the copy that is searched, with a separate
-        // budget: the cost of the copy must not reveal that it is made.
-        let (searched, known) = team.kept == 0 ? (outgoing, passed) : try hidingAll.compose(body, self.budget(body))
-        // Every id is hidden or the team's own, which may hold any guess of the team's.
-        let header = HeaderSection(
-            searched.header.fields.filter { field in !OutwardIDs.threadFields.contains { field.isNamed($0) } })
         if let place = LeakCheck(names: names).firstLeak(
-            header: header, body: searched.bodyForSigning, searched: known.stretches, of: body, pictures: known.pictures,
-            work: budget
+            header: HeaderSection(
+                fields.filter { !Self.unsearched.contains($0) } + (rewritten.isOfProgram ? [] : rewritten.contentFields)),
+            body: outgoing.bodyForSigning, searched: rewritten.searched, of: body, unsearched: rewritten.unsearched,
+            typed: rewritten.typed, work: budget
         ) {
             throw .leakIncident(place: place)
         }
@@ -74,31 +66,23 @@ struct ReplyRewriting {
         return outgoing
     }
 
-    /// Number of mentions in quotations that are hidden, as nothing shows that the team wrote them.
-    var untold: Int { (names.judge as? TeamText)?.untold ?? 0 }
-
-    /// What of an outgoing body need not be searched: stretches of the received body, and pieces that are pictures.
-    private typealias PassedOver = (stretches: [SearchedStretch], pictures: [[UInt8]])
-
-    private func compose(_ body: [UInt8], _ budget: WorkBudget) throws(Refusal) -> (OutgoingMessage, PassedOver) {
-        let rewritten = try engine.bodyRewriter(names, budget).rewrite(content: header, body: body)
-        let message = OutgoingMessage(
-            header: HeaderSection(fields(budget) + rewritten.contentFields + [engine.mark.field(hops: hops + 1)]),
-            body: rewritten.body,
-            bodyForSigning: rewritten.body ?? [body[...]], reasons: rewritten.reasons)
-        return (message, (rewritten.searched, rewritten.pictures))
-    }
+    /// Fields that hold what the team wrote or knows: neutral text, the correspondents, ids that are its own or hidden.
+    private static let unsearched: FieldNameSet = ["to", "cc", "subject", "in-reply-to", "references"]
 
     private func fields(_ budget: WorkBudget) -> [HeaderField] {
         var fields: [HeaderField] = []
-        fields.append(HeaderField("From", Mailbox(displayName: account.sharedName, addrSpec: account.relayAddress).serialized))
+        let name = account.sharedName.map { name in
+            text.rewrite(Array(name.utf8)).map { String(decoding: $0, as: UTF8.self) } ?? name
+        }
+        fields.append(HeaderField("From", Mailbox(displayName: name, addrSpec: account.relayAddress).serialized))
         fields += addressFields()
         var seen: Set<String> = []
         for field in header.fields {
             let name = field.name.lowercased()
             // Only the first of each: RFC 5322 allows one, and two programs would read a second differently.
             guard Self.passing.contains(name), seen.insert(name).inserted else { continue }
-            fields.append(HeaderField(name: field.name, rawValue: text.rewriteUnstructured(field, place: .whole)))
+            let place = field.isNamed("Subject") || names.isAutomatic ? TextPlace.whole : .typed
+            fields.append(HeaderField(name: field.name, rawValue: text.rewriteUnstructured(field, place: place)))
         }
         fields.append(HeaderField("Date", MessageDate.format(now), unless: header.first("Date").flatMap(Self.plainDate)))
         fields += identifiers(budget)
@@ -131,11 +115,10 @@ struct ReplyRewriting {
         return fields.isEmpty ? [HeaderField("To", "undisclosed-recipients:;")] : fields
     }
 
-    /// The name that the user's program wrote, unless it is the one that the forward made up or an address.
+    /// The name that the user's program wrote, unless it is the one that the forward made up or holds an address.
     private func displayName(_ mailbox: Mailbox, _ correspondent: AddrSpec) -> String? {
         guard let name = mailbox.displayName, name != ForwardRewriting.madeUpName(correspondent) else { return nil }
-        let rewritten = text.rewrite(Array(name.utf8), place: .whole).map { String(decoding: $0, as: UTF8.self) } ?? name
-        return rewritten.contains("@") ? nil : rewritten
+        return text.neutralName(name)
     }
 
     /// The Date as the user's program wrote it, where it is only a date.

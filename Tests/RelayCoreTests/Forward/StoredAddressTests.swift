@@ -78,7 +78,7 @@ import Testing
     }
 
     /// Hidden message ids are longer than those that they hide, but of thousands a hundred are left. A relay address is longer
-    /// than the inbox for which it stands.
+    /// than the inbox for which it stands; in a Subject no address is left.
     @Test func aReplyWhoseFieldGrowsTooLongIsRefusedForGood() {
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("inbox.example"))
         let reverse = fixture.engine.tokens.reverse(
@@ -92,7 +92,9 @@ import Testing
                 ).decision)
         }
         #expect(reply("References", (0..<2_000).map { "<\($0)@inbox.example>" }) == "relay")
-        #expect(reply("Subject", Array(repeating: "anna@inbox.example", count: 2_800)) == "552 5.3.4")
-        #expect(fixture.directory.reserved(.reply, Fixture.anna.number) == 1)
+        let words = Array(repeating: "anna@inbox.example", count: 2_800)
+        #expect(reply("Subject", words) == "relay")
+        #expect(reply("Sensitivity", words) == "552 5.3.4")
+        #expect(fixture.directory.reserved(.reply, Fixture.anna.number) == 2)
     }
 }

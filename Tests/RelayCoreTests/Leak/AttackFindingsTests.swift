@@ -250,7 +250,7 @@ import Testing
     @Test func aDrawingIsText() throws {
         #expect(
             try Self.said("<svg><text>anna.berg&#x40;inbox.example</text></svg>", type: "image/svg+xml")
-                == "<svg><text>annarelay2&#x40;relay.example</text></svg>")
+                == "<svg><text>[address]</text></svg>")
     }
 
     /// Wrong readings of a short run of base64 looked like binary data, in which no references are resolved.
@@ -325,7 +325,7 @@ import Testing
         #expect(
             try Self.said(
                 "> -----BEGIN PGP SIGNED MESSAGE-----\r\n> anna.berg@inbox.example\r\n> -----END PGP SIGNATURE-----\r\n"
-            ).contains("> annarelay2@relay.example"))
+            ).contains("> [address]"))
     }
 
     /// A name for `8bit` that no one knows made a plain answer unrewritable.

@@ -120,10 +120,14 @@ import Testing
         #expect(Self.leakCheckFinds("to \(token), as said"), "\(name)")
     }
 
-    @Test func relayAddressesOfOthersAreTextLikeAnyOther() {
-        let text = "Is bobrelay22@relay.example, or annarelay2@relay.example, the customer you mean?"
-        #expect(TextRewriter(names: Self.names()).rewrite(Array(text.utf8)) == nil)
-        #expect(!Self.leakCheckFinds(text))
+    /// Two teams could find out that they have the same user.
+    @Test func relayAddress_ofAnotherAccount_isReplacedWhereItWasTyped() {
+        let others = "bobrelay22@relay.example, \(Self.reverse(Fixture.bob))@relay.example or \(Self.reverse(Fixture.bob))"
+        let text = "Is \(others), or annarelay2@relay.example, the customer you mean? See team at relay.example."
+        #expect(
+            TextRewriter(names: Self.names()).rewrite(Array(text.utf8)).map { String(decoding: $0, as: UTF8.self) }
+                == "Is [address], [address] or [address], or annarelay2@relay.example, the customer you mean? See team at relay.example."
+        )
     }
 
     /// A team that puts a token, or what it took for the inbox, into an id of its own made the reply an incident. A token it

@@ -582,9 +582,12 @@ def build(r, number, planted=None):
     return name, (l, d), header + b'\r\n' + body, refusable
 
 
-# Shapes in which nothing has to go but what stands for the user: with somebody else's address in them, the body leaves as it came.
-INNOCENT = {'plain', 'html', 'calendar', 'vcard', 'flowed', 'alternative', 'preamble', 'json', 'yaml', 'csv', 'xml', 'svg', 'css-file', 'octet', 'zip',
-            'gzip', 'uu', 'image', 'tnef', 'cte-odd', 'type-odd', 'quotes', 'invitation', 'nested-zip', 'rtf', 'mislabelled', 'bom', 'filename'}
+# Shapes in which nothing has to go but what stands for the user: with somebody else's address in them, the body leaves as it came. Not those in which
+# the address may stand in a quotation or in what a program writes: there it goes, whoever has it.
+INNOCENT = {'plain', 'html', 'vcard', 'flowed', 'json', 'yaml', 'csv', 'css-file', 'octet', 'zip',
+            'gzip', 'uu', 'image', 'tnef', 'cte-odd', 'type-odd', 'nested-zip', 'rtf', 'mislabelled', 'bom', 'filename'}
+# Forms in which it does within such a shape: comments, styles, marks.
+NEUTRAL = re.compile(r' (css|script|comment|style|quoted|conditional|cdata|head|title|meta)[-\w]*')
 # Shapes in which a token of the relay would not be looked for as an inbox is.
 TOKENLESS = {'signed', 'image', 'zip', 'tnef', 'partial', 'utf8-header'}
 
@@ -724,7 +727,7 @@ def check(leakcheck_path, path):
         data = base64.b64decode(item['output'])
         l, d = item['local'], item['domain']
         # What is no part of a picture goes, whatever it says.
-        if 'innocent' in item and ' image ' not in item['id'] and data.split(b'\r\n\r\n', 1)[1] != base64.b64decode(item['message']).split(b'\r\n\r\n', 1)[1]:
+        if 'innocent' in item and ' image ' not in item['id'] and not NEUTRAL.search(item['id']) and b'text/calendar' not in base64.b64decode(item['message']) and data.split(b'\r\n\r\n', 1)[1] != base64.b64decode(item['message']).split(b'\r\n\r\n', 1)[1]:
             print(f"CHANGED {item['id']}")
         if 'token' in item:
             # Base32 behind the key id is what makes it one.
@@ -741,7 +744,8 @@ def check(leakcheck_path, path):
         if missing:
             came = ' '.join(t for _, t in leaves(base64.b64decode(item['message'])))
             came += re.sub(r'\r?\n[ \t]', '', came)
-            missing = [k for k in missing if k in came]
+            # The answer of a calendar is written anew, without what the user did not say with it.
+            missing = [k for k in missing if k in came] if not re.search('METHOD:(REPLY|COUNTER|REFRESH)', came) else []
         if missing: print(f"LOST {item['id']}: {missing}")
 
 

@@ -22,8 +22,10 @@ struct ArmouredBlocks {
     private static let signature = Array("PGP SIGNATURE-----".utf8)
     private static let publicKey = Array("PGP PUBLIC KEY BLOCK-----".utf8)
 
-    /// - Parameter isMarkup: whether tags stand for line breaks.
-    init(_ text: [UInt8], isMarkup: Bool) {
+    /// - Parameters:
+    ///   - isMarkup: whether tags stand for line breaks.
+    ///   - stretches: a block that the user did not write is never a reason to refuse.
+    init(_ text: [UInt8], isMarkup: Bool, in stretches: Stretches) {
         // A local copy: every octet is compared with it.
         let begin = Self.begin
         text.withUnsafeBufferPointer { text in
@@ -47,8 +49,12 @@ struct ArmouredBlocks {
                     index = after
                 } else if let name = [Self.signature, Self.publicKey].first(where: { Self.starts(text, at: kind, with: $0) }) {
                     guard let after = Self.endOfBlock(text, from: kind, name, isMarkup: isMarkup) else {
-                        isBroken = true
-                        return
+                        if stretches.standing(at: index).isTyped {
+                            isBroken = true
+                            return
+                        }
+                        index = kind
+                        continue
                     }
                     if let start = signed, name == Self.signature {
                         unescape(text, start..<index)
@@ -57,12 +63,14 @@ struct ArmouredBlocks {
                     removals.append(TextEdit(range: index..<after, replacement: []))
                     index = after
                 } else {
-                    if Self.starts(text, at: kind, with: Self.message) { isEncrypted = true }
+                    if Self.starts(text, at: kind, with: Self.message), stretches.standing(at: index).isTyped {
+                        isEncrypted = true
+                    }
                     index = kind
                 }
             }
             // Signed text without its signature.
-            if signed != nil { isBroken = true }
+            if let signed, stretches.standing(at: signed).isTyped { isBroken = true }
         }
         removals.sort { $0.range.lowerBound < $1.range.lowerBound }
     }

@@ -12,15 +12,19 @@ package struct RewrittenBody {
     package var reasons: [RelayReason]
     /// Stretches of the received body in which nothing must be hidden.
     var searched: [SearchedStretch] = []
-    /// Pieces of the body that are pictures without metadata.
-    var pictures: [[UInt8]] = []
+    /// Pieces of the body in which nothing must be hidden, or only what is among the typed texts.
+    var unsearched: [[UInt8]] = []
+    /// Texts that were typed, within such stretches and pieces.
+    var typed: [[UInt8]] = []
+    /// Whether a program wrote the message, the fields included.
+    var isOfProgram = false
 }
 
 /// Rewrites the body of one reply. A protocol, so that a test can use a rewriter that overlooks something, and see the leak
 /// check.
 protocol BodyRewriting {
     /// - Parameters:
-    ///   - header: the header section of the message; only its Content-* fields are read.
+    ///   - header: the header section of the message; only its Content-* fields and those of its thread are read.
     ///   - body: everything after the empty line, line ends as CRLF.
     /// - Throws: `550 5.7.7` where a name is in a part that cannot be rewritten, where a signature cannot be taken out, or
     ///   where this takes too much work; `550 5.7.4` where a part is encrypted.
@@ -30,8 +34,8 @@ protocol BodyRewriting {
 /// Rewrites the body of one reply.
 package struct BodyRewriter: BodyRewriting {
     private(set) var text: TextRewriter
-    private let opaque: OpaqueScan
-    private let budget: WorkBudget
+    let opaque: OpaqueScan
+    let budget: WorkBudget
 
     init(names: ReplyNames, budget: WorkBudget) {
         text = TextRewriter(names: names)
@@ -40,7 +44,7 @@ package struct BodyRewriter: BodyRewriting {
     }
 
     /// Units of work for each octet of a text that is rewritten.
-    private static let textWork = 30
+    static let textWork = 30
 
     /// Levels of encoded messages that are opened; deeper ones are searched, not rewritten.
     private static let maximumNesting = 4
@@ -50,31 +54,54 @@ package struct BodyRewriter: BodyRewriting {
         let root = MIMEPart.parse(header: header, body: body)
         var rewriter = self
         rewriter.text.contentIDs = ContentIDs(of: root, names: text.names)
+        rewriter.text.outwardIDs = text.ids(in: header, work: budget)
         return try rewriter.rewrite(root, body: body)
     }
 
     private func rewrite(_ root: MIMEPart, body: [UInt8]) throws(Refusal) -> RewrittenBody {
-        var work = Work(bytes: body, nesting: 0)
+        let isAnswer = holdsCalendarAnswer(root, in: body)
+        var work = Work(bytes: body, nesting: 0, place: text.names.isAutomatic || isAnswer ? .whole : .body)
         let result = try rewrite(root, in: &work, PartTitle(place: .messageText))
-        let fields = PartHeader.contentFields(of: root, with: result, text: text, work: budget)
+        let fields = PartHeader.contentFields(of: root, with: result, place: work.headerPlace, text: text, work: budget)
         guard !text.isOverfull else { throw .unrewritable(part: "more addresses of the relay than can be read") }
         guard !budget.isSpent else { throw .tooMuchWork }
-        let reasons = work.hasMetadata ? [RelayReason("picture-metadata", "pictures lost their metadata")] : []
+        var reasons: [RelayReason] = []
+        if text.names.isAutomatic {
+            reasons.append(RelayReason("automatic-neutral", "a program wrote it: it goes without addresses"))
+        } else if work.notes.hasNeutral {
+            reasons.append(RelayReason("quotation-neutral", "quoted text goes without addresses, and its links without paths"))
+        }
+        if work.notes.hasRemoved {
+            reasons.append(RelayReason("quotation-removed", "quoted text that cannot be written again was removed"))
+        }
+        if work.notes.hasAnswer { reasons.append(RelayReason("calendar-rebuilt", "the answer of a calendar was written again")) }
+        if work.notes.hasMetadata { reasons.append(RelayReason("picture-metadata", "pictures lost their metadata")) }
         return RewrittenBody(
-            contentFields: fields, body: result.pieces, reasons: reasons, searched: opaque.searched, pictures: opaque.pictures)
+            contentFields: fields, body: result.pieces, reasons: reasons,
+            searched: opaque.searched.sorted { $0.range.lowerBound < $1.range.lowerBound }, unsearched: opaque.unsearched,
+            typed: opaque.typed, isOfProgram: work.place == .whole)
     }
 
     /// The message that is being taken apart.
     struct Work {
         let bytes: [UInt8]
         let nesting: Int
-        /// Whether a picture had metadata.
+        /// Where its texts are, so far as their own form does not say it.
+        var place: TextPlace
+        /// Whether it is within an attached message.
+        var isAttached = false
+        var notes = Notes()
+
+        /// Where the fields of its parts are.
+        var headerPlace: TextPlace { place == .body ? .typed : place }
+    }
+
+    /// What was done, for the reasons; by form alone.
+    struct Notes {
         var hasMetadata = false
-        /// Whether it is within an attached forward of the team's, which may have its guesses anywhere.
-        var isForward = false
-        /// Whether it is within a signed part of such a message: the relay changed nothing in it.
-        var isSigned = false
-        var place: TextPlace { isForward ? isSigned ? .signed : .quoted : .body }
+        var hasNeutral = false
+        var hasRemoved = false
+        var hasAnswer = false
     }
 
     /// The result of rewriting one entity.
@@ -123,15 +150,14 @@ package struct BodyRewriter: BodyRewriting {
         if part.isComposite, kinds.indices.allSatisfy({ isRemovable(part.children[$0], kinds[$0], number: $0, of: part) }) {
             throw signed(part.children[0], PartTitle(place: .part(0, of: part)))
         }
-        let wasSigned = work.isSigned
-        defer { work.isSigned = wasSigned }
-        work.isSigned = wasSigned || part.contentType.matches("multipart", "signed")
-        let boundary = Boundary(part.contentType, place: work.isForward ? .quoted : .whole, text: text)
+        let boundary = Boundary(
+            part.contentType, attached: work.isAttached ? "\(work.nesting) \(part.bodyRange.lowerBound)" : nil, text: text)
+        let quoted = quotedAlternatives(of: part, in: work)
         var output = PieceBuilder(work.bytes)
         var position = part.bodyRange.lowerBound
         if let preamble = part.preamble {
             output.copy(position..<preamble.lowerBound)
-            output.write(rewriteLoose(preamble, in: work), inPlaceOf: preamble)
+            writeLoose(preamble, to: &output, in: work)
             position = preamble.upperBound
         }
         for (number, child) in part.children.enumerated() {
@@ -141,16 +167,22 @@ package struct BodyRewriter: BodyRewriting {
                 continue
             }
             boundary.copy(position..<child.headerRange.lowerBound, to: &output)
+            let place = work.place
+            if quoted.contains(number) { work.place = .quoted }
             let result = try rewrite(child, kinds[number], in: &work, PartTitle(place: .part(number, of: part)))
+            // A picture of a quotation comes back under the name that the team gave it.
+            let isPicture = number > 0 && part.contentType.matches("multipart", "related")
+            let headerPlace = isPicture ? .whole : work.headerPlace
             append(
                 child, result,
-                fields: PartHeader.partFields(of: child, with: result, isForward: work.isForward, text: text, work: budget),
-                to: &output)
+                fields: PartHeader.partFields(of: child, with: result, place: headerPlace, text: text, work: budget),
+                isTyped: headerPlace == .typed, to: &output, in: work)
+            work.place = place
             position = child.bodyRange.upperBound
         }
         if let epilogue = part.epilogue, epilogue.lowerBound >= position {
             boundary.copy(position..<epilogue.lowerBound, to: &output)
-            output.write(rewriteLoose(epilogue, in: work), inPlaceOf: epilogue)
+            writeLoose(epilogue, to: &output, in: work)
             position = epilogue.upperBound
         }
         boundary.copy(position..<max(position, part.bodyRange.upperBound), to: &output)
@@ -176,10 +208,46 @@ package struct BodyRewriter: BodyRewriting {
         return child.contentType.type + "/" + child.contentType.subtype == type
     }
 
+    /// Which parts of a multipart/alternative are quoted as a whole: where some show a quotation, those that show none.
+    private func quotedAlternatives(of part: MIMEPart, in work: Work) -> Set<Int> {
+        guard work.place == .body, part.contentType.matches("multipart", "alternative"), part.children.count > 1 else {
+            return []
+        }
+        let shown = part.children.map { showsQuotation($0, in: work) }
+        guard shown.contains(true) else { return [] }
+        return Set(shown.indices.filter { shown[$0] == false })
+    }
+
+    /// Whether a part shows a quotation; nil where it has no text at all.
+    private func showsQuotation(_ part: MIMEPart, in work: Work) -> Bool? {
+        guard !part.contentType.matches("message") else { return nil }
+        var shows: Bool?
+        for child in part.children {
+            guard let one = showsQuotation(child, in: work) else { continue }
+            if one { return true }
+            shows = false
+        }
+        guard !part.isComposite, PartKind.isText(part.contentType), !PartKind.isContentLines(part),
+            !PartKind.isHeaderFields(part.contentType), let decoded = part.transferEncoding.decode(work.bytes[part.bodyRange])
+        else { return shows }
+        budget.charge(decoded.bytes.count * Self.formWork)
+        let reading = TextCoding.read(decoded, part: part, place: .body)
+        if reading.stretches.hasQuotation { return true }
+        return reading.isBlank(PartKind.syntax(part.contentType)) ? nil : false
+    }
+
+    /// Units of work for each octet of a text whose form alone is read.
+    static let formWork = 10
+
     /// Appends a part: its header, unchanged where the fields are the same, else rewritten, and its body.
-    private func append(_ part: MIMEPart, _ result: Result, fields: [HeaderField]?, to output: inout PieceBuilder) {
+    /// - Parameter isTyped: whether the fields are the user's own.
+    private func append(
+        _ part: MIMEPart, _ result: Result, fields: [HeaderField]?, isTyped: Bool, to output: inout PieceBuilder, in work: Work
+    ) {
         if let fields {
-            output.write(HeaderSection(fields).serialized, inPlaceOf: part.headerRange)
+            let header = HeaderSection(fields).serialized
+            output.write(header, inPlaceOf: part.headerRange)
+            if !isTyped { opaque.passOver(written: header) } else if work.nesting > 0 { opaque.note(typed: header) }
             // A header that ran directly into the body now needs an empty line.
             let separator = part.headerRange.upperBound..<part.bodyRange.lowerBound
             if separator.isEmpty, !part.bodyRange.isEmpty {
@@ -189,29 +257,40 @@ package struct BodyRewriter: BodyRewriting {
             }
         } else {
             output.copy(part.headerRange.lowerBound..<part.bodyRange.lowerBound)
+            if work.nesting > 0 {
+                if isTyped { opaque.note(typed: Array(work.bytes[part.headerRange])) }
+            } else if !isTyped {
+                opaque.passOver(stretch: part.headerRange)
+            }
         }
         if let pieces = result.pieces { output.append(pieces) } else { output.copy(part.bodyRange) }
     }
 
-    /// Text outside of all parts.
-    private func rewriteLoose(_ range: Range<Int>, in work: Work) -> [UInt8]? {
-        text.rewrite(Array(work.bytes[range]), place: work.isForward ? .quoted : .typed)
+    /// Writes text outside of all parts: no program shows it, and the user's own writes none there.
+    private func writeLoose(_ range: Range<Int>, to output: inout PieceBuilder, in work: Work) {
+        let new = text.rewrite(Array(work.bytes[range]), place: .whole)
+        output.write(new, inPlaceOf: range)
+        if let new { opaque.passOver(written: new) } else if work.nesting == 0 { opaque.passOver(stretch: range) }
     }
 
     // MARK: Messages within messages
 
+    /// Enters an attached message: it is the team's, as its header shows, or whose its place says.
+    private func enter(_ header: HeaderSection, _ work: inout Work) {
+        budget.charge(header.fields.reduce(0) { $0 + $1.bytes.count * 4 })
+        work.isAttached = true
+        if work.place != .quoted, text.names.isOfTeam(header) { work.place = .quoted }
+    }
+
     private func rewriteMessage(_ part: MIMEPart, _ nested: MIMEPart, in work: inout Work) throws(Refusal) -> Result {
         var output = PieceBuilder(work.bytes)
         output.copy(part.bodyRange.lowerBound..<nested.headerRange.lowerBound)
-        let wasForward = work.isForward
-        let wasSigned = work.isSigned
-        // The parts around a forward are the user's, whatever they claim to be.
-        if !wasForward { work.isSigned = false }
-        work.isForward = wasForward || text.names.isForward(nested.header)
+        let (place, wasAttached) = (work.place, work.isAttached)
+        enter(nested.header, &work)
         let result = try rewrite(nested, in: &work, PartTitle(place: .attachedMessageText))
-        let fields = PartHeader.messageFields(of: nested, with: result, isForward: work.isForward, text: text, work: budget)
-        (work.isForward, work.isSigned) = (wasForward, wasSigned)
-        append(nested, result, fields: fields, to: &output)
+        let fields = PartHeader.messageFields(of: nested, with: result, place: work.headerPlace, text: text, work: budget)
+        append(nested, result, fields: fields, isTyped: work.headerPlace == .typed, to: &output, in: work)
+        (work.place, work.isAttached) = (place, wasAttached)
         output.copy(nested.bodyRange.upperBound..<max(nested.bodyRange.upperBound, part.bodyRange.upperBound))
         return Result(pieces: output.pieces)
     }
@@ -221,121 +300,24 @@ package struct BodyRewriter: BodyRewriting {
             decoded.defects.isSubset(of: TextCoding.harmless)
         else { return try lookInto(part, in: &work, title) }
         let message = Message.parse(decoded.bytes)
-        var inner = Work(bytes: decoded.bytes, nesting: work.nesting + 1)
+        var inner = Work(bytes: decoded.bytes, nesting: work.nesting + 1, place: work.place, notes: work.notes)
         let root = MIMEPart.parse(message)
-        inner.isForward = work.isForward || text.names.isForward(root.header)
-        inner.isSigned = work.isForward && work.isSigned
+        enter(root.header, &inner)
         let result = try rewrite(root, in: &inner, PartTitle(place: .attachedMessageText))
-        work.hasMetadata = work.hasMetadata || inner.hasMetadata
+        work.notes = inner.notes
         var output = PieceBuilder(decoded.bytes)
         append(
             root, result,
-            fields: PartHeader.messageFields(of: root, with: result, isForward: inner.isForward, text: text, work: budget),
-            to: &output)
-        guard let pieces = output.pieces else { return .unchanged }
-        let bytes = pieces.reduce(into: [UInt8]()) { $0 += $1 }
-        let encoded = part.transferEncoding.encode(bytes) ?? bytes
-        return Result(pieces: [TextCoding.ending(like: work.bytes[part.bodyRange], encoded)[...]])
-    }
-
-    // MARK: Leaves
-
-    private func rewriteText(_ part: MIMEPart, in work: inout Work, _ title: PartTitle) throws(Refusal) -> Result {
-        let raw = work.bytes[part.bodyRange]
-        guard let decoded = part.transferEncoding.decode(raw) else { return try lookInto(part, in: &work, title) }
-        budget.charge(decoded.bytes.count * Self.textWork)
-        if opaque.findsInBlocks(of: decoded.bytes) {
-            try refuse(part, title, "uuencoded block")
-            return .unchanged
-        }
-        // An archive that is declared as text is searched like any other.
-        if Archive(decoded.bytes) != nil, opaque.finds(in: raw, encoding: part.transferEncoding, isOfMessage: work.nesting == 0) {
-            try refuse(part, title)
-            return .unchanged
-        }
-        let blocks = ArmouredBlocks(decoded.bytes, isMarkup: PartKind.syntax(part.contentType) == .markup)
-        if blocks.isBroken { throw signed(part, title, "a block of PGP without its end") }
-        if blocks.isEncrypted { throw .encryptedReply }
-        switch TextCoding.rewrite(decoded, part: part, place: work.place, with: text) {
-        case .unchanged: return .unchanged
-        case .changed(let bytes, let charset, let encoding):
-            var result = Result(pieces: [bytes[...]], transferEncoding: encoding)
-            if let charset {
-                var type = part.contentType
-                type.parameters["charset"] = charset
-                result.contentType = type
-            }
-            return result
-        case .impossible where text.names.isShadow: return Result(pieces: [])
-        case .impossible(let why):
-            try refuse(part, title, why)
-            return .unchanged
-        case .opaque: return try lookInto(part, in: &work, title)
-        }
-    }
-
-    /// Octets of an encoded part by which a picture is recognized, line breaks before it included.
-    private static let pictureHead = 256
-    /// Units of work for each octet of a picture.
-    private static let pictureWork = 8
-
-    /// Takes the metadata out of a picture and searches nothing in it; nil for any other part. Its octets decide, whatever it is
-    /// called: a logo of the team's, which programs send back with an answer, may hold a guess anywhere.
-    private func rewritePicture(_ part: MIMEPart, in work: inout Work) -> Result? {
-        let raw = work.bytes[part.bodyRange]
-        guard let head = part.transferEncoding.decode(raw.prefix(Self.pictureHead)),
-            PictureMetadata.kind(of: head.bytes) != nil, let decoded = part.transferEncoding.decode(raw)?.bytes,
-            let stripped = PictureMetadata.stripped(decoded)
-        else { return nil }
-        budget.charge(decoded.count * Self.pictureWork)
-        if stripped == decoded {
+            fields: PartHeader.messageFields(of: root, with: result, place: inner.headerPlace, text: text, work: budget),
+            isTyped: inner.headerPlace == .typed, to: &output, in: inner)
+        // What was typed in it is read alone.
+        guard let pieces = output.pieces else {
             if work.nesting == 0 { opaque.passOver(stretch: part.bodyRange) }
             return .unchanged
         }
-        work.hasMetadata = true
-        let encoding = part.transferEncoding
-        let bytes = encoding.isIdentity ? stripped : TextCoding.ending(like: raw, encoding.encode(stripped) ?? stripped)
-        opaque.passOver(picture: bytes)
-        return Result(pieces: [bytes[...]])
-    }
-
-    /// Searches a part without rewriting it, unless it proves to be text under another type.
-    private func lookInto(_ part: MIMEPart, in work: inout Work, _ title: PartTitle) throws(Refusal) -> Result {
-        let raw = work.bytes[part.bodyRange]
-        guard opaque.finds(in: raw, encoding: part.transferEncoding, isOfMessage: work.nesting == 0) else { return .unchanged }
-        let isTextInUnknownEncoding = part.transferEncoding.decode([]) == nil && PartKind.isText(part.contentType)
-        if PartKind.mayBeText(part) || isTextInUnknownEncoding,
-            let bytes = TextCoding.rewriteDisguised(raw, encoding: part.transferEncoding, place: work.place, with: text)
-        {
-            if !opaque.finds(in: bytes[...], encoding: part.transferEncoding) { return Result(pieces: [bytes[...]]) }
-        }
-        try refuse(part, title)
-        return .unchanged
-    }
-
-    /// Refuses the reply. The copy that is only searched goes on.
-    private func refuse(_ part: MIMEPart, _ title: PartTitle, _ why: String? = nil) throws(Refusal) {
-        guard !text.names.isShadow else { return }
-        throw .unrewritable(part: words(part, title, why), detail: detail(part, title, why))
-    }
-
-    private func signed(_ part: MIMEPart, _ title: PartTitle, _ why: String? = nil) -> Refusal {
-        .signedReply(part: words(part, title, why), detail: detail(part, title, why))
-    }
-
-    private func words(_ part: MIMEPart, _ title: PartTitle, _ why: String?) -> String {
-        clean(title.words(part, isClean: isClean) + (why.map { ": " + $0 } ?? ""))
-    }
-
-    private func detail(_ part: MIMEPart, _ title: PartTitle, _ why: String?) -> String {
-        clean(title.detail(part) + (why.map { ": " + $0 } ?? ""))
-    }
-
-    /// A message's types and charsets go into the answer and the log, and may be anything.
-    private func clean(_ words: String) -> String { isClean(Array(words.utf8)) ? words : "an attachment" }
-
-    /// Whether a name holds nothing that the rewriting hides or the leak check finds.
-    private func isClean(_ name: [UInt8]) -> Bool {
-        text.rewrite(name, syntax: .fileName, place: .typed) == nil && text.rewrite(name) == nil && !opaque.finds(inName: name)
+        let bytes = pieces.reduce(into: [UInt8]()) { $0 += $1 }
+        let encoded = TextCoding.ending(like: work.bytes[part.bodyRange], part.transferEncoding.encode(bytes) ?? bytes)
+        opaque.passOver(written: encoded)
+        return Result(pieces: [encoded[...]])
     }
 }

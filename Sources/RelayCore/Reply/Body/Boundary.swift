@@ -1,4 +1,4 @@
-// A multipart's boundary, which must change where it holds an address or the name of a machine.
+// A multipart's boundary, which must change where it may hold an address or the name of a machine.
 
 import InternetMessage
 import MailCrypto
@@ -11,30 +11,42 @@ struct Boundary {
     /// The type with the new boundary; nil where it stays.
     let contentType: ContentType?
 
-    init(_ type: ContentType, place: TextPlace, text: TextRewriter) {
+    /// - Parameter attached: a name for the place of the multipart, if it is within an attached message. There every boundary
+    ///   changes: it may be the team's, and nothing of those is compared with the inbox.
+    init(_ type: ContentType, attached: String?, text: TextRewriter) {
         old = type.boundary ?? []
-        guard !old.isEmpty, Self.mayTell(old, text.names) || text.rewrite(old, syntax: .fileName, place: place) != nil else {
+        guard !old.isEmpty, attached != nil || Self.mayTell(old, text.names) || text.rewrite(old, syntax: .fileName) != nil else {
             new = nil
             contentType = nil
             return
         }
-        let made = Array("=_".utf8) + Base32.encode(SHA256.hash(old)).prefix(32)
+        // A new one holds nothing of the old one, which may be a guess, and no one can know it before.
+        let seed = attached.map { text.names.hide(id: Array("boundary \($0)".utf8)) } ?? old
+        let made = Array("=_".utf8) + Base32.encode(SHA256.hash(seed)).prefix(32)
         new = made
         var changed = type
         changed.parameters["boundary"] = String(decoding: made, as: UTF8.self)
         contentType = changed
     }
 
-    /// Whether it holds a host name, as some programs write their machine's. Any but a provider's or the team's counts.
+    /// Whether it holds an address, or a host name, as some programs write their machine's. Any host but a provider's or the
+    /// team's counts.
     private static func mayTell(_ boundary: [UInt8], _ names: ReplyNames) -> Bool {
-        boundary.split { !($0.isASCIILetter || $0.isASCIIDigit || $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "-")) }.contains {
-            word in
-            guard let last = word.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false).dropFirst().last else {
-                return false
-            }
-            return last.count >= 2 && last.allSatisfy(\.isASCIILetter)
-                && !SharedProviders.isBelow(String(decoding: word, as: UTF8.self).lowercased()) && names.mayTell(host: word)
+        if boundary.contains(UInt8(ascii: "@")) || OctetSearch.find("%40", in: boundary) != nil
+            || OctetSearch.find("=40", in: boundary) != nil
+        {
+            return true
         }
+        return boundary.split { !($0.isASCIILetter || $0.isASCIIDigit || $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "-")) }
+            .contains {
+                word in
+                guard let last = word.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false).dropFirst().last
+                else {
+                    return false
+                }
+                return last.count >= 2 && last.allSatisfy(\.isASCIILetter)
+                    && !SharedProviders.isBelow(String(decoding: word, as: UTF8.self).lowercased()) && names.mayTell(host: word)
+            }
     }
 
     /// Copies a range of delimiter lines, with the new boundary where there is one.

@@ -11,12 +11,13 @@ package struct LeakCheck {
     /// - Parameters:
     ///   - searched: stretches of the received body in which the same search found nothing.
     ///   - original: the received body.
-    ///   - pictures: pieces of the body that are pictures without metadata.
+    ///   - unsearched: pieces of the body in which nothing is looked for.
+    ///   - typed: texts within those that the user typed; each is read alone.
     ///   - work: the budget of the body's search; once it is spent, the search ends and reports nothing.
     /// - Returns: the place where an address of the user can still be read; nil where there is none.
     func firstLeak(
         header: HeaderSection, body: [ArraySlice<UInt8>], searched: [SearchedStretch] = [], of original: [UInt8] = [],
-        pictures: [[UInt8]] = [], work: WorkBudget? = nil
+        unsearched: [[UInt8]] = [], typed: [[UInt8]] = [], work: WorkBudget? = nil
     ) -> String? {
         let feeder = scanner.feeder()
         for field in header.fields {
@@ -25,11 +26,15 @@ package struct LeakCheck {
             }
         }
         let bodyFeeder = scanner.feeder(work)
-        let passedOver = Set(pictures.map { Self.address($0[...]) })
+        for text in typed {
+            text.withUnsafeBufferPointer { bodyFeeder.feed($0) }
+            if bodyFeeder.finish() { return "message body" }
+        }
+        let passedOver = Set(unsearched.map { Self.address($0[...]) })
         for piece in body {
-            // A piece that is a picture has its memory; nothing is read across it.
-            let isPicture = !passedOver.isEmpty && passedOver.contains(Self.address(piece))
-            if isPicture ? bodyFeeder.finish() : bodyFeeder.feed(piece, passingOver: searched, of: original) {
+            // A piece that is passed over has its memory; nothing is read across it.
+            let isPassedOver = !passedOver.isEmpty && passedOver.contains(Self.address(piece))
+            if isPassedOver ? bodyFeeder.finish() : bodyFeeder.feed(piece, passingOver: searched, of: original) {
                 return "message body"
             }
         }

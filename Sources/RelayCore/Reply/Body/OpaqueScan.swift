@@ -12,8 +12,11 @@ final class OpaqueScan {
     private lazy var feeder = scanner.feeder(work)
     /// Stretches of the message's body in which nothing was found, in the order in which they were searched.
     private(set) var searched: [SearchedStretch] = []
-    /// Pictures of the outgoing body, as they are written.
-    private(set) var pictures: [[UInt8]] = []
+    /// Pieces of the outgoing body in which nothing is looked for, as they are written: pictures, and text that was not typed
+    /// alone.
+    private(set) var unsearched: [[UInt8]] = []
+    /// What was typed within such texts, as it is sent. Each is searched alone.
+    private(set) var typed: [[UInt8]] = []
     private lazy var archives = ArchiveScan(work: work) { [scanner, work] in scanner.feeder(work) }
 
     /// - Parameter work: the budget of the message. Once it is spent, nothing more is found, and the caller must
@@ -47,11 +50,16 @@ final class OpaqueScan {
         return archives.finds(in: decoded)
     }
 
-    /// Notes a stretch of the message's own body that is a picture without metadata: nothing is looked for in it.
-    func passOver(stretch: Range<Int>) { searched.append(SearchedStretch(range: stretch, end: nil)) }
+    /// Notes a stretch of the message's own body in which nothing is looked for: a picture without metadata, or text.
+    func passOver(stretch: Range<Int>) {
+        if !stretch.isEmpty { searched.append(SearchedStretch(range: stretch, end: nil)) }
+    }
 
-    /// The same for a picture that is written again.
-    func passOver(picture: [UInt8]) { pictures.append(picture) }
+    /// The same for octets that are written again.
+    func passOver(written: [UInt8]) { if !written.isEmpty { unsearched.append(written) } }
+
+    /// Notes text that was typed, within what is passed over.
+    func note(typed text: [UInt8]) { typed.append(text) }
 
     /// Whether a name is in the name of a file, whatever work is left.
     func finds(inName name: [UInt8]) -> Bool {

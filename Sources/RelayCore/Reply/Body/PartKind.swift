@@ -45,14 +45,9 @@ enum PartKind {
             || (isCalendar(part) && !["calendar+xml", "calendar+json"].contains(part.contentType.subtype))
     }
 
-    /// The place of a part's lines. A card is the user's own: no program answers a team's text with one.
-    static func place(ofContentLines part: MIMEPart, in place: TextPlace) -> TextPlace {
-        switch place {
-        case .body: isVCard(part.contentType) ? .typed : .contentLines
-        case .quoted: isVCard(part.contentType) ? .quoted : .quotedContentLines
-        case .signed: .quoted
-        default: place
-        }
+    /// Whether the body is text that no user writes: a drawing, a calendar in a form for programs.
+    static func isWrittenByProgram(_ type: ContentType) -> Bool {
+        type.matches("image") || ["calendar+xml", "calendar+json"].contains(type.subtype)
     }
 
     /// Whether a part of a forward is a calendar, as programs recognize one by its type or by the name of the file.
@@ -76,11 +71,16 @@ enum PartKind {
 
     /// Whether the body is header fields: of a message, or of a report about one.
     static func isHeaderFields(_ type: ContentType) -> Bool {
-        if type.matches("text", "rfc822-headers") || type.matches("text", "rfc822-header") { return true }
+        type.matches("text", "rfc822-headers") || type.matches("text", "rfc822-header")
+            || type.matches("message", "global-headers") || isReport(type)
+    }
+
+    /// Whether the body is the fields of a report.
+    static func isReport(_ type: ContentType) -> Bool {
         guard type.matches("message") else { return false }
         return [
             "delivery-status", "global-delivery-status", "disposition-notification", "global-disposition-notification",
-            "global-headers", "feedback-report", "tracking-status",
+            "feedback-report", "tracking-status",
         ].contains(type.subtype)
     }
 

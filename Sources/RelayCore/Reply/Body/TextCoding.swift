@@ -20,35 +20,112 @@ enum TextCoding {
         .nonZeroPaddingBits,
     ]
 
-    static func rewrite(_ decoded: DecodedText, part: MIMEPart, place: TextPlace = .body, with text: TextRewriter) -> Outcome {
-        let syntax = PartKind.syntax(part.contentType)
-        return rewrite(decoded, part: part, isLeft: { !text.edits($0, syntax: syntax, place: place).isEmpty }) {
-            edits($0, part: part, syntax: syntax, place: place, with: text)
+    /// A text of a reply as it is read, who wrote what of it, and how it is changed.
+    struct Reading {
+        let utf8: [UInt8]
+        let stretches: Stretches
+        var edits: [TextEdit] = []
+
+        /// What was typed, as it is sent: without correspondents, which go back whoever they are.
+        var typed: [[UInt8]] {
+            let text = edits.applied(to: utf8)
+            var made: [Range<Int>] = []
+            var shift = 0
+            for edit in edits {
+                let start = edit.range.lowerBound + shift
+                if edit.isMade { made.append(start..<(start + edit.replacement.count)) }
+                shift += edit.replacement.count - edit.range.count
+            }
+            var typed: [[UInt8]] = []
+            var next = made[...]
+            stretches.moved(by: edits).forEach(upTo: text.count) { range, standing in
+                guard standing.isTyped else { return }
+                var start = range.lowerBound
+                while let first = next.first, first.lowerBound < range.upperBound {
+                    if first.lowerBound > start { typed.append(Array(text[start..<first.lowerBound])) }
+                    start = max(start, first.upperBound)
+                    next.removeFirst()
+                }
+                if start < range.upperBound { typed.append(Array(text[start..<range.upperBound])) }
+            }
+            return typed
+        }
+
+        /// Whether a reader sees nothing in it.
+        func isBlank(_ syntax: TextSyntax) -> Bool {
+            guard syntax == .markup else { return utf8.allSatisfy { $0 <= 0x20 } }
+            return utf8.withUnsafeBufferPointer { Elements($0).text.allSatisfy { $0 <= 0x20 } }
         }
     }
 
+    /// A text in its place.
+    static func read(_ decoded: DecodedText, part: MIMEPart, place: TextPlace) -> Reading {
+        let utf8 = readable(decoded.bytes, part: part)
+        return Reading(utf8: utf8, stretches: stretches(of: utf8, part: part, place: place))
+    }
+
+    private static func stretches(of utf8: [UInt8], part: MIMEPart, place: TextPlace) -> Stretches {
+        if PartKind.isHeaderFields(part.contentType) { return ReportFields.stretches(of: utf8) }
+        guard place == .body else { return Stretches(utf8, syntax: .plain, place: place) }
+        if PartKind.isWrittenByProgram(part.contentType) { return Stretches(.program) }
+        // A card or a calendar that is no answer is the user's own.
+        if PartKind.isContentLines(part) { return Stretches(.typed) }
+        return Stretches(utf8, syntax: PartKind.syntax(part.contentType), place: .body)
+    }
+
+    /// - Parameter reading: gets the edits.
+    static func rewrite(
+        _ decoded: DecodedText, part: MIMEPart, place: TextPlace, _ reading: inout Reading, with text: TextRewriter
+    ) -> Outcome {
+        let known = reading
+        var found: [TextEdit]?
+        let outcome = rewrite(
+            decoded, part: part, in: known.stretches,
+            isLeft: { !edits($0, part: part, in: stretches(of: $0, part: part, place: place), with: text).isEmpty }
+        ) { utf8 in
+            let isKnown = utf8 == known.utf8
+            let edits = edits(
+                utf8, part: part, in: isKnown ? known.stretches : stretches(of: utf8, part: part, place: place), with: text)
+            if isKnown, found == nil { found = edits }
+            return edits
+        }
+        reading.edits = found ?? []
+        return outcome
+    }
+
     /// - Parameters:
+    ///   - stretches: in what was not typed, damage is no reason to refuse: it is written again as it is read.
     ///   - isLeft: whether another reading of an edited text still holds something to be replaced.
     ///   - find: finds what must be replaced in a text in UTF-8 or another superset of ASCII; in order, without overlaps.
     static func rewrite(
-        _ decoded: DecodedText, part: MIMEPart, isLeft: ([UInt8]) -> Bool = { _ in false }, finding find: ([UInt8]) -> [TextEdit]
+        _ decoded: DecodedText, part: MIMEPart, in stretches: Stretches = Stretches(.typed),
+        isLeft: ([UInt8]) -> Bool = { _ in false }, finding find: ([UInt8]) -> [TextEdit]
     ) -> Outcome {
         let isDamaged = !decoded.defects.isSubset(of: harmless)
+        let isTyped = stretches.isTyped
+        func breaks(_ edits: [TextEdit], _ text: [UInt8]) -> Bool {
+            let typed = isTyped ? edits : edits.filter { stretches.standing(at: $0.range.lowerBound).isTyped }
+            return ArmouredBlocks.hold(typed, in: text)
+        }
         switch Family(part.contentType.charset, bytes: decoded.bytes) {
         case .ascii:
             let edits = find(decoded.bytes)
-            if edits.isEmpty { return .unchanged }
-            if isDamaged { return .impossible("damaged \(part.transferEncoding.name)") }
-            if ArmouredBlocks.hold(edits, in: decoded.bytes) { return .impossible(ArmouredBlocks.name) }
+            if edits.isEmpty, isTyped || !isDamaged { return .unchanged }
+            if isDamaged, isTyped { return .impossible("damaged \(part.transferEncoding.name)") }
+            if breaks(edits, decoded.bytes) { return .impossible(ArmouredBlocks.name) }
+            if isDamaged { return encoded(edits.applied(to: decoded.bytes), like: decoded, part: part, charset: nil) }
             return splice(edits, into: decoded, part: part)
         case .other(let charset):
             guard let reading = Charset.decodeCheckingLoss(decoded.bytes, charset) else { return .opaque }
             let plain = reading.text
             let utf8 = Array(plain.utf8)
             let edits = find(utf8)
-            if edits.isEmpty { return .unchanged }
-            if isDamaged { return .impossible("damaged \(part.transferEncoding.name)") }
-            if ArmouredBlocks.hold(edits, in: utf8) { return .impossible(ArmouredBlocks.name) }
+            if edits.isEmpty, isTyped || !isDamaged && reading.isLossless { return .unchanged }
+            if isDamaged, isTyped { return .impossible("damaged \(part.transferEncoding.name)") }
+            if breaks(edits, utf8) { return .impossible(ArmouredBlocks.name) }
+            if !isTyped, isDamaged || !reading.isLossless {
+                return encoded(edits.applied(to: utf8), like: decoded, part: part, charset: "utf-8")
+            }
             return recode(
                 edits, utf8: utf8, decoded: decoded, charset: charset, isDecodable: reading.isLossless, part: part, finding: find)
         case .unknown(let charset, let isSuperset):
@@ -89,39 +166,44 @@ enum TextCoding {
             PartKind.isHeaderFields(part.contentType) || PartKind.isContentLines(part)
                 || filter.mayMention(utf8, isMarkup: syntax == .markup)
         else { return }
-        _ = edits(utf8, part: part, syntax: syntax, place: .quoted, with: text())
+        let (text, isLines) = (text(), PartKind.isContentLines(part))
+        _ = text.edits(utf8, syntax: syntax, place: .quoted)
+        if isLines { _ = ContentLines.unfoldedEdits(of: utf8) { text.edits($0, syntax: syntax, place: .quoted) } }
     }
 
-    /// Rewrites an opaque part whose content is text after all; nil where it is not, or needs no edit.
-    static func rewriteDisguised(
-        _ raw: ArraySlice<UInt8>, encoding: TransferEncoding, place: TextPlace = .body, with text: TextRewriter
-    ) -> [UInt8]? {
+    /// An opaque part whose content is text after all; nil where it is not.
+    static func disguised(_ raw: ArraySlice<UInt8>, encoding: TransferEncoding) -> DecodedText? {
         // A program that does not know an encoding shows the octets unchanged.
         let decoded = encoding.decode(raw) ?? DecodedText(identity: raw)
         guard decoded.defects.isSubset(of: harmless), decoded.bytes.isValidUTF8,
             !decoded.bytes.contains(where: \.isForbiddenControl)
         else { return nil }
-        let edits = text.edits(decoded.bytes, syntax: .plain, place: place)
-        guard !edits.isEmpty else { return nil }
-        return encode(edits, into: decoded)
+        return decoded
+    }
+
+    /// Rewrites such a part; nil where it needs no edit.
+    static func rewriteDisguised(_ decoded: DecodedText, _ reading: inout Reading, with text: TextRewriter) -> [UInt8]? {
+        reading.edits = text.edits(decoded.bytes, syntax: .plain, in: reading.stretches)
+        return reading.edits.isEmpty ? nil : encode(reading.edits, into: decoded)
+    }
+
+    /// Another text in the place of a whole one, in UTF-8.
+    static func replaced(by text: [UInt8], _ decoded: DecodedText, part: MIMEPart) -> Outcome {
+        encoded(text, like: decoded, part: part, charset: "utf-8")
     }
 
     private static func edits(
-        _ bytes: [UInt8], part: MIMEPart, syntax: TextSyntax, place: TextPlace, with text: TextRewriter
+        _ bytes: [UInt8], part: MIMEPart, in stretches: Stretches, with text: TextRewriter
     ) -> [TextEdit] {
-        let removals = ArmouredBlocks(bytes, isMarkup: syntax == .markup).removals
-        func edits(_ place: TextPlace) -> [TextEdit] {
-            let edits = text.edits(bytes, syntax: syntax, place: place)
-            return removals.isEmpty ? edits : (edits + removals).reconciled
-        }
+        let syntax = PartKind.syntax(part.contentType)
+        let removals = ArmouredBlocks(bytes, isMarkup: syntax == .markup, in: stretches).removals
+        let found = text.edits(bytes, syntax: syntax, in: stretches)
+        let edits = removals.isEmpty ? found : (found + removals).reconciled
         if PartKind.isHeaderFields(part.contentType) {
-            let isForward = text.names.isForward(HeaderSection.parse(bytes[...]).header)
-            return ReportFields.edits(bytes, adding: edits(isForward ? .quoted : place), isForward: isForward)
+            return ReportFields.edits(bytes, adding: edits, isOfMessage: !PartKind.isReport(part.contentType), text: text)
         }
-        guard PartKind.isContentLines(part) else { return edits(place) }
-        let place = PartKind.place(ofContentLines: part, in: place)
-        let all = (edits(place) + ContentLines.unfoldedEdits(of: bytes) { text.edits($0, syntax: syntax, place: place) })
-            .reconciled
+        guard PartKind.isContentLines(part) else { return edits }
+        let all = (edits + ContentLines.unfoldedEdits(of: bytes) { text.edits($0, syntax: syntax, in: stretches) }).reconciled
         let folded = all.isEmpty ? [] : ContentLines.refolding(all, in: bytes)
         let keys = PartKind.isVCard(part.contentType) ? ContentLines.keys(in: bytes) : []
         return keys.isEmpty ? folded : (folded + keys).reconciled

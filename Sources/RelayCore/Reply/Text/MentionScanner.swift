@@ -63,6 +63,12 @@ struct MentionScanner {
             }
             return false
         }
+        ForeignTokens.find(window, range, isForeign: reader.isForeign) { units in
+            found.append(
+                TextEdit(
+                    range: window.start(units.lowerBound)..<window.end(units.upperBound - 1),
+                    replacement: NeutralMark.address(in: lens), isWeak: true))
+        }
         edits += found
     }
 
@@ -230,8 +236,10 @@ struct MentionScanner {
         guard view.domainEnds(at: domain.upperBound), let separator = Separator(before: domain.lowerBound, in: view.window) else {
             return
         }
+        var others: Range<Int>?
         for allowsBreaks in [false, true] {
             guard let run = tokenRun(view, endingAt: separator.start, allowsBreaks: allowsBreaks) else { continue }
+            others = others ?? run
             let dot = view.window.octets[run].lastIndex(of: UInt8(ascii: "."))
             for start in starts(view, run) {
                 // Most words before a relay domain are not tokens: tested before any text is made of them.
@@ -246,16 +254,24 @@ struct MentionScanner {
                 case .relayAddress: return
                 case .correspondent(let address):
                     edits.append(
-                        TextEdit(range: view.source(start..<run.upperBound), replacement: written(address.localPart, view)))
-                    edits.append(TextEdit(range: view.source(domain), replacement: Array(address.domain.utf8)))
+                        TextEdit(
+                            range: view.source(start..<run.upperBound), replacement: written(address.localPart, view),
+                            isMade: true))
+                    edits.append(TextEdit(range: view.source(domain), replacement: Array(address.domain.utf8), isMade: true))
                     return
                 case .hidden:
-                    edits.append(TextEdit(range: view.source(start..<run.upperBound), replacement: relayLocal))
-                    edits.append(TextEdit(range: view.source(domain), replacement: relayDomain))
+                    edits.append(
+                        TextEdit(range: view.source(start..<domain.upperBound), replacement: NeutralMark.address(in: view.lens)))
                     return
                 }
             }
         }
+        // Another user's, whoever that is: two teams could find out that they have the same user. `x=relay.example` and words
+        // before `at relay.example` are none.
+        guard let others, separator.isAtSign,
+            let first = others.first(where: { view.isAlphanumeric($0) || view.window.octets[$0] >= 0x80 })
+        else { return }
+        edits.append(TextEdit(range: view.source(first..<domain.upperBound), replacement: NeutralMark.address(in: view.lens)))
     }
 
     private func isRelayLocal(_ view: View, _ range: Range<Int>) -> Bool {
@@ -273,8 +289,11 @@ struct MentionScanner {
         }
         let at = view.lens.contains(.percent) ? Array("%40".utf8) : [UInt8(ascii: "@")]
         let replacement =
-            found.correspondent.map { written($0.localPart, view) + at + Array($0.domain.utf8) } ?? relayLocal + at + relayDomain
-        edits.append(TextEdit(range: view.source(found.range), replacement: replacement, isWeak: true))
+            found.correspondent.map { written($0.localPart, view) + at + Array($0.domain.utf8) }
+            ?? NeutralMark.address(in: view.lens)
+        edits.append(
+            TextEdit(
+                range: view.source(found.range), replacement: replacement, isWeak: true, isMade: found.correspondent != nil))
     }
 
     /// The units that may be a token: octets of a dot-atom right before the separator, at most 64.
@@ -312,6 +331,8 @@ struct Separator {
     let start: Int
     /// `=`, `#`, `%`: the forms of an address within the local part of another.
     let isVERP: Bool
+    /// Whether it is `@` or stands for it, and is no word of a sentence.
+    let isAtSign: Bool
 
     /// Octets of the longest comment that is skipped.
     private static let longestComment = 60
@@ -339,9 +360,10 @@ struct Separator {
         }
     }
 
-    private init(_ start: Int, isVERP: Bool = false) {
+    private init(_ start: Int, isVERP: Bool = false, isWord: Bool = false) {
         self.start = start
         self.isVERP = isVERP
+        isAtSign = !isVERP && !isWord
     }
 
     /// The separator that ends directly before a unit: `@`, `\@`, `=`, `#`, `%`, `(at)`, ` at ` and similar ones.
@@ -374,7 +396,7 @@ struct Separator {
             else {
                 return nil
             }
-            self.init(last - 1)
+            self.init(last - 1, isWord: true)
         default: return nil
         }
     }

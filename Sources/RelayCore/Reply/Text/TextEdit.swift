@@ -8,22 +8,41 @@ package struct TextEdit: Sendable, Hashable {
     /// Whether any other edit that overlaps with it replaces it, as the other one considers more of the context.
     package let isWeak: Bool
 
+    /// Whether it writes a correspondent, or text with one: nothing is looked for in that, as it goes back whoever it is.
+    let isMade: Bool
+
     /// The range of the mention of an inbox that this edit is part of; nil for any other edit.
     package let mention: Range<Int>?
 
     /// The local part of that mention as it reads, decoded and in lower case; empty for any other edit.
     let local: [UInt8]
 
-    package init(range: Range<Int>, replacement: [UInt8], isWeak: Bool = false) {
-        self.init(range: range, replacement: replacement, isWeak: isWeak, mention: nil, local: [])
+    package init(range: Range<Int>, replacement: [UInt8], isWeak: Bool = false, isMade: Bool = false) {
+        self.init(range: range, replacement: replacement, isWeak: isWeak, isMade: isMade, mention: nil, local: [])
     }
 
-    init(range: Range<Int>, replacement: [UInt8], isWeak: Bool = false, mention: Range<Int>?, local: [UInt8]) {
+    init(
+        range: Range<Int>, replacement: [UInt8], isWeak: Bool = false, isMade: Bool = false, mention: Range<Int>?,
+        local: [UInt8]
+    ) {
+        self.isMade = isMade
         self.mention = mention
         self.local = local
         self.range = range
         self.replacement = replacement
         self.isWeak = isWeak
+    }
+
+    /// The same edit, of which it is known whether it writes a correspondent.
+    func making(_ isMade: Bool) -> TextEdit {
+        isMade ? TextEdit(range: range, replacement: replacement, isWeak: isWeak, isMade: true) : self
+    }
+
+    /// The same edit of a text that has this many more octets before it.
+    func moved(by offset: Int) -> TextEdit {
+        TextEdit(
+            range: (range.lowerBound + offset)..<(range.upperBound + offset), replacement: replacement, isWeak: isWeak,
+            isMade: isMade, mention: mention.map { ($0.lowerBound + offset)..<($0.upperBound + offset) }, local: local)
     }
 }
 
@@ -61,6 +80,9 @@ extension [TextEdit] {
         }
         return kept
     }
+
+    /// Whether any writes a correspondent.
+    var isAnyMade: Bool { contains(where: \.isMade) }
 
     /// The text with reconciled edits applied.
     func applied(to text: some Collection<UInt8>) -> [UInt8] {

@@ -14,6 +14,8 @@ package struct TextRewriter {
     private let scratch = Scratch()
     /// The Content-IDs that change in the message of these texts.
     var contentIDs = ContentIDs()
+    /// The ids of messages, as the thread of the reply shows whose they are; nil where none is known.
+    var outwardIDs: OutwardIDs?
 
     /// Octets searched at once. A mention across two windows is found, as they overlap.
     private static let window = 262_144
@@ -51,51 +53,43 @@ package struct TextRewriter {
         return edits.isEmpty ? nil : edits.applied(to: utf8)
     }
 
-    /// Whether a text holds a mention that stays, as the team wrote it.
-    func keepsMention(_ utf8: [UInt8], syntax: TextSyntax, place: TextPlace) -> Bool {
-        place != .typed && !edits(utf8, syntax: syntax, place: .typed).isEmpty
-            && edits(utf8, syntax: syntax, place: place).isEmpty
+    /// A display name without addresses; nil where it held one.
+    func neutralName(_ name: String) -> String? {
+        rewrite(Array(name.utf8), place: .whole) == nil ? name : nil
     }
 
     /// The replacements in a text, in order and without overlaps.
     func edits(_ utf8: [UInt8], syntax: TextSyntax = .plain, place: TextPlace) -> [TextEdit] {
-        edits(utf8, syntax: syntax, place: place, depth: 0)
+        guard names.judge == nil, place != .typed else { return typedEdits(utf8, syntax: syntax, place: place, depth: 0) }
+        return edits(utf8, syntax: syntax, in: Stretches(utf8, syntax: syntax, place: place))
     }
 
-    private func edits(_ utf8: [UInt8], syntax: TextSyntax, place: TextPlace, depth: Int) -> [TextEdit] {
+    /// The replacements in a text of which it is known who wrote what. Each stretch is read alone: what is not typed is never
+    /// compared with the user's addresses.
+    func edits(_ utf8: [UInt8], syntax: TextSyntax = .plain, in stretches: Stretches) -> [TextEdit] {
+        guard !stretches.isTyped else { return typedEdits(utf8, syntax: syntax, place: .typed, depth: 0) }
+        var edits: [TextEdit] = []
+        stretches.forEach(upTo: utf8.count) { range, standing in
+            guard standing.isTyped else { return }
+            edits += typedEdits(Array(utf8[range]), syntax: syntax, place: .typed, depth: 0).map {
+                $0.moved(by: range.lowerBound)
+            }
+        }
+        let neutral = scratch.neutraliser { Neutraliser(names: names, reader: reader, own: own) }
+        return (edits + neutral.edits(utf8, syntax: syntax, in: stretches) + contentIDs.edits(utf8)).reconciled
+    }
+
+    private func typedEdits(_ utf8: [UInt8], syntax: TextSyntax, place: TextPlace, depth: Int) -> [TextEdit] {
         var edits: [TextEdit] = []
         if utf8.count <= Self.shortText, contentIDs.isEmpty, isOrdinary(utf8) { return [] }
-        let inner = InnerPlaces(utf8, syntax: syntax, place: place)
         utf8.withUnsafeBufferPointer { text in
             for lens in Self.lenses(text, syntax: syntax) { scan(text, lens: lens, syntax: syntax, into: &edits) }
         }
-        edits += encodedWordEdits(utf8, inner)
+        edits += encodedWordEdits(utf8, place)
         edits += contentIDs.edits(utf8)
-        if depth < Self.maximumDepth { edits += base64Edits(utf8, inner, depth: depth) }
+        if depth < Self.maximumDepth { edits += base64Edits(utf8, place, depth: depth) }
         guard !edits.isEmpty else { return [] }
-        return names.judge.without(edits.reconciled, in: utf8, syntax: syntax, place: place)
-    }
-
-    /// The place of text that is encoded within a text: in a quotation, or not.
-    private final class InnerPlaces {
-        private let text: [UInt8]
-        private let syntax: TextSyntax
-        private let place: TextPlace
-        private lazy var structure = text.withUnsafeBufferPointer { QuoteStructure($0, syntax: syntax, place: place) }
-
-        init(_ text: [UInt8], syntax: TextSyntax, place: TextPlace) {
-            self.text = text
-            self.syntax = syntax
-            self.place = place
-        }
-
-        func place(at index: Int) -> TextPlace {
-            switch place {
-            case .typed, .whole: .typed
-            case .quoted, .signed: .quoted
-            case .body, .contentLines, .quotedContentLines: structure.standing(at: index) == .typed ? .typed : .quoted
-            }
-        }
+        return names.judge?.without(edits.reconciled, in: utf8, syntax: syntax, place: place) ?? edits.reconciled
     }
 
     /// Levels of nested base64 that are decoded.
@@ -105,14 +99,17 @@ package struct TextRewriter {
     static let base64Row = 16
 
     /// Runs of base64 in a text whose content must be rewritten. Edits of the text itself replace them.
-    private func base64Edits(_ text: [UInt8], _ places: InnerPlaces, depth: Int) -> [TextEdit] {
-        text.withUnsafeBufferPointer { text in
+    private func base64Edits(_ text: [UInt8], _ place: TextPlace, depth: Int) -> [TextEdit] {
+        var isMade = false
+        let found = text.withUnsafeBufferPointer { text in
             scratch.base64[depth].edits(in: text, mayHold: { index.pairs.mayBegin(in: $0, row: Self.base64Row) }) {
-                content, range in
-                let edits = edits(content, syntax: .plain, place: places.place(at: range.lowerBound), depth: depth + 1)
+                content, _ in
+                let edits = typedEdits(content, syntax: .plain, place: place == .whole ? .typed : place, depth: depth + 1)
+                isMade = isMade || edits.isAnyMade
                 return edits.isEmpty ? nil : edits.applied(to: content)
             }
         }
+        return found.map { $0.making(isMade) }
     }
 
     /// Releases the memory kept between texts, where the next text may come much later.
@@ -122,8 +119,16 @@ package struct TextRewriter {
     private final class Scratch {
         private(set) lazy var base64 = (0..<TextRewriter.maximumDepth).map { _ in EmbeddedBase64() }
         private var lastWindow: DecodedWindow?
+        private var made: Neutraliser?
+
+        func neutraliser(_ make: () -> Neutraliser) -> Neutraliser {
+            let neutraliser = made ?? make()
+            made = neutraliser
+            return neutraliser
+        }
 
         func letGo() {
+            made?.letGo()
             lastWindow = nil
             base64 = (0..<TextRewriter.maximumDepth).map { _ in EmbeddedBase64() }
         }
@@ -209,7 +214,7 @@ package struct TextRewriter {
     }
 
     /// Encoded words (RFC 2047) in a text: adjacent ones are read together and rewritten where they hold a name.
-    private func encodedWordEdits(_ text: [UInt8], _ places: InnerPlaces) -> [TextEdit] {
+    private func encodedWordEdits(_ text: [UInt8], _ place: TextPlace) -> [TextEdit] {
         guard Self.mayHoldEncodedWords(text) else { return [] }
         var edits: [TextEdit] = []
         for run in EncodedWordRuns.find(in: text) {
@@ -219,9 +224,11 @@ package struct TextRewriter {
                 for lens in Self.lenses(bytes, syntax: .plain) { scan(bytes, lens: lens, syntax: .plain, into: &inner) }
             }
             guard !inner.isEmpty else { continue }
-            inner = names.judge.without(inner.reconciled, in: decoded, syntax: .plain, place: places.place(at: run.lowerBound))
+            inner = names.judge?.without(inner.reconciled, in: decoded, syntax: .plain, place: place) ?? inner.reconciled
             guard !inner.isEmpty else { continue }
-            edits.append(TextEdit(range: run, replacement: HeaderText.encodedWords(inner.applied(to: decoded), startingAt: 12)))
+            edits.append(
+                TextEdit(range: run, replacement: HeaderText.encodedWords(inner.applied(to: decoded), startingAt: 12)).making(
+                    inner.isAnyMade))
         }
         return edits
     }
@@ -245,8 +252,6 @@ package struct TextRewriter {
         let unfolded = field.unfoldedBytes
         let isSafe = field.controls.isEmpty && unfolded.isValidUTF8
         if isSafe {
-            // A value that is the team's as a whole is recognized by its decoded text.
-            if place == .whole, keepsMention(Array(field.decodedValue.utf8), syntax: .plain, place: place) { return Array(raw) }
             let rewritten = rewrite(Array(raw), place: place) ?? Array(raw)
             // A name with one half in an encoded word shows only when all is decoded.
             if rewrite(Array(EncodedWord.decode(HeaderField.unfold(rewritten[...])[...]).utf8), place: place) == nil {

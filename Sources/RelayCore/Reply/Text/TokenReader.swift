@@ -11,7 +11,7 @@ final class TokenReader {
         case hidden
         /// The account's own relay address, which stays.
         case relayAddress
-        /// Not ours.
+        /// No token.
         case other
     }
 
@@ -21,7 +21,21 @@ final class TokenReader {
     /// unread.
     private static let maximumReadings = 5_000
 
+    private var foreign: [[UInt8]: Bool] = [:]
+
     init(names: ReplyNames) { self.names = names }
+
+    /// Whether a local part is a token of another account. Beyond what can be read every word like one is.
+    func isForeign(_ local: [UInt8]) -> Bool {
+        if let known = foreign[local] { return known }
+        guard foreign.count < Self.maximumTries else { return true }
+        let isForeign = names.isForeignToken(local)
+        foreign[local] = isForeign
+        return isForeign
+    }
+
+    /// Local parts that are tried: a word that ends like a token is tried with each of up to 60 beginnings.
+    private static let maximumTries = 100_000
 
     /// - Parameters:
     ///   - local: lower case.

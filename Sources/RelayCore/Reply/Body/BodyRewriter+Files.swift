@@ -1,0 +1,107 @@
+// The leaves of a reply's body: pictures and files, and how a refusal names them.
+
+import InternetMessage
+
+extension BodyRewriter {
+    // MARK: Files
+
+    /// Octets of an encoded part by which a picture is recognized, line breaks before it included.
+    private static let pictureHead = 256
+    /// Units of work for each octet of a picture.
+    private static let pictureWork = 8
+
+    /// Takes the metadata out of a picture and searches nothing in it; nil for any other part. Its octets decide, whatever it is
+    /// called: a logo of the team's, which programs send back with an answer, may hold a guess anywhere.
+    func rewritePicture(_ part: MIMEPart, in work: inout Work) -> Result? {
+        let raw = work.bytes[part.bodyRange]
+        guard let head = part.transferEncoding.decode(raw.prefix(Self.pictureHead)),
+            PictureMetadata.kind(of: head.bytes) != nil, let decoded = part.transferEncoding.decode(raw)?.bytes,
+            let stripped = PictureMetadata.stripped(decoded)
+        else { return nil }
+        budget.charge(decoded.count * Self.pictureWork)
+        if stripped == decoded {
+            if work.nesting == 0 { opaque.passOver(stretch: part.bodyRange) }
+            return .unchanged
+        }
+        work.notes.hasMetadata = true
+        let encoding = part.transferEncoding
+        let bytes = encoding.isIdentity ? stripped : TextCoding.ending(like: raw, encoding.encode(stripped) ?? stripped)
+        opaque.passOver(written: bytes)
+        return Result(pieces: [bytes[...]])
+    }
+
+    /// Octets of a part that is read as text although it is declared as something else. A larger one is a file: it would be held
+    /// twice, and letters are smaller.
+    private static let maximumDisguised = 4_000_000
+
+    /// Searches a part without rewriting it, unless it proves to be text under another type.
+    func lookInto(_ part: MIMEPart, in work: inout Work, _ title: PartTitle) throws(Refusal) -> Result {
+        let raw = work.bytes[part.bodyRange]
+        let isTextInUnknownEncoding = part.transferEncoding.decode([]) == nil && PartKind.isText(part.contentType)
+        func disguised() -> DecodedText? {
+            guard PartKind.mayBeText(part) || isTextInUnknownEncoding else { return nil }
+            return TextCoding.disguised(raw, encoding: part.transferEncoding)
+        }
+        if raw.count <= Self.maximumDisguised, let decoded = disguised() {
+            var place = work.place
+            // A message of the team's under the type of a file.
+            if place == .body, isMessageOfTeam(decoded.bytes) { place = .quoted }
+            var reading = TextCoding.Reading(
+                utf8: decoded.bytes, stretches: Stretches(decoded.bytes, syntax: .plain, place: place))
+            if !reading.stretches.isTyped {
+                budget.charge(decoded.bytes.count * Self.textWork)
+                let bytes = TextCoding.rewriteDisguised(decoded, &reading, with: text)
+                return written(
+                    bytes.map { .changed($0, charset: nil, encoding: nil) } ?? .unchanged, part, reading, in: &work)
+            }
+        }
+        guard opaque.finds(in: raw, encoding: part.transferEncoding, isOfMessage: work.nesting == 0) else { return .unchanged }
+        if let decoded = disguised() {
+            var reading = TextCoding.Reading(utf8: decoded.bytes, stretches: Stretches(.typed))
+            if let bytes = TextCoding.rewriteDisguised(decoded, &reading, with: text),
+                !opaque.finds(in: bytes[...], encoding: part.transferEncoding)
+            {
+                return Result(pieces: [bytes[...]])
+            }
+        }
+        throw refusal(part, title)
+    }
+
+    /// Whether octets begin like a message, with an address of the relay domain in its header.
+    private func isMessageOfTeam(_ octets: [UInt8]) -> Bool {
+        let head = octets.prefix(MIMEPart.maximumHeaderSize)
+        let header = HeaderSection.parse(head).header
+        let known: FieldNameSet = ["from", "to", "subject", "date", "message-id", "received", "mime-version", "content-type"]
+        guard header.fields.prefix(20).count(where: known.contains) >= 2 else { return false }
+        budget.charge(head.count * 4)
+        return text.names.isOfTeam(header)
+    }
+
+    func refuse(_ part: MIMEPart, _ title: PartTitle, _ why: String? = nil) throws(Refusal) {
+        throw refusal(part, title, why)
+    }
+
+    func refusal(_ part: MIMEPart, _ title: PartTitle, _ why: String? = nil) -> Refusal {
+        .unrewritable(part: words(part, title, why), detail: detail(part, title, why))
+    }
+
+    func signed(_ part: MIMEPart, _ title: PartTitle, _ why: String? = nil) -> Refusal {
+        .signedReply(part: words(part, title, why), detail: detail(part, title, why))
+    }
+
+    private func words(_ part: MIMEPart, _ title: PartTitle, _ why: String?) -> String {
+        clean(title.words(part, isClean: isClean) + (why.map { ": " + $0 } ?? ""))
+    }
+
+    private func detail(_ part: MIMEPart, _ title: PartTitle, _ why: String?) -> String {
+        clean(title.detail(part) + (why.map { ": " + $0 } ?? ""))
+    }
+
+    /// A message's types and charsets go into the answer and the log, and may be anything.
+    private func clean(_ words: String) -> String { isClean(Array(words.utf8)) ? words : "an attachment" }
+
+    /// Whether a name holds nothing that the rewriting hides or the leak check finds.
+    private func isClean(_ name: [UInt8]) -> Bool {
+        text.rewrite(name, syntax: .fileName, place: .typed) == nil && text.rewrite(name) == nil && !opaque.finds(inName: name)
+    }
+}

@@ -1,0 +1,135 @@
+// The leaves of a reply's body: its texts and calendars.
+
+import InternetMessage
+
+extension BodyRewriter {
+    // MARK: Leaves
+
+    func rewriteText(_ part: MIMEPart, in work: inout Work, _ title: PartTitle) throws(Refusal) -> Result {
+        let raw = work.bytes[part.bodyRange]
+        guard let decoded = part.transferEncoding.decode(raw) else {
+            return work.place == .body ? try lookInto(part, in: &work, title) : removed(part, in: &work)
+        }
+        budget.charge(decoded.bytes.count * Self.textWork)
+        // An archive that is declared as text is searched like any other.
+        if Archive(decoded.bytes) != nil, opaque.finds(in: raw, encoding: part.transferEncoding, isOfMessage: work.nesting == 0) {
+            try refuse(part, title)
+        }
+        var reading = TextCoding.read(decoded, part: part, place: work.place)
+        if let answer = calendarAnswer(part, reading.utf8, in: work) {
+            work.notes.hasAnswer = true
+            reading = TextCoding.Reading(utf8: answer, stretches: Stretches(.program))
+            return written(TextCoding.replaced(by: answer, decoded, part: part), part, reading, in: &work)
+        }
+        if hasNameInBlocks(reading, decoded) { try refuse(part, title, "uuencoded block") }
+        let blocks = ArmouredBlocks(
+            decoded.bytes, isMarkup: PartKind.syntax(part.contentType) == .markup, in: reading.stretches)
+        if blocks.isBroken { throw signed(part, title, "a block of PGP without its end") }
+        if blocks.isEncrypted { throw .encryptedReply }
+        let outcome = TextCoding.rewrite(decoded, part: part, place: work.place, &reading, with: text)
+        switch outcome {
+        case .unchanged, .changed:
+            return written(outcome, part, reading, in: &work)
+        case .impossible(let why):
+            guard !reading.stretches.isTyped else { throw refusal(part, title, why) }
+            return try cut(part, reading, title, why, in: &work)
+        case .opaque: return work.place == .body ? try lookInto(part, in: &work, title) : removed(part, in: &work)
+        }
+    }
+
+    /// A text as it goes on; notes what of it must be searched.
+    func written(
+        _ outcome: TextCoding.Outcome, _ part: MIMEPart, _ reading: TextCoding.Reading, in work: inout Work
+    ) -> Result {
+        var result = Result.unchanged
+        var octets: [UInt8]?
+        if case .changed(let bytes, let charset, let encoding) = outcome {
+            result = Result(pieces: [bytes[...]], transferEncoding: encoding)
+            octets = bytes
+            if let charset {
+                var type = part.contentType
+                type.parameters["charset"] = charset
+                result.contentType = type
+            }
+        }
+        guard !reading.stretches.isTyped || work.nesting > 0 || reading.edits.isAnyMade else { return result }
+        if reading.stretches.standings.contains(where: { !$0.isTyped }) { work.notes.hasNeutral = true }
+        for typed in reading.typed { opaque.note(typed: typed) }
+        if let octets { opaque.passOver(written: octets) } else if work.nesting == 0 { opaque.passOver(stretch: part.bodyRange) }
+        return result
+    }
+
+    /// Whether a name is in a uuencoded block that the user sends.
+    private func hasNameInBlocks(_ reading: TextCoding.Reading, _ decoded: DecodedText) -> Bool {
+        if reading.stretches.isTyped { return opaque.findsInBlocks(of: decoded.bytes) }
+        var isFound = false
+        reading.stretches.forEach(upTo: reading.utf8.count) { range, standing in
+            if standing.isTyped, !isFound { isFound = opaque.findsInBlocks(of: Array(reading.utf8[range])) }
+        }
+        return isFound
+    }
+
+    /// A text of the team's or a program's that cannot be written again.
+    private func removed(_ part: MIMEPart, in work: inout Work) -> Result {
+        let mark = NeutralMark.quotation + [0x0D, 0x0A]
+        work.notes.hasRemoved = true
+        opaque.passOver(written: mark)
+        var type = part.contentType
+        if !type.matches("text") { type = .plainText }
+        type.parameters["charset"] = "utf-8"
+        return Result(pieces: [mark[...]], contentType: type, transferEncoding: .sevenBit)
+    }
+
+    /// The same within what the user typed: each stretch goes that is not typed.
+    private func cut(
+        _ part: MIMEPart, _ reading: TextCoding.Reading, _ title: PartTitle, _ why: String, in work: inout Work
+    ) throws(Refusal) -> Result {
+        var rest: [UInt8] = []
+        var hasTyped = false
+        reading.stretches.forEach(upTo: reading.utf8.count) { range, standing in
+            if standing.isTyped {
+                hasTyped = true
+                rest += reading.utf8[range]
+            } else {
+                rest += NeutralMark.quotation + [0x0D, 0x0A]
+            }
+        }
+        guard hasTyped else { return removed(part, in: &work) }
+        let syntax = PartKind.syntax(part.contentType)
+        guard UnknownCharset.isLikeASCII(rest), text.edits(rest, syntax: syntax, place: .typed).isEmpty,
+            UnknownCharset.readings(of: rest).allSatisfy({ text.edits($0, syntax: syntax, place: .typed).isEmpty }),
+            let encoded = part.transferEncoding.encode(rest)
+        else { throw refusal(part, title, why) }
+        work.notes.hasRemoved = true
+        if work.nesting > 0 { opaque.note(typed: rest) }
+        return Result(pieces: [TextCoding.ending(like: work.bytes[part.bodyRange], encoded)[...]])
+    }
+
+    // MARK: Calendars
+
+    /// Whether a part of the message, outside of attached ones, is the answer to an invitation: then a program wrote it.
+    func holdsCalendarAnswer(_ part: MIMEPart, in bytes: [UInt8]) -> Bool {
+        if part.contentType.matches("message") { return false }
+        if part.isComposite { return part.children.contains { holdsCalendarAnswer($0, in: bytes) } }
+        guard isCalendar(part), let decoded = part.transferEncoding.decode(bytes[part.bodyRange]) else { return false }
+        budget.charge(decoded.bytes.count * Self.formWork)
+        let reading = TextCoding.read(decoded, part: part, place: .typed)
+        return CalendarAnswer(reading.utf8, isReverse: text.names.isReverse) != nil
+    }
+
+    private func isCalendar(_ part: MIMEPart) -> Bool {
+        PartKind.isContentLines(part) && !PartKind.isVCard(part.contentType)
+    }
+
+    /// The answer to an invitation of the team's, written again; nil for any other text.
+    private func calendarAnswer(_ part: MIMEPart, _ utf8: [UInt8], in work: Work) -> [UInt8]? {
+        guard !work.isAttached, isCalendar(part), let answer = CalendarAnswer(utf8, isReverse: text.names.isReverse) else {
+            return nil
+        }
+        let (names, text) = (text.names, text)
+        return answer.rebuilt(
+            for: CalendarAnswer.Parties(
+                attendee: names.relayAddress, organizer: names.recipients.first, correspondent: names.correspondent,
+                isReverse: names.isReverse, neutral: { text.rewrite($0, place: .whole) ?? $0 }))
+    }
+}

@@ -64,16 +64,8 @@ private struct TimedDirectory: RelayDirectory {
             try base.reserve(direction, account: account, day: day, limit: limit)
         }
     }
-    func reserve(textAddresses count: Int, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool {
-        try clock.measure("store: daily limit") { () throws(DirectoryFailure) in
-            try base.reserve(textAddresses: count, account: account, day: day, limit: limit)
-        }
-    }
     func release(_ direction: LimitedDirection, account: AccountNumber, day: UInt64) {
         base.release(direction, account: account, day: day)
-    }
-    func release(textAddresses count: Int, account: AccountNumber, day: UInt64) {
-        base.release(textAddresses: count, account: account, day: day)
     }
     func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool {
         try base.isHandedOver(mark, account: account, now: now)

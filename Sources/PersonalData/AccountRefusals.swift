@@ -31,7 +31,7 @@ package enum RefusalKind: Int64, SQLCodable, Sendable, Hashable, CaseIterable {
         case "forwarding-off": self = .forwardingOff
         case "address-retired": self = .stopped
         case "inbox-unverified", "inbox-suspended": self = .inbox
-        case "daily-limit", "stored-address-limit", "text-address-limit", "too-many-text-addresses": self = .limit
+        case "daily-limit", "stored-address-limit": self = .limit
         case "unregistered-source", "unknown-address": self = .stranger
         case "sender-blocked": self = .blocked
         case _ where answer.hasPrefix("4"): return nil

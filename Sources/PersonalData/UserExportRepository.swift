@@ -234,7 +234,6 @@ extension CounterKind {
         case .addressesStored: "correspondents_stored"
         case .inboxWritten: "messages_in_which_the_team_wrote_your_inbox"
         case .quoteHidden: "your_inbox_hidden_in_quotations"
-        case .textAddresses: "addresses_of_others_in_text"
         default: "kind_\(rawValue)"
         }
     }

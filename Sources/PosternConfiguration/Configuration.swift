@@ -94,8 +94,6 @@ package struct Configuration: Sendable {
     package struct Limits: Sendable {
         /// Messages per day, account and direction.
         package let messagesPerDay: Limit
-        /// Other people's addresses in the text of forwards, per account and day.
-        package let textAddressesPerDay: Limit
         /// Octets.
         package let messageSize: Limit
         /// Octets of one field.
@@ -213,8 +211,7 @@ package struct Configuration: Sendable {
             socket: text("milter.socket"), socketMode: UInt32(text("milter.socket_mode"), radix: 8) ?? 0o660,
             peers: list("milter.peers"))
         limits = Limits(
-            messagesPerDay: limit("messages_per_day"), textAddressesPerDay: limit("text_addresses_per_day"),
-            messageSize: limit("message_size"), headerField: limit("header_field"),
+            messagesPerDay: limit("messages_per_day"), messageSize: limit("message_size"), headerField: limit("header_field"),
             headerFields: limit("header_fields"), headerSize: limit("header_size"), hops: limit("hops"),
             recipients: limit("recipients"), replyMemory: limit("reply_memory"))
         suspension =

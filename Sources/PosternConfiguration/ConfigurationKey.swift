@@ -59,6 +59,8 @@ package struct ConfigurationKey: Sendable {
             "reply_unrewritable is gone: a reply with the inbox where it cannot be rewritten is always refused, and the user told why",
         "reply_encrypted":
             "reply_encrypted is gone: an encrypted reply is always refused, as it names the user's key and cannot be checked for the inbox",
+        "limits.text_addresses_per_day":
+            "limits.text_addresses_per_day is gone: what a team writes is no longer compared with the inbox, so a list of guesses tells it nothing",
     ]
 
     /// Why a key is no longer there; nil for any other.
@@ -142,12 +144,6 @@ package struct ConfigurationKey: Sendable {
             "limits.messages_per_day", .integer(1...1_000_000), .value(.integer(100)),
             beyond: .tryLater(code: 452, enhanced: "4.7.1"),
             "Messages a day, per account and direction: the figure of the service that senders know."),
-        ConfigurationKey(
-            "limits.text_addresses_per_day", .integer(20...1_000_000), .value(.integer(1_000)),
-            beyond: .tryLater(code: 452, enhanced: "4.7.1"),
-            "Addresses of others that the text of forwards to one account may contain in a day: a list of guesses of the inbox would. A message "
-                + "with ten or fewer does not count; one with more than the whole limit is refused (550 5.7.1). Little real mail has a dozen."
-        ),
         ConfigurationKey(
             "limits.message_size", .size(100_000...1_000_000_000), .value(.integer(40_000_000)),
             beyond: .refuse(code: 552, enhanced: "5.3.4"),

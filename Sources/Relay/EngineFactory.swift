@@ -79,7 +79,6 @@ extension RelaySettings {
         limits.headerFieldSize = configuration.limits.headerField.max
         limits.headerFields = configuration.limits.headerFields.max
         limits.headerSize = configuration.limits.headerSize.max
-        limits.textAddressesPerDay = configuration.limits.textAddressesPerDay.max
         limits.hops = configuration.limits.hops.max
         limits.recipients = configuration.limits.recipients.max
         self.init(

@@ -52,18 +52,8 @@ package struct ProbingDirectory: RelayDirectory {
         account == ProbeIdentity.account ? true : try base.reserve(direction, account: account, day: day, limit: limit)
     }
 
-    package func reserve(
-        textAddresses count: Int, account: AccountNumber, day: UInt64, limit: Int
-    ) throws(DirectoryFailure) -> Bool {
-        account == ProbeIdentity.account ? true : try base.reserve(textAddresses: count, account: account, day: day, limit: limit)
-    }
-
     package func release(_ direction: LimitedDirection, account: AccountNumber, day: UInt64) {
         if account != ProbeIdentity.account { base.release(direction, account: account, day: day) }
-    }
-
-    package func release(textAddresses count: Int, account: AccountNumber, day: UInt64) {
-        if account != ProbeIdentity.account { base.release(textAddresses: count, account: account, day: day) }
     }
 
     package func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool {

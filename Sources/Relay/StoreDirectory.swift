@@ -135,24 +135,8 @@ package struct StoreDirectory: RelayDirectory {
         }
     }
 
-    package func reserve(
-        textAddresses count: Int, account: AccountNumber, day: UInt64, limit: Int
-    ) throws(DirectoryFailure) -> Bool {
-        let (number, day) = (Int64(account.rawValue), Int64(day))
-        return try reading {
-            isReadOnly
-                ? try store.counters.count(account: number, kind: .textAddresses, day: day) + count <= limit
-                : try store.counters.reserve(count, account: number, kind: .textAddresses, day: day, limit: limit)
-        }
-    }
-
     package func release(_ direction: LimitedDirection, account: AccountNumber, day: UInt64) {
         try? counters?.release(account: Int64(account.rawValue), kind: direction.kind, day: Int64(day))
-    }
-
-    package func release(textAddresses count: Int, account: AccountNumber, day: UInt64) {
-        guard !isReadOnly else { return }
-        try? store.counters.release(count, account: Int64(account.rawValue), kind: .textAddresses, day: Int64(day))
     }
 
     package func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool {

@@ -14,11 +14,7 @@ extension ForgetfulRecords {
     package func reserve(
         _ direction: LimitedDirection, account: AccountNumber, day: UInt64, limit: Int
     ) throws(DirectoryFailure) -> Bool { true }
-    package func reserve(
-        textAddresses count: Int, account: AccountNumber, day: UInt64, limit: Int
-    ) throws(DirectoryFailure) -> Bool { true }
     package func release(_ direction: LimitedDirection, account: AccountNumber, day: UInt64) {}
-    package func release(textAddresses count: Int, account: AccountNumber, day: UInt64) {}
     package func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool { false }
     package func beginHandOver(_ copies: [(mark: [UInt8], account: AccountNumber)], until: Int64) throws(DirectoryFailure) {}
     package func rememberHandedOver(_ marks: [[UInt8]], account: AccountNumber, until: Int64) throws(DirectoryFailure) {}

@@ -123,23 +123,8 @@ package final class MemoryDirectory: RelayDirectory {
         }
     }
 
-    package func reserve(
-        textAddresses count: Int, account: AccountNumber, day: UInt64, limit: Int
-    ) throws(DirectoryFailure) -> Bool {
-        try asked { state in
-            let key = "text addresses \(account.rawValue) \(day)"
-            guard state.used[key, default: 0] + count <= limit else { return false }
-            state.used[key, default: 0] += count
-            return true
-        }
-    }
-
     package func release(_ direction: LimitedDirection, account: AccountNumber, day: UInt64) {
         state.withLock { $0.used["\(direction) \(account.rawValue) \(day)", default: 1] -= 1 }
-    }
-
-    package func release(textAddresses count: Int, account: AccountNumber, day: UInt64) {
-        state.withLock { $0.used["text addresses \(account.rawValue) \(day)", default: count] -= count }
     }
 
     package func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool {

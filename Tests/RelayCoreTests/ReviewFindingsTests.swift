@@ -120,11 +120,10 @@ import Testing
     @Test func whatIsOfAnAccountIsToldToItsTeamAlone() {
         let ofAccount: [Refusal] = [
             .forwardingOff, .senderBlocked, .retired, .inboxUnverified, .inboxSuspended, .dailyLimit(1), .storedAddressLimit(1),
-            .textAddressLimit(1),
         ]
         #expect(ofAccount.filter { !$0.reason.isOfAccount } == [])
         let others: [Refusal] = [
-            .unknownAddress(""), .otherScope, .tooManyRecipients, .tooManyTextAddresses(1), .storeTrouble(""),
+            .unknownAddress(""), .otherScope, .tooManyRecipients, .storeTrouble(""),
             .unauthorizedSender("a@b.example", from: "b.example"), .noValidDKIM(RelayReason("x")),
         ]
         #expect(others.filter(\.reason.isOfAccount) == [])

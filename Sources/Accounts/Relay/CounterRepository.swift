@@ -28,29 +28,13 @@ package struct CounterRepository: Sendable {
         }
     }
 
-    /// Counts `count` more at once unless that would exceed the limit. Returns whether they were counted.
-    package func reserve(_ count: Int, account: Int64, kind: CounterKind, day: Int64, limit: Int) throws(StoreFailure) -> Bool {
-        guard count <= limit else { return false }
-        return try database.write(.relaxed) { connection throws(StoreFailure) in
-            try connection.row(
-                """
-                INSERT INTO daily_counters (account_id, day, kind, count)
-                VALUES (\(account), \(day), \(kind), \(count))
-                ON CONFLICT (account_id, day, kind) DO UPDATE SET count = daily_counters.count + excluded.count
-                    WHERE daily_counters.count + excluded.count <= \(limit)
-                RETURNING count
-                """)
-                != nil
-        }
-    }
-
     /// Takes back what `reserve` counted, for a message that was not accepted after all.
-    package func release(_ count: Int = 1, account: Int64, kind: CounterKind, day: Int64) throws(StoreFailure) {
+    package func release(account: Int64, kind: CounterKind, day: Int64) throws(StoreFailure) {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
                 """
-                UPDATE daily_counters SET count = count - \(count)
-                WHERE account_id = \(account) AND day = \(day) AND kind = \(kind) AND count >= \(count)
+                UPDATE daily_counters SET count = count - 1
+                WHERE account_id = \(account) AND day = \(day) AND kind = \(kind) AND count >= 1
                 """)
         }
     }

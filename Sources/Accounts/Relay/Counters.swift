@@ -41,8 +41,6 @@ package struct CounterKind: RawRepresentable, SQLCodable, Sendable, Hashable {
     package static let complaints = CounterKind(rawValue: 21)
     /// What an identity provider reported about the account (OpenID CAEP and RISC): policies count it.
     package static let riskEvents = CounterKind(rawValue: 22)
-    /// Addresses of others in the text of forwards, if a message had more than a few; their daily limit applies to it.
-    package static let textAddresses = CounterKind(rawValue: 20)
     /// Reverse addresses that were new and had to be stored; their daily limit applies to it.
     package static let addressesStored = CounterKind(rawValue: 17)
 }

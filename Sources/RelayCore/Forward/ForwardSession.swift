@@ -22,10 +22,6 @@ final class ForwardSession {
     private let authentication: any AuthenticationSession
     private let signing: (any SigningSession)?
     private let body: ForwardBody
-    /// What the team writes of the user's addresses; nil where nothing would be forwarded.
-    private let mentions: ForwardMentions?
-    /// Number of addresses of others that were counted.
-    private var counted = 0
 
     /// Refuses at once where no evidence could help: an unclear author, or one that no team has registered. Queries no DNS.
     init(
@@ -50,20 +46,7 @@ final class ForwardSession {
         self.now = now
         authentication = engine.authenticator.begin(client: client, header: header, now: now)
         signing = engine.signer?.begin()
-        mentions = try Self.mentions(engine, account, header)
-        body = ForwardBody(
-            header: header, account: account.number, mentions: mentions,
-            memory: engine.replyMemory.forwards, now: now)
-    }
-
-    /// The inboxes of all successors are those of the same user.
-    private static func mentions(
-        _ engine: RelayEngine, _ account: RelayAccount, _ header: HeaderSection
-    ) throws(Refusal) -> ForwardMentions? {
-        guard account.isActive || !account.successors.isEmpty,
-            let whole = try Refusal.deferring(engine.directory.account(account.number))
-        else { return nil }
-        return ForwardMentions(engine: engine, account: whole, header: header)
+        body = ForwardBody(header: header, account: account.number, memory: engine.replyMemory.forwards, now: now)
     }
 
     private static func covering(_ author: AddrSpec, _ engine: RelayEngine) throws(Refusal) -> [RegisteredSource] {
@@ -143,10 +126,6 @@ final class ForwardSession {
                 engine.directory.reserve(.forward, account: account.number, day: day, limit: limits.messagesPerDay))
         else { throw .dailyLimit(limits.messagesPerDay) }
         guard try Refusal.deferring(store(toStore, day: day)) else { throw .storedAddressLimit(limits.storedAddressesPerDay) }
-        if let (signs, textAddresses) = mentions?.found {
-            try reserve(textAddresses: textAddresses, day: day)
-            if !signs.isEmpty { remember(signs, day: day) }
-        }
 
         return RelayDecision(
             .relay,
@@ -191,34 +170,10 @@ extension ForwardSession {
         return isStored
     }
 
-    /// Counts the addresses of others that the text of this message shows. Where there are too many, the message's place in the
-    /// daily limit is freed. The result is the same whether one of them is the user's or none is.
-    private func reserve(textAddresses count: Int, day: UInt64) throws(Refusal) {
-        // The daily limit of messages bounds the sum of a few in each message.
-        guard count > RelayLimits.fewTextAddresses else { return }
-        let limit = engine.settings.limits.textAddressesPerDay
-        var isFree = false
-        defer { if !isFree { engine.directory.release(.forward, account: account.number, day: day) } }
-        guard count <= limit else { throw .tooManyTextAddresses(limit) }
-        isFree = try Refusal.deferring(
-            engine.directory.reserve(textAddresses: count, account: account.number, day: day, limit: limit))
-        guard isFree else { throw .textAddressLimit(limit) }
-        counted = count
-    }
-
     /// Undoes the counting of `finish`, for a message that is not accepted after all and is sent again.
     func giveUp() {
         let day = UInt64(max(0, now) / 86_400)
         engine.directory.release(.forward, account: account.number, day: day)
-        if counted > 0 { engine.directory.release(textAddresses: counted, account: account.number, day: day) }
-        counted = 0
-    }
-
-    /// Remembers the signs of the team's mentions of the user's addresses, and counts the message.
-    private func remember(_ signs: Set<MentionSign>, day: UInt64) {
-        let marks = MentionMarks(keys: engine.keys, account: account.number)
-        engine.directory.remember(signs.map { marks.mark($0) }, account: account.number, until: now + MentionMarks.lifetime)
-        engine.directory.count(.inboxWritten, account: account.number, day: day)
     }
 }
 

@@ -90,20 +90,6 @@ extension Refusal {
                 isOfAccount: true))
     }
 
-    package static func textAddressLimit(_ limit: Int) -> Refusal {
-        Refusal(
-            452, "4.7.1", "More than \(limit) addresses of others in the text of today's messages; try again tomorrow",
-            RelayReason(
-                "text-address-limit", "the account has reached its limit of addresses in the text of forwards for this day",
-                isOfAccount: true))
-    }
-
-    package static func tooManyTextAddresses(_ limit: Int) -> Refusal {
-        Refusal(
-            550, "5.7.1", "More than \(limit) addresses of others in the text of one message; send a long list as an attachment",
-            RelayReason("too-many-text-addresses", "more addresses in the text of one forward than an account may get in a day"))
-    }
-
     // MARK: The sender
 
     package static func unauthorizedSender(_ sender: String, from: String) -> Refusal {

@@ -170,15 +170,8 @@ package protocol RelayRecords: Sendable {
     /// Counts one message where fewer than `limit` have been counted; false where the limit is reached.
     func reserve(_ direction: LimitedDirection, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool
 
-    /// Counts addresses of others in the text of a forward where that does not pass the limit; false, and nothing counted, where
-    /// it would.
-    func reserve(textAddresses count: Int, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool
-
     /// Undoes what `reserve` counted, for a message that was not accepted after all. Where this fails, one place is lost.
     func release(_ direction: LimitedDirection, account: AccountNumber, day: UInt64)
-
-    /// The same for addresses in text, so that a repeated message counts once.
-    func release(textAddresses count: Int, account: AccountNumber, day: UInt64)
 
     /// Whether a copy with this mark was handed over and is remembered.
     func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool

@@ -100,12 +100,6 @@ package struct RelayLimits: Sendable, Hashable {
     /// Such addresses that are new on one day for one account; beyond: `452 4.7.1`. Newsletters bring one or two with each
     /// message.
     package var storedAddressesPerDay = 2_000
-    /// Different addresses, neither the team's nor the relay's, that the text of forwards to one account may show on one day;
-    /// beyond: `452 4.7.1`, and `550 5.7.1` for one message that has more. A team that tries out guesses of an inbox would list
-    /// them.
-    package var textAddressesPerDay = 1_000
-    /// A message with at most this many of them is not counted: nearly all mail is such, and the limit of messages bounds it.
-    package static let fewTextAddresses = 10
     /// Octets of an outgoing header field, name included; beyond: `552 5.3.4`. A milter's command to Postfix holds 65,535, and
     /// rewriting makes addresses longer.
     package var rewrittenFieldSize = 65_500

@@ -25,8 +25,6 @@ package struct ReplyNames {
     private let tokens: TokenMint
     private let ids: MessageIDs
     private let stored: StoredAddresses
-    /// Looks at the mentions in a forward; nil for a reply.
-    private(set) var judge: (any MentionJudge)?
     /// Whether a program wrote the whole message.
     let isAutomatic: Bool
     /// To whom the reply goes.
@@ -105,13 +103,6 @@ package struct ReplyNames {
             token.purpose.isReverse, token.account == account
         else { return nil }
         return stored.address(of: token)
-    }
-
-    /// The same names for a search of a forward.
-    func judged(by judge: any MentionJudge) -> ReplyNames {
-        var names = self
-        names.judge = judge
-        return names
     }
 
     /// Whether a header section holds an address of the relay domain: only a message that passed the relay has one. Told by

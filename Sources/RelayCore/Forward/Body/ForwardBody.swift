@@ -9,8 +9,6 @@ final class ForwardBody {
     enum Need { case links, calendar }
 
     private var walker: TextWalker
-    /// Looks in the same texts for what the team writes of the user's addresses; nil where nothing would be forwarded.
-    private let mentions: ForwardMentions?
     private let memory: ForwardMemory
     private let mark: () -> [UInt8]
     private let now: Int64
@@ -25,13 +23,8 @@ final class ForwardBody {
     private let isExpected: Bool
 
     /// - Parameter now: seconds since 1970.
-    init(header: HeaderSection, account: AccountNumber, mentions: ForwardMentions?, memory: ForwardMemory, now: Int64) {
-        let looksForMentions = mentions != nil
-        walker = TextWalker(header: header) {
-            (looksForMentions && ForwardMentions.isWanted($0)) || PartKind.isCalendar($0)
-                || PartKind.isShown($0)
-        }
-        self.mentions = mentions
+    init(header: HeaderSection, account: AccountNumber, memory: ForwardMemory, now: Int64) {
+        walker = TextWalker(header: header) { PartKind.isCalendar($0) || PartKind.isShown($0) }
         self.memory = memory
         self.now = now
         let mark = { Self.mark(of: header, account: account) }
@@ -73,7 +66,6 @@ final class ForwardBody {
     }
 
     private func look(_ stretches: [TextStretch]) {
-        mentions?.look(at: stretches)
         guard need != .calendar else { return }
         for stretch in stretches where !stretch.isLoose {
             if PartKind.isCalendar(stretch.part) {

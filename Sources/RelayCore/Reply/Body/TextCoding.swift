@@ -154,23 +154,6 @@ enum TextCoding {
         return Array(read.utf8)
     }
 
-    /// Searches a text for mentions, as `rewrite` would.
-    /// - Parameters:
-    ///   - utf8: as `readable` gives it.
-    ///   - filter: finds that most texts hold nothing.
-    ///   - text: called where a text may hold something.
-    static func look(at utf8: [UInt8], part: MIMEPart, unless filter: MentionFilter, with text: @autoclosure () -> TextRewriter) {
-        let syntax = PartKind.syntax(part.contentType)
-        // Fields and content lines are read unfolded too.
-        guard
-            PartKind.isHeaderFields(part.contentType) || PartKind.isContentLines(part)
-                || filter.mayMention(utf8, isMarkup: syntax == .markup)
-        else { return }
-        let (text, isLines) = (text(), PartKind.isContentLines(part))
-        _ = text.edits(utf8, syntax: syntax, place: .quoted)
-        if isLines { _ = ContentLines.unfoldedEdits(of: utf8) { text.edits($0, syntax: syntax, place: .quoted) } }
-    }
-
     /// An opaque part whose content is text after all; nil where it is not.
     static func disguised(_ raw: ArraySlice<UInt8>, encoding: TransferEncoding) -> DecodedText? {
         // A program that does not know an encoding shows the octets unchanged.

@@ -60,7 +60,7 @@ package struct TextRewriter {
 
     /// The replacements in a text, in order and without overlaps.
     func edits(_ utf8: [UInt8], syntax: TextSyntax = .plain, place: TextPlace) -> [TextEdit] {
-        guard names.judge == nil, place != .typed else { return typedEdits(utf8, syntax: syntax, place: place, depth: 0) }
+        guard place != .typed else { return typedEdits(utf8, syntax: syntax, place: place, depth: 0) }
         return edits(utf8, syntax: syntax, in: Stretches(utf8, syntax: syntax, place: place))
     }
 
@@ -88,8 +88,7 @@ package struct TextRewriter {
         edits += encodedWordEdits(utf8, place)
         edits += contentIDs.edits(utf8)
         if depth < Self.maximumDepth { edits += base64Edits(utf8, place, depth: depth) }
-        guard !edits.isEmpty else { return [] }
-        return names.judge?.without(edits.reconciled, in: utf8, syntax: syntax, place: place) ?? edits.reconciled
+        return edits.reconciled
     }
 
     /// Levels of nested base64 that are decoded.
@@ -224,8 +223,7 @@ package struct TextRewriter {
                 for lens in Self.lenses(bytes, syntax: .plain) { scan(bytes, lens: lens, syntax: .plain, into: &inner) }
             }
             guard !inner.isEmpty else { continue }
-            inner = names.judge?.without(inner.reconciled, in: decoded, syntax: .plain, place: place) ?? inner.reconciled
-            guard !inner.isEmpty else { continue }
+            inner = inner.reconciled
             edits.append(
                 TextEdit(range: run, replacement: HeaderText.encodedWords(inner.applied(to: decoded), startingAt: 12)).making(
                     inner.isAnyMade))

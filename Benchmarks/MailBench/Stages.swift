@@ -70,12 +70,6 @@ private struct TimedDirectory: RelayDirectory {
     func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool {
         try base.isHandedOver(mark, account: account, now: now)
     }
-    func remember(_ marks: [[UInt8]], account: AccountNumber, until: Int64) {
-        base.remember(marks, account: account, until: until)
-    }
-    func remembered(_ marks: [[UInt8]], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Set<[UInt8]> {
-        try base.remembered(marks, account: account, now: now)
-    }
     func beginHandOver(_ copies: [(mark: [UInt8], account: AccountNumber)], until: Int64) throws(DirectoryFailure) {
         try base.beginHandOver(copies, until: until)
     }

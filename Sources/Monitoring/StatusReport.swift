@@ -81,9 +81,6 @@ package struct StatusReport: Encodable, Sendable {
             .map { (String($0.key.dropFirst(heading.count + 1)), $0.value) }
     }
 
-    /// Days for which the report shows that a team wrote inboxes of its users.
-    package static let probingDays: Int64 = 7
-
     /// Seconds for which trouble is still reported after its end.
     private static let troubleWindow: Int64 = 900
     /// DNS queries without an answer in one minute. Fewer are the fault of other people's name servers.
@@ -189,11 +186,6 @@ package struct StatusReport: Encodable, Sendable {
         warnings += trouble(minutes, now) + (try suspended(installation.store))
         warnings += try removals(installation.store, now).map { "\($0): \(removalRemedy)" }
         warnings += try receivers(installation.store).map { "\($0): \(PrivateReceivers.remedy)" }
-        for entry in try installation.store.counters.inboxesWritten(since: Day.number(now) - probingDays) {
-            warnings.append(
-                "team \(entry.team) wrote real inboxes of \(entry.accounts) users in \(entry.messages) messages within \(probingDays) days: "
-                    + "it knows them from elsewhere, or tries to discover them; ask the team")
-        }
         let oldest = running.map { $0.snapshot?.outboxOldest ?? 0 }.max() ?? 0
         if oldest > 3600 {
             warnings.append("an event has waited \(duration(Int64(oldest))) to be delivered: see postern event list")

@@ -25,8 +25,6 @@ package struct UserExportAccount: Sendable, Hashable {
     package let emailKind: EmailKind
     /// The name that the team has; nil if it has none.
     package let teamName: PersonName?
-    /// The last day (days since 1970) on which a forward contained an inbox of the user; nil if none did while counts are kept.
-    package let inboxWrittenDay: Int64?
     /// The last day (days since 1970) on which a message was relayed; nil if none was while counts are kept.
     package let lastUsedDay: Int64?
     package let notes: AccountNotes
@@ -38,9 +36,6 @@ package struct UserExportAccount: Sendable, Hashable {
     package let recent: DailyUsage
     /// Messages relayed while counts are kept.
     package let total: DailyUsage
-
-    /// The last day on which the team wrote an inbox that it had not been given.
-    package var probingDay: Int64? { emailKind == .real ? nil : inboxWrittenDay }
 
     /// The user's own name for it, otherwise the team's name.
     package var title: String { notes.name.isEmpty ? team.name : notes.name }

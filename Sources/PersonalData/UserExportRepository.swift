@@ -34,8 +34,6 @@ package struct UserExportRepository: Sendable {
                         AND c.kind = \(CounterKind.forwarded) AND c.day >= r.counted_from) AS messages_left,
                     a.created_at, a.inbox_id,
                     (SELECT i.number FROM inboxes i WHERE i.id = a.target_inbox) AS inbox_number, a.email_kind, \(GivenName.columns),
-                    (SELECT MAX(c.day) FROM daily_counters c WHERE c.account_id = a.id AND c.kind = \(CounterKind.inboxWritten))
-                        AS inbox_written_day,
                     (SELECT MAX(c.day) FROM daily_counters c WHERE c.account_id = a.id
                         AND c.kind IN (\(CounterKind.forwarded), \(CounterKind.replied))) AS used_day,
                     n.name_key, n.name_sealed, n.note_key, n.note_sealed
@@ -55,7 +53,7 @@ package struct UserExportRepository: Sendable {
                     messagesLeft: (row["messages_left"] as Int64?).map { Int(max(0, $0)) }, createdAt: row["created_at"],
                     inboxNumber: row["inbox_number"],
                     hasOwnInbox: own != nil, emailKind: row["email_kind"], teamName: sealer.teamName(row, user: user),
-                    inboxWrittenDay: row["inbox_written_day"], lastUsedDay: row["used_day"],
+                    lastUsedDay: row["used_day"],
                     notes: AccountNotes(row: row, account: number, sealer), consents: consents,
                     move: consents.contains(where: \.isLive) ? nil : move(connection, account: number, now: now),
                     recent: usage(connection, account: number, since: day),
@@ -232,8 +230,6 @@ extension CounterKind {
         case .complaints: "complaints_about_messages_to_you"
         case .riskEvents: "risk_events_of_your_identity_provider"
         case .addressesStored: "correspondents_stored"
-        case .inboxWritten: "messages_in_which_the_team_wrote_your_inbox"
-        case .quoteHidden: "your_inbox_hidden_in_quotations"
         default: "kind_\(rawValue)"
         }
     }

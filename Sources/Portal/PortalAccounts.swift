@@ -60,7 +60,6 @@ extension PortalPage {
                 ] as [String: Any]
         }
         values.merge(knowledge(account, inboxes: inboxes, words)) { $1 }
-        if let day = account.probingDay { values["written_day"] = words.day(day) }
         let apps = account.consents.filter(\.isLive).compactMap(\.title)
         if !apps.isEmpty { values["apps"] = words.list(apps) }
         values["icon"] = account.consents.filter(\.isLive).lazy.compactMap(\.icon).first

@@ -1,5 +1,5 @@
-// Every metric of the service, in one place. No label holds an address, an identifier of a user, or anything that was sent;
-// only `postern_team_inboxes_written` has a label with the identifier of a team.
+// Every metric of the service, in one place. No label holds an address, an identifier of a user or a team, or anything that
+// was sent.
 
 /// The metrics of `postern serve`.
 package final class ServiceMetrics: Sendable {

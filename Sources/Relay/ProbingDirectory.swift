@@ -68,14 +68,6 @@ package struct ProbingDirectory: RelayDirectory {
         if account != ProbeIdentity.account { try base.rememberHandedOver(marks, account: account, until: until) }
     }
 
-    package func remember(_ marks: [[UInt8]], account: AccountNumber, until: Int64) {
-        if account != ProbeIdentity.account { base.remember(marks, account: account, until: until) }
-    }
-
-    package func remembered(_ marks: [[UInt8]], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Set<[UInt8]> {
-        account == ProbeIdentity.account ? [] : try base.remembered(marks, account: account, now: now)
-    }
-
     package func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool {
         account == ProbeIdentity.account
             ? true : try base.reserveAutomatic(account: account, correspondent: correspondent, day: day)

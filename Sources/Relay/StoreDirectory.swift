@@ -161,18 +161,6 @@ package struct StoreDirectory: RelayDirectory {
     private static let begun = "fan-out-begun"
     private static let handedOver = "fan-out"
 
-    package func remember(_ marks: [[UInt8]], account: AccountNumber, until: Int64) {
-        counters?.marks.add(marks, account: Int64(account.rawValue), expiresAt: until)
-    }
-
-    package func remembered(_ marks: [[UInt8]], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Set<[UInt8]> {
-        let number = Int64(account.rawValue)
-        // Memory is checked first: a mark that is being written to the store is always in one of the two.
-        let held = counters?.marks.held(marks, account: number) ?? []
-        return held.union(
-            try reading { try store.counters.marked(account: number, purpose: MarkBuffer.purpose, marks: marks, now: now) })
-    }
-
     package func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool {
         let number = Int64(account.rawValue)
         return try reading {
@@ -189,7 +177,7 @@ package struct StoreDirectory: RelayDirectory {
         let mark = (0..<5).map { UInt8(truncatingIfNeeded: failure.nonce >> (8 * UInt64($0))) }
         return try reading {
             // The failure is judged against the number of forwards, the last of which may not be written yet.
-            try counters.flush(now: now())
+            try counters.flush()
             let record = try store.bounces.record(
                 BounceRepository.Failure(
                     account: Int64(account.rawValue), mark: mark, expiresAt: (Int64(failure.expiryDay) + 1) * 86_400,
@@ -272,8 +260,6 @@ extension RelayCounter {
         case .reportDropped: .reportsDropped
         case .automaticDropped: .automaticDiscarded
         case .leakIncident: .leakIncident
-        case .inboxWritten: .inboxWritten
-        case .quoteHidden: .quoteHidden
         }
     }
 }

@@ -98,7 +98,7 @@ struct HousekeepingService: Service {
 
     private func write() {
         do {
-            try counters.flush(now: now())
+            try counters.flush()
             try rejections.flush()
             try store.addresses.switchDue(now: now())
             let accounts = counters.takeForwarded()

@@ -128,14 +128,6 @@ package struct ServiceParts: Sendable {
             }, passkeyRoots: Self.passkeyRoots(installation.configuration, installation.resolved.path), logger: logger)
         let (trust, identitySigner, metrics) = (trust, identitySigner, metrics)
         metrics.registry.readings(
-            "postern_team_inboxes_written",
-            "Forwards within the last \(StatusReport.probingDays) days, of all hosts, in which a team wrote real inboxes of its users.",
-            label: "team"
-        ) { [counters = installation.store.counters] in
-            let found = (try? counters.messagesWithInboxes(since: Day.number(now()) - StatusReport.probingDays)) ?? []
-            return found.map { (value: $0.team, count: $0.messages) }
-        }
-        metrics.registry.readings(
             "postern_sign_in_wrong_codes",
             "Wrong sign-in codes that were entered within the last hour on all hosts, and the number from which codes alone open nothing in new browsers.",
             label: "kind"

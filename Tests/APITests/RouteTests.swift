@@ -197,17 +197,6 @@ import Testing
         #expect(other.json["checks"].items.first?["sentence"].string?.contains("not a registered source") == true)
     }
 
-    @Test func metricsNameTeamsThatWroteInboxes() async throws {
-        let address = try fixture.address(user: "jane", team: "juice")
-        let today = Day.number(APIFixture.start)
-        let counter = DailyCounter(accountNumber: address.account.number, day: today, kind: .inboxWritten, count: 3)
-        try fixture.store.counters.add([
-            counter, DailyCounter(accountNumber: address.account.number, day: today - 8, kind: .inboxWritten, count: 4),
-        ])
-        let text = try await fixture.ask(.get, "/metrics", key: boss).text
-        #expect(text.contains("\npostern_team_inboxes_written{team=\"juice\"} 3\n") && !text.contains("soda"))
-    }
-
     @Test func metricsHoldNoAddress() async throws {
         _ = try await fixture.ask(.get, "/v1/users/jane@home.example", key: boss)
         let metrics = try await fixture.ask(.get, "/metrics", key: boss)

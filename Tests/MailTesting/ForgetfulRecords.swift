@@ -18,10 +18,6 @@ extension ForgetfulRecords {
     package func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool { false }
     package func beginHandOver(_ copies: [(mark: [UInt8], account: AccountNumber)], until: Int64) throws(DirectoryFailure) {}
     package func rememberHandedOver(_ marks: [[UInt8]], account: AccountNumber, until: Int64) throws(DirectoryFailure) {}
-    package func remember(_ marks: [[UInt8]], account: AccountNumber, until: Int64) {}
-    package func remembered(_ marks: [[UInt8]], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Set<[UInt8]> {
-        []
-    }
     package func reserveAutomatic(
         account: AccountNumber, correspondent: [UInt8], day: UInt64
     ) throws(DirectoryFailure) -> Bool { true }

@@ -13,7 +13,6 @@ package final class MemoryDirectory: RelayDirectory {
         var used: [String: Int] = [:]
         var blocked: Set<RegisteredSource> = []
         var once: Set<String> = []
-        var marks: [AccountNumber: Set<[UInt8]>] = [:]
         var counts: [RelayCounter: Int] = [:]
         var underWay: [AnswerToken: AddrSpec] = [:]
         var confirmed: [AnswerToken] = []
@@ -138,17 +137,6 @@ package final class MemoryDirectory: RelayDirectory {
     package func rememberHandedOver(_ marks: [[UInt8]], account: AccountNumber, until: Int64) throws(DirectoryFailure) {
         try noting { state in for mark in marks { state.once.insert("handed over \(account.rawValue) \(mark)") } }
     }
-
-    package func remember(_ marks: [[UInt8]], account: AccountNumber, until: Int64) {
-        state.withLock { $0.marks[account, default: []].formUnion(marks) }
-    }
-
-    package func remembered(_ marks: [[UInt8]], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Set<[UInt8]> {
-        try asked { $0.marks[account, default: []].intersection(marks) }
-    }
-
-    /// How many marks there are of what teams wrote.
-    package var rememberedCount: Int { state.withLock { $0.marks.values.reduce(0) { $0 + $1.count } } }
 
     package func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool {
         try asked { $0.once.insert("automatic \(account.rawValue) \(correspondent) \(day)").inserted }

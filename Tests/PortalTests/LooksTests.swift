@@ -74,7 +74,6 @@ struct LooksTests {
         try store.counters.add([
             DailyCounter(accountNumber: 1, day: today, kind: .forwarded, count: 1_234),
             DailyCounter(accountNumber: 1, day: today - 40, kind: .replied, count: 7),
-            DailyCounter(accountNumber: 1, day: today - 1, kind: .inboxWritten, count: 2),
         ])
         try store.add(
             refusals: [("spam.example", "unregistered-source", "550 5.7.1"), ("juice.example", "forwarding-off", "550 5.2.1")].map

@@ -43,27 +43,6 @@ import Testing
         }
     }
 
-    /// Not where the team was given it: there it may do so.
-    @Test func aTeamThatWroteTheUsersOwnAddressIsTold() async throws {
-        try await signedIn { fixture, anna in
-            #expect(try await !anna.get("/me").text.contains("your own address"))
-            let today = Day.number(fixture.now)
-            try fixture.store.counters.add(
-                [1, 5].map { DailyCounter(accountNumber: 1, day: today - $0, kind: .inboxWritten, count: 2) })
-            #expect(
-                try await anna.get("/me").text.contains("They wrote your own address in a message, last on 20 September 2026."))
-            let detail = try await anna.get("/me/addresses/1").text
-            #expect(
-                detail.contains("had an address of yours in its text, last on 20 September 2026")
-                    && detail.contains("turn forwarding off"))
-            try fixture.store.database.write(.durable) { connection throws(StoreFailure) in
-                try connection.run("UPDATE accounts SET email_kind = 'real' WHERE id = 1")
-            }
-            #expect(try await !anna.get("/me").text.contains("They wrote"))
-            #expect(try await !anna.get("/me/addresses/1").text.contains("They wrote"))
-        }
-    }
-
     /// It was under "No longer in use … mail is refused".
     @Test func anAppThatHasTheUsersOwnAddressIsShownWithWhatItKnows() async throws {
         try await signedIn { fixture, anna in

@@ -19,7 +19,7 @@ enum UserExportTables {
         "client_secrets": "of teams", "client_assertions": "keyed hashes of teams' requests", "logout_redirects": "of teams",
         "wrong_codes": "how many wrong codes all browsers entered, by five minutes",
         "pending_requests": "apps' requests, encrypted with a key that only the browser has; gone after an hour",
-        "access_tokens": "hashes; gone after an hour", "team_mentions": "counts of teams",
+        "access_tokens": "hashes; gone after an hour",
         "logout_notices": "names that an app has for a user and a session, until it is told", "attested_apps": "of teams",
         "devices": "keyed hashes without a user",
         "device_accounts": "keyed hashes without a user, gone after 90 days",

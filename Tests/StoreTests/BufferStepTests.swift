@@ -1,4 +1,4 @@
-// What gathers in memory is written in steps, each once: counts, marks, refusals.
+// What gathers in memory is written in steps, each once: counts and refusals.
 
 import Accounts
 import Database
@@ -20,22 +20,17 @@ import Testing
                 count += 1
                 return count
             }
-            // The second step of marks, and then of counts, was written, and whoever wrote it does not know.
-            if count == 2 || count == 5 { throw StoreFailure.temporary(.busy, "a test") }
+            // The second step was written, and whoever wrote it does not know.
+            if count == 2 { throw StoreFailure.temporary(.busy, "a test") }
         }
         let buffer = CounterBuffer(Store(database: database, keys: TestStore.keys(), relayDomains: ["relay.example"]).counters)
-        for day in 1...days {
-            buffer.count(account: account, kind: .overLimit, day: day)
-            buffer.marks.add([[UInt8(day & 255), UInt8(day >> 8)]], account: account, expiresAt: 100)
-        }
-        #expect(throws: StoreFailure.temporary(.busy)) { try buffer.flush() }
+        for day in 1...days { buffer.count(account: account, kind: .overLimit, day: day) }
         #expect(throws: StoreFailure.temporary(.busy)) { try buffer.flush() }
         try buffer.flush()
         try buffer.flush()
         let counts = try test.store.counters.counters(account: account, since: 1).map(\.count)
         // Those that may not have been written are written again; none of the others is.
         #expect(counts == Array(repeating: 1, count: CounterBuffer.step) + Array(repeating: 2, count: 5))
-        #expect(try test.database.value("SELECT COUNT(*) FROM once_marks", Int64.self) == days)
         #expect(database.changes("INSERT INTO daily_counters").count == Int(days) + 5)
     }
 
@@ -61,18 +56,6 @@ import Testing
         #expect(buffer.takeForwarded().isEmpty)
         buffer.putBack(forwarded: [2, 1])
         #expect(buffer.takeForwarded() == [1, 2])
-    }
-
-    @Test func marksAreDroppedBeyondWhatIsHeldAlsoWhileTheStoreIsAway() throws {
-        let test = try TestStore(.sqlite)
-        let buffer = CounterBuffer(test.store.counters).marks
-        func mark(_ number: Int) -> [UInt8] { [0, 8, 16].map { UInt8(number >> $0 & 255) } }
-        buffer.add((1..<MarkBuffer.capacity).map(mark), account: 1, expiresAt: 100)
-        try test.database.write(.durable) { try $0.runScript("ALTER TABLE once_marks RENAME TO away") }
-        #expect(throws: StoreFailure.permanent(.statement)) { try buffer.flush() }
-        let more = (0..<5).map { mark(MarkBuffer.capacity + $0) }
-        buffer.add(more, account: 1, expiresAt: 100)
-        #expect(buffer.held(more, account: 1) == [more[0]])
     }
 
     @Test func refusalsThatCouldNotBeWrittenStayAndNoOtherIsWrittenTwice() throws {

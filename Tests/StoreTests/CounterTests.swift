@@ -13,9 +13,11 @@ import Testing
         for user in ["u1", "u2"] {
             try test.user(user)
             let account = try test.address(user).account.number
-            _ = try test.store.counters.reserve(3, account: account, kind: .forwarded, day: 7, limit: 9)
-            _ = try test.store.counters.reserve(5, account: account, kind: .replied, day: 7, limit: 9)
-            _ = try test.store.counters.reserve(2, account: account, kind: .forwarded, day: 8, limit: 9)
+            try test.store.counters.add([
+                DailyCounter(accountNumber: account, day: 7, kind: .forwarded, count: 3),
+                DailyCounter(accountNumber: account, day: 7, kind: .replied, count: 5),
+                DailyCounter(accountNumber: account, day: 8, kind: .forwarded, count: 2),
+            ])
         }
         #expect(try test.store.relay.forwardedByDomain(day: 7) == ["home.example": 6])
         #expect(try test.store.relay.forwardedByDomain(day: 8) == ["home.example": 4])
@@ -277,89 +279,5 @@ import Testing
         try buffer.flush()
         #expect(try test.store.counters.count(account: account, kind: .forwarded, day: 3) == 3)
         #expect(try !buffer.reserve(account: account, kind: .forwarded, day: 4, limit: 0, now: 0))
-    }
-
-    /// An automatic answer comes within milliseconds: a mark is known before it is written, while it is, and after.
-    @Test(arguments: Engine.all) func marksOfWhatTeamsWroteAreKnownAtOnce(_ engine: Engine) throws {
-        let test = try TestStore(engine)
-        try test.user("u1")
-        let account = try test.address("u1").account.number
-        let buffer = CounterBuffer(test.store.counters)
-        func stored(now: Int64) throws -> Set<[UInt8]> {
-            try test.store.counters.marked(account: account, purpose: MarkBuffer.purpose, marks: [[1], [2], [3]], now: now)
-        }
-        buffer.marks.add([[1], [2]], account: account, expiresAt: 100)
-        #expect(
-            buffer.marks.held([[1], [3]], account: account) == [[1]] && buffer.marks.held([[1]], account: account + 1).isEmpty)
-        #expect(try stored(now: 0).isEmpty)
-        try test.database.write(.durable) { try $0.runScript("ALTER TABLE once_marks RENAME TO away") }
-        #expect(throws: StoreFailure.permanent(.statement)) { try buffer.flush() }
-        #expect(buffer.marks.held([[1], [2]], account: account) == [[1], [2]])
-        try test.database.write(.durable) { try $0.runScript("ALTER TABLE away RENAME TO once_marks") }
-        buffer.marks.add([[1]], account: account, expiresAt: 200)
-        try buffer.flush()
-        #expect(buffer.marks.held([[1], [2]], account: account).isEmpty)
-        #expect(try stored(now: 99) == [[1], [2]])
-        #expect(try stored(now: 100) == [[1]])
-        _ = try test.store.counters.deleteExpired(countersBefore: 0, now: 200)
-        #expect(try stored(now: 0).isEmpty)
-    }
-
-    @Test(arguments: Engine.all) func teamsThatWriteInboxesAreNamed(_ engine: Engine) throws {
-        let test = try TestStore(engine)
-        try test.user("u1")
-        let account = try test.address("u1").account.number
-        let counters = test.store.counters
-        #expect(try counters.inboxesWritten(since: 0).isEmpty)
-        try counters.add([
-            DailyCounter(accountNumber: account, day: 7, kind: .inboxWritten, count: 2),
-            DailyCounter(accountNumber: account, day: 8, kind: .inboxWritten, count: 3),
-            DailyCounter(accountNumber: account, day: 8, kind: .forwarded, count: 9),
-        ])
-        let found = try counters.inboxesWritten(since: 8)
-        #expect(found.count == 1 && found.first?.messages == 3 && found.first?.accounts == 1)
-        #expect(try counters.inboxesWritten(since: 7).first?.messages == 5)
-    }
-
-    /// One line a team and day, however many hosts and messages: the audit is not a flood.
-    @Test(arguments: Engine.all) func theAuditNamesATeamThatWritesInboxesOnceADay(_ engine: Engine) throws {
-        let test = try TestStore(engine)
-        for user in ["u1", "u2"] { try test.user(user) }
-        let accounts = try ["u1", "u2"].map { try test.address($0).account.number }
-        let team = try #require(try test.store.teams.all().first).id
-        let hosts = [CounterBuffer(test.store.counters), CounterBuffer(test.store.counters)]
-        let turns: [(host: Int, day: Int64)] = [(0, 7), (1, 7), (0, 7), (1, 8), (0, 8)]
-        for turn in turns {
-            for account in accounts { hosts[turn.host].count(account: account, kind: .inboxWritten, day: turn.day) }
-            hosts[turn.host].count(account: accounts[0], kind: .forwarded, day: turn.day)
-            try hosts[turn.host].flush(now: turn.day * 86_400 + 100)
-        }
-        let lines = try test.store.audit.entries().filter { $0.action == "team.inbox-written" }
-        let times: [Int64] = [691_300, 604_900]
-        #expect(lines.map(\.at) == times)
-        #expect(lines.allSatisfy { $0.subject == "team:\(team)" && $0.actor == "serve" && $0.detail.isEmpty })
-        let counted = try test.store.counters.messagesWithInboxes(since: 7)
-        #expect(counted.map(\.team) == [team] && counted.map(\.messages) == [10])
-        #expect(try test.store.counters.messagesWithInboxes(since: 8).first?.messages == 4)
-        // In steps, as all that expires.
-        let steps = try (0..<3).map { _ in try test.store.counters.deleteExpired(countersBefore: 9, now: 0, limit: 1) }
-        #expect(steps[0] == 1 && steps[1] == 1)
-        #expect(try test.store.counters.messagesWithInboxes(since: 0).isEmpty)
-    }
-
-    /// Of an inbox that the team was given (`hide_my_email: false`) it may write.
-    @Test(arguments: Engine.all) func aTeamThatWasGivenTheInboxMayWriteIt(_ engine: Engine) throws {
-        let test = try TestStore(engine)
-        try test.user("u1")
-        let account = try test.address("u1").account.number
-        try test.database.write(.durable) {
-            try $0.run("UPDATE accounts SET email_kind = 'real' WHERE id = \(account)")
-        }
-        try test.store.counters.add(
-            [DailyCounter(accountNumber: account, day: 7, kind: .inboxWritten, count: 2)], now: 7 * 86_400)
-        #expect(try test.store.counters.count(account: account, kind: .inboxWritten, day: 7) == 2)
-        #expect(try test.store.counters.inboxesWritten(since: 0).isEmpty)
-        #expect(try test.store.counters.messagesWithInboxes(since: 0).isEmpty)
-        #expect(try !test.store.audit.entries().contains { $0.action == "team.inbox-written" })
     }
 }

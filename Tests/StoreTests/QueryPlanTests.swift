@@ -168,9 +168,6 @@ extension QueryPlanTests {
             _ = try store.endpoints.endpoints()
             _ = try store.streams.all()
         }
-        try expect("SEARCH c USING INDEX daily_counters_inboxes", of: "AS messages") {
-            _ = try $0.counters.inboxesWritten(since: 1)
-        }
         try expect("SEARCH c USING INDEX daily_counters_complaints", of: "AS complaints") {
             _ = try $0.complaints.days(team: 1, since: 1)
         }

@@ -36,7 +36,7 @@ import Testing
             return try test.address("u\(number)", app: "com.juice")
         }
         try test.store.counters.mark(
-            purpose: "mention",
+            purpose: "fan-out",
             addresses.flatMap { address in
                 (0..<marks).map { (address.account.number, [UInt8($0 & 255), UInt8($0 >> 8)], TestStore.now + 86_400) }
             })

@@ -43,8 +43,6 @@ package final class CounterBuffer: Sendable {
     private static let freshness: Int64 = 10
 
     private let repository: CounterRepository
-    /// Marks of what teams wrote; written together with the counts.
-    package let marks: MarkBuffer
     private struct State {
         var entries: [Key: Entry] = [:]
         var dropped = 0
@@ -56,10 +54,7 @@ package final class CounterBuffer: Sendable {
 
     private let state = Mutex(State())
 
-    package init(_ repository: CounterRepository) {
-        self.repository = repository
-        marks = MarkBuffer(repository)
-    }
+    package init(_ repository: CounterRepository) { self.repository = repository }
 
     /// Counts one. Never blocks on the store.
     package func count(account: Int64, kind: CounterKind, day: Int64) {
@@ -182,9 +177,7 @@ package final class CounterBuffer: Sendable {
     package var dropped: Int { state.withLock { $0.dropped } }
 
     /// Writes the collected counts. If the store is unavailable, the rest is kept for the next time, and the error is thrown.
-    /// - Parameter now: the time for audit entries, in seconds since 1970; nil for the start of the counter's day.
-    package func flush(now: Int64? = nil) throws(StoreFailure) {
-        try marks.flush()
+    package func flush() throws(StoreFailure) {
         let counts = state.withLock { state in
             state.turns += 1
             // Entries with only a known count were counted in the store.
@@ -203,8 +196,7 @@ package final class CounterBuffer: Sendable {
             let step = rest.prefix(Self.step)
             do {
                 try repository.add(
-                    step.map { DailyCounter(accountNumber: $0.key.account, day: $0.key.day, kind: $0.key.kind, count: $0.count) },
-                    now: now)
+                    step.map { DailyCounter(accountNumber: $0.key.account, day: $0.key.day, kind: $0.key.kind, count: $0.count) })
             } catch {
                 for (key, count) in rest { self.written(count, key, isWritten: false) }
                 throw error

@@ -50,33 +50,6 @@ package struct CounterRepository: Sendable {
             "SELECT count FROM daily_counters WHERE account_id = \(account) AND day = \(day) AND kind = \(kind)") ?? 0
     }
 
-    /// The teams that wrote addresses of their users into forwards, by handle: in how many messages, to how many accounts.
-    /// Without accounts whose inbox itself the team was given.
-    package func inboxesWritten(since day: Int64) throws(StoreFailure) -> [(team: String, messages: Int, accounts: Int)] {
-        try database.rows(
-            // The kind is a literal, because the index is used only for a value known in advance.
-            """
-            SELECT t.handle, SUM(c.count) AS messages, COUNT(DISTINCT c.account_id) AS accounts
-            FROM daily_counters c CROSS JOIN accounts a CROSS JOIN teams t
-            WHERE c.kind = 14 AND c.day >= \(day) AND a.id = c.account_id AND a.email_kind <> 'real'
-                AND t.id = a.team_id AND t.removed_at IS NULL
-            GROUP BY t.handle ORDER BY t.handle
-            """
-        ).map { row throws(StoreFailure) in try (row["handle"], row["messages"], row["accounts"]) }
-    }
-
-    /// The same without the number of accounts, and faster: in how many messages each team did so. At most `limit` teams, those
-    /// with most messages first.
-    package func messagesWithInboxes(since day: Int64, limit: Int = 100) throws(StoreFailure) -> [(team: String, messages: Int)] {
-        try database.rows(
-            """
-            SELECT t.handle, CAST(SUM(m.messages) AS BIGINT) AS messages FROM team_mentions m
-            JOIN teams t ON t.id = m.team_id AND t.removed_at IS NULL
-            WHERE m.day >= \(day) GROUP BY t.handle ORDER BY 2 DESC, t.handle LIMIT \(limit)
-            """
-        ).map { row throws(StoreFailure) in try (row["handle"], row["messages"]) }
-    }
-
     /// The account's counters since a day, oldest first.
     package func counters(account: Int64, since day: Int64) throws(StoreFailure) -> [DailyCounter] {
         try database.rows(
@@ -86,19 +59,14 @@ package struct CounterRepository: Sendable {
         }
     }
 
-    /// Adds many counts in one transaction. Accounts that no longer exist are skipped. The first message of a day in which a
-    /// team wrote an inbox that it was not given is audited.
-    /// - Parameter now: the time of that audit entry; nil for the start of its day.
-    package func add(_ counters: [DailyCounter], now: Int64? = nil) throws(StoreFailure) {
+    /// Adds many counts in one transaction. Accounts that no longer exist are skipped.
+    package func add(_ counters: [DailyCounter]) throws(StoreFailure) {
         guard !counters.isEmpty else { return }
         try database.write(.relaxed) { connection throws(StoreFailure) in
             // Every host locks rows in the same order, so that two hosts never wait for each other.
             for counter in counters.sorted(by: {
                 ($0.accountNumber, $0.day, $0.kind.rawValue) < ($1.accountNumber, $1.day, $1.kind.rawValue)
-            }) {
-                try connection.count(counter)
-                if counter.kind == .inboxWritten { try connection.noteMention(counter, now: now ?? counter.day * 86_400) }
-            }
+            }) { try connection.count(counter) }
         }
     }
 
@@ -157,21 +125,14 @@ package struct CounterRepository: Sendable {
         }
     }
 
-    /// Which of these marks are remembered and have not expired.
-    package func marked(account: Int64, purpose: String, marks: [[UInt8]], now: Int64) throws(StoreFailure) -> Set<[UInt8]> {
-        try database.read { connection throws(StoreFailure) in
-            var known: Set<[UInt8]> = []
-            for mark in marks where try connection.isMarked(account: account, purpose: purpose, mark: mark, now: now) {
-                known.insert(mark)
-            }
-            return known
-        }
-    }
-
     /// Whether a mark is remembered and has not expired.
     package func isMarked(account: Int64, purpose: String, mark: [UInt8], now: Int64) throws(StoreFailure) -> Bool {
         try database.read { connection throws(StoreFailure) in
-            try connection.isMarked(account: account, purpose: purpose, mark: mark, now: now)
+            try connection.row(
+                """
+                SELECT expires_at FROM once_marks
+                WHERE account_id = \(account) AND purpose = \(purpose) AND mark = \(mark) AND expires_at > \(now)
+                """) != nil
         }
     }
 
@@ -194,40 +155,12 @@ package struct CounterRepository: Sendable {
                 DELETE FROM inbox_failures WHERE (inbox_id, day) IN
                     (SELECT inbox_id, day FROM inbox_failures WHERE day < \(day) LIMIT \(limit))
                 """)
-            let mentions = try connection.run(
-                """
-                DELETE FROM team_mentions WHERE (day, team_id) IN
-                    (SELECT day, team_id FROM team_mentions WHERE day < \(day) LIMIT \(limit))
-                """)
-            return max(counters, marks, failures, mentions)
+            return max(counters, marks, failures)
         }
     }
 }
 
 extension DatabaseConnection {
-    /// Counts messages with inboxes for the team too, unless it was given the inbox of this account.
-    fileprivate func noteMention(_ counter: DailyCounter, now: Int64) throws(StoreFailure) {
-        let row = try row(
-            """
-            INSERT INTO team_mentions (day, team_id, messages)
-            SELECT \(counter.day), team_id, \(counter.count) FROM accounts
-            WHERE id = \(counter.accountNumber) AND email_kind <> 'real'
-            ON CONFLICT (day, team_id) DO UPDATE SET messages = team_mentions.messages + excluded.messages
-            RETURNING messages, (SELECT t.handle FROM teams t WHERE t.id = team_id) AS team
-            """)
-        guard let row, try row["messages"] == counter.count else { return }
-        let team: String = try row["team"]
-        try audit(Change(actor: "serve", now: now), "team.inbox-written", "team:\(team)")
-    }
-
-    fileprivate func isMarked(account: Int64, purpose: String, mark: [UInt8], now: Int64) throws(StoreFailure) -> Bool {
-        try row(
-            """
-            SELECT expires_at FROM once_marks
-            WHERE account_id = \(account) AND purpose = \(purpose) AND mark = \(mark) AND expires_at > \(now)
-            """) != nil
-    }
-
     /// Adds to one counter; does nothing if the account is gone.
     func count(_ counter: DailyCounter) throws(StoreFailure) {
         try run(

@@ -33,10 +33,6 @@ package struct CounterKind: RawRepresentable, SQLCodable, Sendable, Hashable {
     package static let rejoined = CounterKind(rawValue: 12)
     /// Messages refused because the leak check found the inbox after the rewriting: each is a fault to be fixed.
     package static let leakIncident = CounterKind(rawValue: 13)
-    /// Forwards in which the team wrote an address of the user's. An index names this number.
-    package static let inboxWritten = CounterKind(rawValue: 14)
-    /// Replies in which the inbox in a quotation was hidden, because nothing showed that the team had written it.
-    package static let quoteHidden = CounterKind(rawValue: 15)
     /// Complaints of the user about mail of the team (RFC 5965). An index names this number.
     package static let complaints = CounterKind(rawValue: 21)
     /// What an identity provider reported about the account (OpenID CAEP and RISC): policies count it.

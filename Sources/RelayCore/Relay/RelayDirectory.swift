@@ -93,10 +93,6 @@ package enum RelayCounter: String, Sendable, Hashable, CaseIterable {
     case automaticDropped = "automatic_dropped"
     /// The leak check found what the rewriting had missed; the message was refused.
     case leakIncident = "leak_incident"
-    /// A forward in which the team wrote an address of the user's.
-    case inboxWritten = "inbox_written"
-    /// A reply that quoted the inbox, with no sign that the team had written it: the inbox was hidden.
-    case quoteHidden = "quote_hidden"
 }
 
 /// A permanent failure of an inbox, recognized by the return path that it came to.
@@ -183,13 +179,6 @@ package protocol RelayRecords: Sendable {
     /// Remembers that a copy was handed over, by the marks of its recipients, until `until`. Written at once, so that the end of
     /// this process loses none; where a power failure loses one, that copy comes twice.
     func rememberHandedOver(_ marks: [[UInt8]], account: AccountNumber, until: Int64) throws(DirectoryFailure)
-
-    /// Remembers marks of what a team wrote, until `until` (seconds since 1970). May be written later, off the path of the
-    /// mail, so that the time of the answer reveals nothing about it; `remembered` knows them at once.
-    func remember(_ marks: [[UInt8]], account: AccountNumber, until: Int64)
-
-    /// Which of these marks are remembered.
-    func remembered(_ marks: [[UInt8]], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Set<[UInt8]>
 
     /// True for the first automatic message of this account to this correspondent on this day.
     /// - Parameter correspondent: a keyed hash, so that nothing says who wrote to whom.

@@ -36,11 +36,11 @@ enum PictureMetadata {
 enum PNGMetadata {
     static let signature: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]
 
-    /// Chunks that say how the pixels are shown.
+    /// Chunks that say how the pixels are shown, with the most octets that each can have: behind them could be anything.
     private static let kept = [
-        "IHDR", "PLTE", "tRNS", "IDAT", "IEND", "gAMA", "cHRM", "sRGB", "sBIT", "bKGD", "pHYs", "hIST", "cICP", "acTL", "fcTL",
-        "fdAT",
-    ].map { Array($0.utf8) }
+        ("IHDR", 13), ("PLTE", 768), ("tRNS", 256), ("IDAT", Int.max), ("gAMA", 4), ("cHRM", 32), ("sRGB", 1), ("sBIT", 4),
+        ("bKGD", 6), ("pHYs", 9), ("hIST", 512), ("cICP", 4), ("acTL", 8), ("fcTL", 26), ("fdAT", Int.max),
+    ].map { (type: Array($0.utf8), most: $1) }
     private static let end: [UInt8] = [0, 0, 0, 0, 0x49, 0x45, 0x4E, 0x44, 0xAE, 0x42, 0x60, 0x82]
 
     static func stripped(_ octets: [UInt8]) -> [UInt8] {
@@ -52,7 +52,9 @@ enum PNGMetadata {
             guard length <= octets.count - position - 12 else { break }
             let type = octets[(position + 4)..<(position + 8)]
             if type.elementsEqual("IEND".utf8) { break }
-            if kept.contains(where: type.elementsEqual) { output += octets[position..<(position + length + 12)] }
+            if kept.contains(where: { type.elementsEqual($0.type) && length <= $0.most }) {
+                output += octets[position..<(position + length + 12)]
+            }
             position += length + 12
         }
         return output + end
@@ -135,8 +137,8 @@ enum WebPMetadata {
             }
             switch String(decoding: name, as: UTF8.self) {
             case "VP8 ", "VP8L", "ALPH": add(data)
-            case "ANIM" where !isFrame: add(data)
-            case "VP8X" where !isFrame && length > 0:
+            case "ANIM" where !isFrame && length == 6: add(data)
+            case "VP8X" where !isFrame && length == 10:
                 // No ICC profile, Exif or XMP follows.
                 add([data[data.startIndex] & ~0x2C] + data.dropFirst())
             case "ANMF" where !isFrame && length >= 16:

@@ -154,7 +154,10 @@ let package = Package(
         .target(name: "InternetMessage", dependencies: ["Support"], swiftSettings: pure),
         .target(name: "MailCrypto", dependencies: ["COpenSSL"], swiftSettings: pure),
         .target(name: "MailAuth", dependencies: ["InternetMessage", "MailCrypto", "Support"], swiftSettings: pure),
-        .target(name: "RelayCore", dependencies: ["InternetMessage", "MailAuth", "MailCrypto", "Support"], swiftSettings: pure),
+        .target(name: "LeakSearch", dependencies: ["InternetMessage", "Support"], swiftSettings: pure),
+        .target(
+            name: "RelayCore", dependencies: ["InternetMessage", "LeakSearch", "MailAuth", "MailCrypto", "Support"],
+            swiftSettings: pure),
         .target(
             name: "WebAuthn", dependencies: ["CBOR", "JSON", "MailCrypto", "Support"], swiftSettings: pure),
         .target(
@@ -406,6 +409,8 @@ let package = Package(
             dependencies: ["MailAuth", "InternetMessage", "MailCrypto", "Support", "MailTesting", "TestSupport"],
             exclude: ["Vectors"],
             swiftSettings: strict),
+        .testTarget(
+            name: "LeakSearchTests", dependencies: ["InternetMessage", "LeakSearch", "Support"], swiftSettings: strict),
         .target(
             name: "TestSupport", dependencies: ["CEL", "Concurrency", logging],
             path: "Tests/TestSupport",
@@ -420,7 +425,7 @@ let package = Package(
         .testTarget(
             name: "RelayCoreTests",
             dependencies: [
-                "RelayCore", "Concurrency", "InternetMessage", "MailAuth", "MailCrypto", "Support", "MilterTesting",
+                "RelayCore", "Concurrency", "InternetMessage", "LeakSearch", "MailAuth", "MailCrypto", "Support", "MilterTesting",
                 "HostileMail", "MailTesting", "RelayMilter", "TestSupport",
             ],
             exclude: ["Vectors", "Tools"], swiftSettings: strict),
@@ -503,8 +508,8 @@ let package = Package(
         .testTarget(
             name: "FuzzTests",
             dependencies: [
-                "TestSupport", "AppAttest", "CBOR", "CEL", "DNSClient", "InternetMessage", "JSON", "MailAuth", "MailTesting",
-                "Milter",
+                "TestSupport", "AppAttest", "CBOR", "CEL", "DNSClient", "InternetMessage", "JSON", "LeakSearch", "MailAuth",
+                "MailTesting", "Milter",
                 "MilterTesting", "RelayCore", "RelayMilter", "RiskPolicy", "SignIn", "Support", "WebAuthn", logging,
             ], swiftSettings: strict),
         .testTarget(name: "CELTests", dependencies: ["CEL", "TestSupport"], swiftSettings: strict),
@@ -556,7 +561,8 @@ let package = Package(
 if Context.environment["POSTERN_CHECK"] == "1" {
     let tests: Set = [
         "SupportTests", "InternetMessageTests", "MailCryptoTests", "MailAuthTests", "WebAuthnTests", "AppAttestTests", "CELTests",
-        "RiskPolicyTests", "SharedSignalsTests", "DeclarationTests", "RelayCoreTests", "MilterTests", "DNSClientTests",
+        "RiskPolicyTests", "SharedSignalsTests", "DeclarationTests", "LeakSearchTests", "RelayCoreTests", "MilterTests",
+        "DNSClientTests",
         "FuzzTests",
         "SignInTests", "DecisionTests", "MailTests", "StoreTests",
     ]

@@ -35,7 +35,8 @@ let package = Package(
         module("InternetMessage", ["Support"]),
         module("MailCrypto", ["COpenSSL"]),
         module("MailAuth", ["InternetMessage", "MailCrypto", "Support"]),
-        module("RelayCore", ["InternetMessage", "MailAuth", "MailCrypto", "Support"]),
+        module("LeakSearch", ["InternetMessage", "Support"]),
+        module("RelayCore", ["InternetMessage", "LeakSearch", "MailAuth", "MailCrypto", "Support"]),
         module("CEL", ["Support"]),
         module("RiskPolicy", ["CEL", "Support", .product(name: "Yams", package: "Yams")]),
         module("PosternMetrics"),
@@ -58,7 +59,8 @@ let package = Package(
         .executableTarget(
             name: "fuzz",
             dependencies: [
-                "AppAttest", "CBOR", "CEL", "InternetMessage", "MailAuth", "MailTesting", "RelayCore", "RiskPolicy", "Milter",
+                "AppAttest", "CBOR", "CEL", "InternetMessage", "LeakSearch", "MailAuth", "MailTesting", "RelayCore", "RiskPolicy",
+                "Milter",
                 "MilterTesting",
                 "RelayMilter",
                 "IdentityParsing", "DNSWire", "JSON", "Support", "WebAuthn",

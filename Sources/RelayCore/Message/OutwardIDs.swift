@@ -1,6 +1,7 @@
 // Message ids of others and of the user, as a team may see them.
 
 import InternetMessage
+import LeakSearch
 
 /// The ids of one header section on their way to a team. The team's own ids, known by domain or witness, go back unchanged;
 /// every other id is hidden. Neither depends on an id's content: a team could write guesses of the inbox into its own.

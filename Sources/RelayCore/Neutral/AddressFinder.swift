@@ -4,6 +4,7 @@
 // answer about, and quoted text can lose every address without any being looked for.
 
 import InternetMessage
+import LeakSearch
 import Support
 
 struct AddressFinder {

@@ -1,6 +1,7 @@
 // Finds the aggregate report in a message to the operator, and unpacks it.
 
 import InternetMessage
+import LeakSearch
 
 enum AggregateReportReader {
     /// Maximum octets of an unpacked report, and its maximum ratio to the packed size. Reports of large domains have some
@@ -40,7 +41,7 @@ enum AggregateReportReader {
         let limit = min(limit, max(least, octets.count * factor))
         var xml: [UInt8] = []
         octets.withUnsafeBufferPointer { all in
-            Inflater(work: work).inflate(UnsafeBufferPointer(rebasing: all[start...])) { piece in
+            _ = Inflater(work: work).inflate(UnsafeBufferPointer(rebasing: all[start...])) { piece in
                 xml += piece
                 return xml.count <= limit
             }

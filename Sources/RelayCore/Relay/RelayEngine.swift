@@ -1,6 +1,7 @@
 // Everything that the relay's decisions depend on, handed in once. The milter and `postern explain` run the same engine.
 
 import InternetMessage
+import LeakSearch
 import MailAuth
 
 /// Immutable and shared: every part that handles a message uses the same one.

@@ -1,6 +1,7 @@
 // The names in a reply: which addresses must be hidden, and whom a reverse address means.
 
 import InternetMessage
+import LeakSearch
 import Support
 
 /// The addresses of one reply, by which headers, bodies and file names are rewritten.

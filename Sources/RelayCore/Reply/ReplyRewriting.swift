@@ -1,6 +1,7 @@
 // The header section of a reply: an allowlist, and what becomes of each field on it. No other field of the user's is sent.
 
 import InternetMessage
+import LeakSearch
 
 /// Rewrites a reply, so that nothing of the user's inbox is left in it.
 struct ReplyRewriting {

@@ -1,6 +1,7 @@
 // Replies, reports and archives. The property of a reply: it is refused, or the user's inbox is not in it.
 
 import InternetMessage
+import LeakSearch
 import MailAuth
 import MailTesting
 

@@ -1,6 +1,7 @@
 // Tokens without their domain, glued inboxes and uuencoded data, as the leak check and the search of opaque parts see them.
 
 import InternetMessage
+import LeakSearch
 import MailAuth
 import MailTesting
 import TestSupport

@@ -2,6 +2,7 @@
 
 import HostileMail
 import InternetMessage
+import LeakSearch
 import MailTesting
 import Support
 import TestSupport

@@ -1,5 +1,7 @@
 // base64 found in octets of any kind: its characters are collected as they come, and decoded in every possible way.
 
+import LeakSearch
+
 /// The sextets of a run of base64, as they come.
 struct Base64Run {
     enum Step { case goesOn, isFull, ended }

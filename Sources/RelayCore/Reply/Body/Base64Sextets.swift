@@ -1,5 +1,6 @@
 // The alphabet of base64 and the decoding of its groups, for all searches of base64 runs.
 
+import LeakSearch
 import Support
 
 enum Base64Sextets {

@@ -1,6 +1,7 @@
 // The leaves of a reply's body: its texts and calendars.
 
 import InternetMessage
+import LeakSearch
 
 extension BodyRewriter {
     // MARK: Leaves

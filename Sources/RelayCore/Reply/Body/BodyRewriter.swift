@@ -1,6 +1,7 @@
 // Rewrites the body of a reply: takes the whole MIME tree apart, rewrites what holds a name, and puts it together again.
 
 import InternetMessage
+import LeakSearch
 
 /// An outgoing body, with the fields that describe it.
 package struct RewrittenBody {

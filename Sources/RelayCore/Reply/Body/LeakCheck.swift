@@ -1,6 +1,7 @@
 // The leak check of a finished reply: an independent search for the inbox in everything that is sent.
 
 import InternetMessage
+import LeakSearch
 
 /// Searches a finished message. A hit is an incident: something was overlooked, and the message is refused.
 package struct LeakCheck {

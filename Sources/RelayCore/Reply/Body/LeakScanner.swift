@@ -1,6 +1,8 @@
 // Searches octets for hidden addresses in all the ways in which they can be read out of a message. Works on streams: memory is
 // bounded.
 
+import LeakSearch
+
 /// Makes feeders, which share the needles.
 struct LeakScanner {
     private let forms: LeakForms
@@ -12,7 +14,7 @@ struct LeakScanner {
 }
 
 /// Takes octets in any number of pieces. Runs of base64 in them are decoded and fed to another feeder.
-final class LeakFeeder {
+final class LeakFeeder: StreamSearch {
     private let forms: LeakForms
     private let depth: Int
     private let work: WorkBudget?

@@ -1,5 +1,6 @@
 // The readings of octets that the leak check compares: unchanged, percent-decoded, with references resolved, …
 
+import LeakSearch
 import Support
 
 /// One way to read octets. Each reading is in lower case and without white space and NUL, so that UTF-16 and broken lines read

@@ -1,6 +1,7 @@
 // Searches parts that cannot be rewritten: unchanged, decoded, and within archives.
 
 import InternetMessage
+import LeakSearch
 import Support
 
 /// Not thread-safe: one for each message.
@@ -35,13 +36,9 @@ final class OpaqueScan {
         case .quotedPrintable:
             decoded = QuotedPrintable.decode(raw).bytes
             if search(decoded[...]) { return true }
-        // The search already decoded base64: only an archive is worth holding whole.
-        case .base64:
-            guard Archive(Base64.decode(raw.prefix(Self.signature)).bytes) != nil else { return false }
-            decoded = Base64.decode(raw).bytes
-        case .sevenBit, .eightBit, .binary:
-            guard Archive(raw) != nil else { return false }
-            decoded = Array(raw)
+        // The search already decoded base64.
+        case .base64: decoded = Base64.decode(raw).bytes
+        case .sevenBit, .eightBit, .binary: decoded = Array(raw)
         case .unknown(let name):
             guard UUEncoding.isMeant(by: name) else { return !Self.isReadable(raw) }
             decoded = UUEncoding.decode(raw, onlyBlocks: false)
@@ -90,9 +87,6 @@ final class OpaqueScan {
 
     /// Fewer octets hold no address in any encoding.
     private static let shortest = 8
-
-    /// Raw octets by which an archive is recognized, line breaks before it included.
-    private static let signature = 256
 
     private func searchStretch(_ bytes: ArraySlice<UInt8>) -> Bool {
         bytes.withUnsafeBufferPointer { feeder.feed($0) }

@@ -1,6 +1,7 @@
 // The header fields of parts: an allowlist, and their values rewritten, file names and parameters included.
 
 import InternetMessage
+import LeakSearch
 
 enum PartHeader {
     /// Fields of a part that pass; every other one is dropped.

@@ -1,6 +1,7 @@
 // base64 in text: in links that name their reader, in data URLs, in vCards and in quoted sources of messages.
 
 import InternetMessage
+import LeakSearch
 import Support
 
 /// Finds runs of base64 in a text and rewrites them. Keeps its memory between texts; not thread-safe, one for each level of

@@ -1,6 +1,7 @@
 // Replaces the user's addresses and the reverse addresses in text, in every form in which programs write them.
 
 import InternetMessage
+import LeakSearch
 
 /// Rewrites texts of one reply: each address of the user becomes the relay address, each reverse address the correspondent it
 /// stands for.

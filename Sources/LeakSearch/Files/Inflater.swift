@@ -1,7 +1,7 @@
 // Deflate (RFC 1951), reading only: the output is passed on in pieces, and every step is charged.
 
 /// Unpacks one stream after another with the same memory. Not thread-safe.
-final class Inflater {
+package final class Inflater {
     /// How far back a stream may refer, how much is passed on at once, and the most that one symbol stands for, in octets.
     private static let window = 32_768
     private static let chunk = 65_536
@@ -26,7 +26,7 @@ final class Inflater {
     private let fixedLiterals = HuffmanCode()
     private let fixedDistances = HuffmanCode()
 
-    init(work: WorkBudget) {
+    package init(work: WorkBudget) {
         self.work = work
         _ = fixedLiterals.build(
             [UInt8](repeating: 8, count: 144) + [UInt8](repeating: 9, count: 112) + [UInt8](repeating: 7, count: 24)
@@ -36,12 +36,14 @@ final class Inflater {
 
     /// Unpacks a stream. Of damaged or truncated data, passes on what precedes the damage.
     /// - Parameter sink: takes the next octets; returns whether to go on.
-    func inflate(_ input: UnsafeBufferPointer<UInt8>, to sink: (UnsafeBufferPointer<UInt8>) -> Bool) {
+    /// - Returns: how many octets the stream takes; nil where it was not read to its end.
+    package func inflate(_ input: UnsafeBufferPointer<UInt8>, to sink: (UnsafeBufferPointer<UInt8>) -> Bool) -> Int? {
         var bits = BitReader(input)
         buffer.count = 0
         handedOn = 0
         work.charge(Self.beginning)
         var charged = 0
+        var isAtEnd = false
         while !work.isSpent {
             guard let isLast = bits.take(1), let kind = bits.take(2) else { break }
             let isWhole =
@@ -53,9 +55,11 @@ final class Inflater {
                 }
             work.charge(Self.block + (bits.position - charged) * Self.input)
             charged = bits.position
-            if !isWhole || isLast == 1 { break }
+            isAtEnd = isWhole && isLast == 1
+            if !isWhole || isAtEnd { break }
         }
-        _ = handOn(sink)
+        let goesOn = handOn(sink)
+        return isAtEnd && goesOn ? bits.end : nil
     }
 
     /// Passes on the new octets, and keeps those that may be referred to.
@@ -197,6 +201,9 @@ struct BitReader {
     private var held = 0
 
     init(_ input: UnsafeBufferPointer<UInt8>) { self.input = input }
+
+    /// Octets taken so far, without those of which no bit was read.
+    var end: Int { position - held / 8 }
 
     @inline(__always)
     private mutating func fill() {

@@ -1,11 +1,13 @@
 // Where deflate streams begin in compressed data: zip (office files, archives), gzip, PDF and PNG.
 
+import Support
+
 /// The kinds of data that are unpacked.
-enum Archive {
+package enum Archive {
     case zip, gzip, pdf, png
 
     /// The kind that octets begin as; nil for data that is not unpacked.
-    init?(_ octets: some Collection<UInt8>) {
+    package init?(_ octets: some Collection<UInt8>) {
         var head: UInt32 = 0
         var count = 0
         for octet in octets.prefix(4) {
@@ -21,14 +23,50 @@ enum Archive {
         }
     }
 
-    /// Offsets at which deflate streams begin, in order.
-    func deflated(in bytes: [UInt8]) -> [Int] {
+    /// Octets at the beginning of a file in which an archive may begin, as a program that starts with the archive reads it there.
+    private static let maximumLead = 1 << 20
+    /// Octets at the end of a zip file in which its directory ends, with the longest comment (APPNOTE section 4.3.16).
+    private static let directoryEnd = 22 + 65_535
+
+    /// The kinds that octets can be read as: what they begin as, and zip and PDF behind other octets, where programs that unpack
+    /// look for them.
+    static func kinds(of octets: UnsafeBufferPointer<UInt8>) -> [Archive] {
+        var kinds = Archive(octets).map { [$0] } ?? []
+        let lead = UnsafeBufferPointer(rebasing: octets[..<min(octets.count, maximumLead)])
+        let tail = UnsafeBufferPointer(rebasing: octets[max(0, octets.count - directoryEnd)...])
+        if !kinds.contains(.zip), occurs([0x50, 0x4B, 3, 4], in: lead) || occurs([0x50, 0x4B, 5, 6], in: tail) {
+            kinds.append(.zip)
+        }
+        if !kinds.contains(.pdf), occurs(Array("%PDF-".utf8), in: lead) { kinds.append(.pdf) }
+        return kinds
+    }
+
+    private static func occurs(_ word: [UInt8], in octets: UnsafeBufferPointer<UInt8>) -> Bool {
+        var from = 0
+        while let index = octets.firstIndex(of: word[0], from: from), index + word.count <= octets.count {
+            if octets[index..<(index + word.count)].elementsEqual(word) { return true }
+            from = index + 1
+        }
+        return false
+    }
+
+    /// Offsets at which deflate streams begin, in order; of a gzip file that of the first member.
+    package func deflated(in bytes: [UInt8]) -> [Int] {
         switch self {
         case .zip: Self.zip(bytes)
-        case .gzip: Self.gzip(bytes).map { [$0] } ?? []
+        case .gzip: Self.gzip(bytes, at: 0).map { [$0] } ?? []
         case .pdf: Self.pdf(bytes)
         case .png: Self.png(bytes)
         }
+    }
+
+    /// Where the stream of the next member of a gzip file begins (RFC 1952 section 2.2); nil where there is none.
+    /// - Parameter end: behind the stream of the member before.
+    static func nextMember(in bytes: [UInt8], after end: Int) -> Int? {
+        var start = end + 8
+        while start < bytes.count, bytes[start] == 0 { start += 1 }
+        guard start + 3 < bytes.count, bytes[start] == 0x1F, bytes[start + 1] == 0x8B, bytes[start + 2] == 8 else { return nil }
+        return gzip(bytes, at: start)
     }
 
     /// Local file headers (APPNOTE section 4.3.7), found by their signature, so that a damaged directory hides nothing.
@@ -51,10 +89,10 @@ enum Archive {
     }
 
     /// The index after the header (RFC 1952 section 2.3).
-    private static func gzip(_ bytes: [UInt8]) -> Int? {
-        guard bytes.count > 18 else { return nil }
-        let flags = bytes[3]
-        var index = 10
+    private static func gzip(_ bytes: [UInt8], at start: Int) -> Int? {
+        guard bytes.count > start + 18 else { return nil }
+        let flags = bytes[start + 3]
+        var index = start + 10
         if flags & 4 != 0 {
             guard index + 2 < bytes.count else { return nil }
             index += 2 + Int(bytes[index]) + Int(bytes[index + 1]) << 8

@@ -24,11 +24,11 @@ package final class WorkBudget {
     package init(limit: Int) { self.limit = limit }
 
     /// Whether more was charged than there is: then all work stops.
-    var isSpent: Bool { spent > limit }
+    package var isSpent: Bool { spent > limit }
 
     @inline(__always)
-    func charge(_ units: Int) { spent += units }
+    package func charge(_ units: Int) { spent += units }
 
     /// Exhausts the budget, where the next step cannot be afforded.
-    func exhaust() { spent = max(spent, limit + 1) }
+    package func exhaust() { spent = max(spent, limit + 1) }
 }

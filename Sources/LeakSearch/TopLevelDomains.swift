@@ -2,9 +2,9 @@
 
 import Support
 
-enum TopLevelDomains {
+package enum TopLevelDomains {
     /// Whether a label, in lower case and as A-label or in UTF-8, is a top-level domain.
-    static func contains(_ label: some Collection<UInt8>) -> Bool {
+    package static func contains(_ label: some Collection<UInt8>) -> Bool {
         guard label.count >= 2, label.count <= longest else { return false }
         if all.contains(Array(label)) { return true }
         guard label.contains(where: { $0 >= 0x80 }) else { return false }
@@ -13,7 +13,7 @@ enum TopLevelDomains {
     }
 
     /// Octets of the longest one, also in UTF-8.
-    static let longest = 63
+    package static let longest = 63
 
     private static let all = Set((delegated + " " + reserved).utf8.split { $0 == 0x20 || $0 == 0x0A }.map { Array($0) })
 

@@ -2,17 +2,17 @@
 
 import Support
 
-enum UUEncoding {
-    private static let names: Set<String> = ["x-uuencode", "uuencode", "x-uue", "uue"]
+package enum UUEncoding {
+    private static let names = ["x-uuencode", "uuencode", "x-uue", "uue"]
 
     /// Maximum octets that one line stands for: its first character counts them.
     private static let maximumLine = 63
 
     /// Whether a transfer encoding's name, in lower case, means uuencode.
-    static func isMeant(by name: String) -> Bool { names.contains(name) }
+    package static func isMeant(by name: String) -> Bool { names.contains { name.utf8.elementsEqual($0.utf8) } }
 
     /// Whether a text may hold a block: a line that opens one, `begin 644 name`.
-    static func mayHoldBlock(_ text: [UInt8]) -> Bool {
+    package static func mayHoldBlock(_ text: [UInt8]) -> Bool {
         text.withUnsafeBufferPointer { text in
             var start = 0
             while start < text.count {
@@ -27,7 +27,7 @@ enum UUEncoding {
     /// Decodes every line that can be data. Other lines (`begin`, `end`, prose) are left out; a line that is too short is
     /// filled with zeros, as trailing spaces get lost on the way.
     /// - Parameter onlyBlocks: whether only lines after a `begin` line are data.
-    static func decode(_ text: some Collection<UInt8>, onlyBlocks: Bool) -> [UInt8] {
+    package static func decode(_ text: some Collection<UInt8>, onlyBlocks: Bool) -> [UInt8] {
         var output: [UInt8] = []
         output.reserveCapacity(text.count / 4 * 3)
         var isInside = !onlyBlocks

@@ -1,40 +1,4 @@
-// Memory of a fixed size for the loops that see every octet of a message: no growth, no check of uniqueness for each octet.
-
-/// Octets up to a capacity. Not thread-safe.
-final class OctetBuffer {
-    private(set) var base: UnsafeMutablePointer<UInt8>
-    private(set) var capacity: Int
-    /// Octets in use, at most `capacity`.
-    var count = 0
-
-    init(capacity: Int) {
-        self.capacity = max(1, capacity)
-        base = .allocate(capacity: self.capacity)
-    }
-
-    deinit { base.deallocate() }
-
-    /// Makes room for this many octets. The content is lost where the buffer must grow.
-    func reserve(_ wanted: Int) {
-        guard wanted > capacity else { return }
-        base.deallocate()
-        capacity = wanted
-        base = .allocate(capacity: wanted)
-        count = 0
-    }
-
-    /// Makes room for this many octets and keeps the content.
-    func grow(to wanted: Int) {
-        guard wanted > capacity else { return }
-        let (old, size) = (base, max(wanted, 2 * capacity))
-        base = .allocate(capacity: size)
-        base.update(from: old, count: count)
-        old.deallocate()
-        capacity = size
-    }
-
-    var contents: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(start: base, count: count) }
-}
+// Words that are looked for in a text, and found by their first two octets.
 
 /// Numbered words, found in a text in a time that does not depend on how many there are.
 struct WordTable {

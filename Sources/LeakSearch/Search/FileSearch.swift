@@ -1,0 +1,112 @@
+// Searches a file that is sent as it came: its octets, what its encoding stands for, and what is in archives.
+
+import InternetMessage
+import Support
+
+/// Takes octets in pieces and searches them in windows. Not thread-safe.
+final class OctetFeeder: StreamSearch {
+    private static let window = 65_536
+    private static let overlap = 2_048
+
+    private let search: StretchSearch
+    private let work: WorkBudget
+    private var held: [UInt8] = []
+    /// Octets of `held` that were searched already.
+    private var searched = 0
+    private(set) var isFound = false
+
+    init(_ search: StretchSearch, work: WorkBudget) {
+        self.search = search
+        self.work = work
+    }
+
+    func feed(_ octets: UnsafeBufferPointer<UInt8>) {
+        var position = 0
+        while position < octets.count, !isFound, !work.isSpent {
+            let taken = min(octets.count - position, Self.window - held.count)
+            held += octets[position..<(position + taken)]
+            position += taken
+            guard held.count == Self.window else { continue }
+            look()
+            held.removeFirst(Self.window - Self.overlap)
+            searched = held.count
+        }
+    }
+
+    func finish() -> Bool {
+        if held.count > searched, !isFound, !work.isSpent { look() }
+        held.removeAll(keepingCapacity: true)
+        searched = 0
+        defer { isFound = false }
+        return isFound
+    }
+
+    private func look() {
+        search.search(held[...], Self.isBinary(held) ? .binary : .file, isMarkup: false)
+        if search.isFoundInFile() { isFound = true }
+    }
+
+    /// Whether octets are compressed data or pictures, in which no encodings of text are expected. UTF-16 has as many NULs as
+    /// letters.
+    private static func isBinary(_ octets: [UInt8]) -> Bool {
+        octets.withUnsafeBufferPointer { octets in
+            let sample = min(octets.count, 4_096)
+            var (odd, nuls) = (0, 0)
+            for octet in octets[(octets.count - sample)...] {
+                if octet == 0 {
+                    nuls += 1
+                } else if octet < 0x09 || octet > 0x0D && octet < 0x20 && octet != 0x1B || octet == 0x7F {
+                    odd += 1
+                }
+            }
+            return odd > sample / 32 || nuls > sample / 2 + 1
+        }
+    }
+}
+
+/// Searches the files of one message. Not thread-safe.
+final class FileSearch {
+    private let feeder: OctetFeeder
+    private let archives: ArchiveScan
+
+    init(_ names: LeakNames, work: WorkBudget) {
+        let search = StretchSearch(names, work: work)
+        feeder = OctetFeeder(search, work: work)
+        archives = ArchiveScan(work: work) { OctetFeeder(search, work: work) }
+    }
+
+    /// Whether an address of the user is in a file, in any form and encoding.
+    func finds(in raw: ArraySlice<UInt8>, _ encoding: TransferEncoding) -> Bool {
+        let decoded = encoding.isIdentity ? raw : TransferReading.decode(raw, encoding)[...]
+        if search(decoded) { return true }
+        // Base64 stands for nothing else; other encodings are also what programs show that do not know them.
+        if encoding != .base64, !encoding.isIdentity, search(raw) { return true }
+        // What cannot be decoded may hold anything.
+        if case .unknown(let name) = encoding, !UUEncoding.isMeant(by: name), !Self.isReadable(raw) { return true }
+        let octets = Array(decoded)
+        if archives.finds(in: octets) { return true }
+        guard UUEncoding.mayHoldBlock(octets) else { return false }
+        let block = UUEncoding.decode(octets, onlyBlocks: true)
+        return search(block[...]) || archives.finds(in: block)
+    }
+
+    /// Fewer octets hold no address in any encoding.
+    private static let shortest = 8
+
+    /// Whether octets in an unknown encoding are unchanged prose or markup, and hide nothing: mostly letters, and separated by
+    /// white space. Encoded data has no white space but its line breaks.
+    private static func isReadable(_ raw: ArraySlice<UInt8>) -> Bool {
+        guard !raw.contains(where: { $0 < 0x20 && !(0x09...0x0D).contains($0) || $0 == 0x7F }), Array(raw).isValidUTF8 else {
+            return false
+        }
+        let octets = raw.count { $0 != 0x0D }
+        let blanks = raw.count { $0 == 0x20 || $0 == 0x09 || $0 == 0x0A }
+        let letters = raw.count { $0.isASCIILetter || $0 >= 0x80 }
+        return octets <= shortest || blanks == octets || (blanks * 20 >= octets && letters * 20 >= (octets - blanks) * 9)
+    }
+
+    private func search(_ octets: ArraySlice<UInt8>) -> Bool {
+        octets.withUnsafeBufferPointer { feeder.feed($0) }
+        return feeder.finish()
+    }
+}

@@ -1,0 +1,130 @@
+// The user's addresses, by which a candidate is compared: once each.
+
+import Support
+
+struct NameTable {
+    private struct Group {
+        let domain: [UInt8]
+        var inboxes: [LeakNames.Inbox]
+    }
+
+    private var groups: [Group] = []
+    /// Whether a domain of the user begins with an octet.
+    private var firsts = [Bool](repeating: false, count: 256)
+    /// The bare local parts.
+    let words: Set<[UInt8]>
+    /// Inboxes as gateways write them, with `_` for each separator.
+    let joined: Set<[UInt8]>
+    /// The lengths that these have: most words have another one.
+    let wordLengths: Set<Int>
+    let joinedLengths: Set<Int>
+
+    init(_ names: LeakNames) {
+        var places: [[UInt8]: Int] = [:]
+        for inbox in Set(names.inboxes) where !inbox.local.isEmpty && !inbox.domain.isEmpty {
+            if let place = places[inbox.domain] {
+                groups[place].inboxes.append(inbox)
+            } else {
+                places[inbox.domain] = groups.count
+                groups.append(Group(domain: inbox.domain, inboxes: [inbox]))
+                firsts[Int(inbox.domain[0])] = true
+            }
+        }
+        words = Set(names.words)
+        joined = Set(names.inboxes.map { Self.joined($0.local + [0x40] + $0.domain) })
+        wordLengths = Set(words.map(\.count))
+        joinedLengths = Set(joined.map(\.count))
+    }
+
+    static func joined(_ octets: some Sequence<UInt8>) -> [UInt8] {
+        octets.map { "._@-+".utf8.contains($0) ? UInt8(ascii: "_") : $0 }
+    }
+
+    /// How strictly a candidate is compared.
+    enum Context {
+        /// Words of a text: what follows a domain may make it another one.
+        case text
+        /// Decoded data of a text: whatever follows the domain.
+        case decoded
+        /// A file: also where other octets are directly before a local part.
+        case file
+        /// Compressed data, or decoded data of a file: likewise, whatever follows the domain.
+        case binary
+    }
+
+    /// Whether a candidate is an inbox.
+    func holds(
+        _ text: Reading.View, local: Range<Int>, domain: Range<Int>, form: AddressReading.Form, _ context: Context
+    ) -> Bool {
+        guard firsts[Int(text[domain.lowerBound])] else { return false }
+        for group in groups where text[domain].starts(with: group.domain) {
+            let end = domain.lowerBound + group.domain.count
+            if form == .reversed, end != domain.upperBound { continue }
+            if context == .text || context == .file, Domain.goesOn(text, domain, after: end) { continue }
+            for inbox in group.inboxes where Self.matches(text, local, inbox, form: form, context) { return true }
+        }
+        return false
+    }
+
+    /// Words that programs and people write directly before an address.
+    private static let glues = [
+        "e-mail", "email", "mailto", "mail", "u003c", "u003e", "nbsp", "x22", "von", "bei", "from", "to", "an", "de", "3d",
+    ].map { Array($0.utf8) }
+    /// Octets that must be left behind such a word.
+    private static let shortestGlued = 6
+
+    /// The local part that a run ends with, without the marks before it.
+    static func local(_ text: Reading.View, _ run: Range<Int>) -> Range<Int> {
+        if run.upperBound < text.count, text[run.upperBound] == UInt8(ascii: "\"") { return run }
+        var start = run.upperBound
+        while start > run.lowerBound, AddressReading.isOfLocal(text[start - 1]) { start -= 1 }
+        while start < run.upperBound, AddressReading.isTrimmed(text[start]) { start += 1 }
+        return start..<run.upperBound
+    }
+
+    /// A local part without its tag.
+    static func base(_ text: Reading.View, _ local: Range<Int>) -> Range<Int> {
+        guard let plus = text[local].firstIndex(of: UInt8(ascii: "+")), plus > local.lowerBound else { return local }
+        return local.lowerBound..<plus
+    }
+
+    private static func matches(
+        _ text: Reading.View, _ run: Range<Int>, _ inbox: LeakNames.Inbox, form: AddressReading.Form, _ context: Context
+    ) -> Bool {
+        let isLoose = context == .file || context == .binary
+        let local = local(text, run)
+        // A local part with other octets than people's.
+        if inbox.local.contains(where: { !AddressReading.isOfLocal($0) }) {
+            return run.count >= inbox.local.count && text[run].suffix(inbox.local.count).elementsEqual(inbox.local)
+        }
+        func isInbox(_ range: Range<Int>) -> Bool {
+            isLoose ? ends(text, range, with: inbox) : equals(text, range, inbox)
+        }
+        let base = base(text, local)
+        if isInbox(local) || isInbox(base) { return true }
+        guard !isLoose else { return false }
+        if form == .other {
+            let dashes = [text[local].firstIndex(of: UInt8(ascii: "-")), text[local].lastIndex(of: UInt8(ascii: "-"))]
+            if dashes.contains(where: { $0.map { isInbox(($0 + 1)..<local.upperBound) } ?? false }) { return true }
+        }
+        for glue in glues where local.count >= glue.count + shortestGlued && text[local].starts(with: glue) {
+            var from = local.lowerBound + glue.count
+            while from < base.upperBound, AddressReading.isTrimmed(text[from]) { from += 1 }
+            if from < base.upperBound, isInbox(from..<base.upperBound) || isInbox(from..<local.upperBound) { return true }
+        }
+        return false
+    }
+
+    private static func equals(_ text: Reading.View, _ range: Range<Int>, _ inbox: LeakNames.Inbox) -> Bool {
+        if text[range].elementsEqual(inbox.local) { return true }
+        return inbox.ignoresDots && text[range].lazy.filter { $0 != 0x2E }.elementsEqual(inbox.local.lazy.filter { $0 != 0x2E })
+    }
+
+    private static func ends(_ text: Reading.View, _ range: Range<Int>, with inbox: LeakNames.Inbox) -> Bool {
+        if text[range].suffix(inbox.local.count).elementsEqual(inbox.local) { return true }
+        guard inbox.ignoresDots else { return false }
+        var rest = text[range].lazy.filter { $0 != 0x2E }.reversed()[...]
+        for octet in inbox.local.lazy.filter({ $0 != 0x2E }).reversed() where rest.popFirst() != octet { return false }
+        return true
+    }
+}

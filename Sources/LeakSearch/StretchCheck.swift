@@ -1,0 +1,176 @@
+// The check of a finished reply, which shares no code with what wrote it: the map of stretches covers the message, and no stretch
+// gives the user away.
+
+import InternetMessage
+import Support
+
+package struct StretchCheck {
+    /// A header field as it leaves, with its stretches; ends are octets of the field.
+    package struct Field {
+        package var name: String
+        package var octets: [UInt8]
+        package var stretches: [StretchMap.Stretch]
+
+        package init(name: String, octets: [UInt8], stretches: [StretchMap.Stretch]) {
+            self.name = name
+            self.octets = octets
+            self.stretches = stretches
+        }
+    }
+
+    package enum Verdict: Sendable, Equatable {
+        case clean
+        /// Something was overlooked; the place says where.
+        case leak(String)
+        /// An address of the user is in the file with this number.
+        case file(Int)
+        /// The map leaves something out: it proves nothing.
+        case uncovered(String)
+        /// The budget ended before.
+        case tooMuchWork
+    }
+
+    /// Messages within encoded messages that are read.
+    private static let maximumDepth = 8
+
+    private let names: LeakNames
+
+    package init(_ names: LeakNames) { self.names = names }
+
+    /// Whether any address can be read in a text that must hold none, but for the relay address by which the team knows the user.
+    /// - Parameters:
+    ///   - neutral: UTF-8.
+    ///   - work: is charged; once it is spent, the answer is yes.
+    package func holdsAddress(_ neutral: ArraySlice<UInt8>, isMarkup: Bool, work: WorkBudget) -> Bool {
+        let search = StretchSearch(names, work: work)
+        search.search(neutral, .neutral, isMarkup: isMarkup)
+        return search.isFound || work.isSpent
+    }
+
+    /// Searches a finished message.
+    /// - Parameters:
+    ///   - body: in consecutive pieces, in memory of any division.
+    ///   - work: the budget of the message.
+    package func verdict(header: [Field], body: [ArraySlice<UInt8>], map: StretchMap, work: WorkBudget) -> Verdict {
+        var run = Run(names, work)
+        for field in header {
+            let place = "header field \(field.name)"
+            guard run.text(field.octets[...], StretchMap.Form(), field.stretches, isExact: true) else { return .uncovered(place) }
+            if run.hasLeak { return .leak(place) }
+        }
+        let verdict = run.body(Octets(body), map, depth: 0)
+        if work.isSpent { return .tooMuchWork }
+        if verdict == .clean, run.typed.typedLeaks { return .leak("typed text") }
+        return verdict
+    }
+
+    /// Octets that are divided in memory.
+    private struct Octets {
+        private let pieces: [ArraySlice<UInt8>]
+        let count: Int
+        private var next = 0
+        private var start = 0
+
+        init(_ pieces: [ArraySlice<UInt8>]) {
+            self.pieces = pieces
+            count = pieces.reduce(0) { $0 + $1.count }
+        }
+
+        /// The octets of a range that begins where the last one ended; they are copied only where they are divided.
+        mutating func take(_ range: Range<Int>) -> ArraySlice<UInt8> {
+            var output: [UInt8]?
+            var position = range.lowerBound
+            while next < pieces.count {
+                let piece = pieces[next]
+                let end = start + piece.count
+                let upper = min(end, range.upperBound)
+                if position < upper {
+                    let from = piece.startIndex + position - start
+                    let slice = piece[from..<(piece.startIndex + upper - start)]
+                    if upper == range.upperBound, output == nil { return slice }
+                    output = (output ?? []) + slice
+                    position = upper
+                }
+                guard end <= range.upperBound else { break }
+                start = end
+                next += 1
+            }
+            return (output ?? [])[...]
+        }
+    }
+
+    /// One search of a message.
+    private struct Run {
+        let typed: StretchSearch
+        private let neutral: StretchSearch
+        private let files: FileSearch
+        private let work: WorkBudget
+
+        init(_ names: LeakNames, _ work: WorkBudget) {
+            typed = StretchSearch(names, work: work)
+            neutral = StretchSearch(names, work: work)
+            files = FileSearch(names, work: work)
+            self.work = work
+        }
+
+        var hasLeak: Bool { neutral.isFound || typed.isFound }
+
+        mutating func body(_ octets: Octets, _ map: StretchMap, depth: Int) -> Verdict {
+            guard map.end == octets.count, depth <= StretchCheck.maximumDepth else { return .uncovered("message body") }
+            var octets = octets
+            var start = 0
+            for piece in map.pieces {
+                guard piece.end >= start else { return .uncovered("message body") }
+                let raw = octets.take(start..<piece.end)
+                start = piece.end
+                guard !work.isSpent else { return .tooMuchWork }
+                switch piece.content {
+                case .picture: continue
+                case .file(let encoding, let number): if files.finds(in: raw, encoding) { return .file(number) }
+                case .message(let encoding, let map):
+                    let verdict = body(Octets([TransferReading.decode(raw, encoding)[...]]), map, depth: depth + 1)
+                    if verdict != .clean { return verdict }
+                case .text(let form, let stretches):
+                    let isExact = stretches.count != 1
+                    guard text(raw, form, stretches, isExact: isExact) else { return .uncovered("message body") }
+                    if hasLeak { return .leak("message body") }
+                }
+            }
+            return .clean
+        }
+
+        /// Searches the stretches of a text, each alone; false where they are not the whole text.
+        mutating func text(
+            _ raw: ArraySlice<UInt8>, _ form: StretchMap.Form, _ stretches: [StretchMap.Stretch], isExact: Bool
+        ) -> Bool {
+            guard raw.isEmpty || !stretches.isEmpty else { return false }
+            if stretches.allSatisfy({ $0.kind == .made }), !isExact { return true }
+            let decoded = form.encoding.isIdentity ? raw : TransferReading.decode(raw, form.encoding)[...]
+            var text = decoded
+            if let charset = form.charset {
+                guard let characters = Charset.decode(decoded, charset) else { return false }
+                text = Array(characters.utf8)[...]
+            }
+            guard !isExact || (stretches.last?.end ?? 0) == text.count else { return false }
+            var start = 0
+            for stretch in stretches {
+                let end = isExact ? stretch.end : text.count
+                guard end >= start, end <= text.count else { return false }
+                defer { start = end }
+                guard stretch.kind != .made, end > start else { continue }
+                search(text[(text.startIndex + start)..<(text.startIndex + end)], stretch.kind, isMarkup: form.isMarkup)
+            }
+            // A program may not believe the charset.
+            if !isExact, form.charset != nil, let kind = stretches.first?.kind { search(decoded, kind, isMarkup: form.isMarkup) }
+            return true
+        }
+
+        private func search(_ octets: ArraySlice<UInt8>, _ kind: StretchMap.Kind, isMarkup: Bool) {
+            switch kind {
+            case .typed: typed.search(octets, .typed, isMarkup: isMarkup)
+            case .neutral: neutral.search(octets, .neutral, isMarkup: isMarkup)
+            case .made: break
+            }
+        }
+    }
+}

@@ -422,11 +422,12 @@ let package = Package(
         .target(name: "DNSTesting", dependencies: ["DNSClient", "MailAuth"], path: "Tests/DNSTesting", swiftSettings: strict),
         .testTarget(
             name: "DNSClientTests", dependencies: ["DNSClient", "DNSTesting", "MailAuth", "TestSupport"], swiftSettings: strict),
+        .target(name: "PairTesting", dependencies: ["TestSupport"], path: "Tests/PairTesting", swiftSettings: pure),
         .testTarget(
             name: "RelayCoreTests",
             dependencies: [
                 "RelayCore", "Concurrency", "InternetMessage", "LeakSearch", "MailAuth", "MailCrypto", "Support", "MilterTesting",
-                "HostileMail", "MailTesting", "RelayMilter", "TestSupport",
+                "HostileMail", "MailTesting", "PairTesting", "RelayMilter", "TestSupport",
             ],
             exclude: ["Vectors", "Tools"], swiftSettings: strict),
         .testTarget(

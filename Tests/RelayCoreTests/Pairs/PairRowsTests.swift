@@ -1,0 +1,91 @@
+// The ways in which a team learned which of its guesses was right, one by one: each a handful of pairs.
+
+import PairTesting
+import Testing
+
+@Suite(.blocking) struct PairRowsTests {
+    /// What the team writes, and how it is answered.
+    struct Row: Sendable, CustomTestStringConvertible {
+        let name: String
+        var places: [Place]
+        var spellings: [Spelling] = [.plain]
+        var shape = PairSpec.Shape.plain
+        /// The beginnings of the ids of forms.
+        var forms: [String]
+        /// Whether it is the team's own mail that tells.
+        var isOfForward = false
+        /// How many of its pairs differ. They may only get fewer; 0 is the goal.
+        var known = 0
+
+        var testDescription: String { name }
+    }
+
+    private static let replies = ["gmail-web-reply", "outlook-", "apple-macos-reply", "thunderbird-"]
+
+    static let rows: [Row] = [
+        Row(name: "A1 addresses in the text", places: [.many], forms: ["gmail-web-reply"], isOfForward: true, known: 6),
+        Row(
+            name: "A2 local parts in the text", places: [.many], spellings: [.local], forms: ["gmail-web-reply"],
+            isOfForward: true, known: 4),
+        Row(
+            name: "A3 references, tags and comments", places: [.markup],
+            spellings: [.numericAt, .hexAt, .namedAt, .allNumeric, .wordBreak, .markupComment, .bold, .shy, .span],
+            shape: .markup, forms: replies, known: 1215),
+        Row(
+            name: "A4 properties of invitations",
+            places: [.organizerName, .attendeeName, .calendarX, .calendarComment, .summary, .description, .location, .uid],
+            spellings: [.plain, .local], shape: .invitation,
+            forms: ["google-calendar-", "exchange-calendar-", "apple-calendar-", "thunderbird-calendar-", "rfc5546-"], known: 253),
+        Row(
+            name: "A5 words of links", places: [.unsubscribeSubject, .unsubscribeBody, .unsubscribeAddress],
+            spellings: [.plain, .local, .verp],
+            forms: ["mailto-", "gmail-list-", "apple-list-", "outlook-list-", "thunderbird-mailto"], known: 55),
+        Row(
+            name: "A6 authors", places: [.fromLocal, .replyToLocal], spellings: [.verp, .printable, .dashHex], forms: replies,
+            known: 534),
+        Row(
+            name: "A7 hidden parts of markup", places: [.hidden, .markupComment, .attribute, .style],
+            spellings: [.percentDots, .printable, .percent, .base64, .hexadecimal], shape: .markup, forms: replies, known: 1872),
+        Row(name: "A8 S/MIME", places: [.text], spellings: [.plain, .local], shape: .signed, forms: replies, known: 218),
+        Row(name: "A8 TNEF", places: [.text], spellings: [.plain, .local], shape: .outlook, forms: replies, known: 228),
+        Row(name: "A8 files", places: [.text], spellings: [.plain, .local], shape: .file, forms: replies, known: 228),
+        Row(
+            name: "A9 long subjects", places: [.subjectLong, .subject], spellings: [.plain, .local],
+            forms: ["exchange-external-subject-reply", "outlook-"], known: 340),
+        Row(name: "A10 pictures", places: [.picture], shape: .markup, forms: replies),
+        Row(
+            name: "A11 parameters of parts", places: [.partName, .fileName, .boundary, .partDescription, .contentID],
+            spellings: [.plain, .verp, .gateway, .local],
+            forms: [
+                "gmail-web-forward-attachment", "outlook-forward-attachment",
+                "apple-macos-forward-attachment", "thunderbird-forward-attachment", "mutt-forward-attachment",
+            ], known: 175),
+    ]
+
+    @Test(arguments: rows) func row_rightOrWrong_bringsTheSameBack(row: Row) {
+        let relay = PairRelay(forms: PairTests.forms)
+        var (count, differing) = (0, 0)
+        var example = ""
+        for (form, known) in PairTests.forms.enumerated()
+        where row.forms.contains(where: { known.id.utf8.starts(with: $0.utf8) }) && !known.isPartner {
+            for place in row.places {
+                for spelling in row.spellings where place.takes(spelling) {
+                    for guess in 0..<3 {
+                        let plant = Plant(place, guess: guess, spelling: spelling, variant: UInt64(count % 9))
+                        guard plant.isTelling, known.isCalendar == (row.shape == .invitation) else { continue }
+                        let pair = PairSpec(
+                            seed: UInt64(count), form: form, shape: row.shape, plants: [plant],
+                            needsUnsubscribe: known.isUnsubscribe)
+                        count += 1
+                        guard let difference = relay.differences(pair).found.first(where: { $0.isOfForward == row.isOfForward })
+                        else { continue }
+                        differing += 1
+                        if example.isEmpty { example = "form \(known.id), \(plant): \(difference)" }
+                    }
+                }
+            }
+        }
+        print("row \(row.name): \(differing) of \(count) pairs differ\(example.isEmpty ? "" : "; \(example)")")
+        #expect(count > 0 && differing <= row.known, "\(row.name): \(differing) of \(count) differ: \(example)")
+    }
+}

@@ -176,9 +176,11 @@ struct AddressFinder {
 
     /// The octets of a dot-atom, or of a quoted string, directly before a separator.
     private mutating func run(endingAt end: Int) -> Range<Int>? {
-        guard end > 0, end == units.count || window.separators[end] & DecodedWindow.lineBreak == 0 || isWrapped(end) else {
-            return nil
-        }
+        // A line that begins with the sign goes on an address, however short the one before is.
+        guard end > 0,
+            end == units.count || window.separators[end] & DecodedWindow.lineBreak == 0 || isWrapped(end)
+                || units[end] == UInt8(ascii: "@")
+        else { return nil }
         if units[end - 1] == UInt8(ascii: "\"") {
             var start = end - 1
             while start > 0, end - start < Self.maximumLocal, units[start - 1] != UInt8(ascii: "\"") { start -= 1 }
@@ -211,9 +213,9 @@ struct AddressFinder {
         octet.isASCIIAlphanumeric || octet >= 0x80 || octet == UInt8(ascii: "-") || octet == UInt8(ascii: ".")
     }
 
-    /// Words that programs and people write directly before an address. A list of other words stays with the address.
+    /// What programs and people write directly before an address, and what no name begins with.
     private static let glues = [
-        "e-mail", "email", "mailto", "mail", "u003c", "u003e", "nbsp", "x22", "von", "bei", "from", "to", "an", "de", "3d",
+        "e-mail", "email", "mailto", "mail", "u003c", "u003e", "nbsp", "x22", "3d",
     ].map { Array($0.utf8) }
     /// Octets that must be left behind such a word.
     private static let shortestGlued = 6
@@ -260,8 +262,12 @@ struct AddressFinder {
         var found: [End] = []
         while end < units.count, end - start < Self.maximumDomain, Self.isOfDomain(units[end]) {
             if end > start, isApart(end) {
-                let isBroken = window.separators[end] & DecodedWindow.lineBreak != 0 && isWrapped(end)
                 let so = ends(of: start..<end)
+                // A break beside a dot is within a domain that is not whole without what follows.
+                let isAtDot =
+                    units[end] == UInt8(ascii: ".")
+                    || units[end - 1] == UInt8(ascii: ".") && !so.contains(where: \.isComplete)
+                let isBroken = window.separators[end] & DecodedWindow.lineBreak != 0 && (isWrapped(end) || isAtDot)
                 guard isBroken else { break }
                 found += so.filter(\.isComplete)
             }

@@ -20,6 +20,8 @@ struct TypedBounds: Sendable {
 
     private var seenAddresses: Set<[UInt8]> = []
     private var seenWords: Set<[UInt8]> = []
+    /// Words that are seen in links alone.
+    private var seenLinked: Set<[UInt8]> = []
 
     /// - Parameter address: canonical, as it is compared.
     mutating func note(address: [UInt8]) {
@@ -27,14 +29,22 @@ struct TypedBounds: Sendable {
     }
 
     /// - Parameter word: lower case; a word that is no local part of its own does not count.
-    mutating func note(word: [UInt8]) {
-        guard seenWords.count <= Self.words, Self.counts(word) else { return }
-        seenWords.insert(word)
+    mutating func note(word: [UInt8], isLinked: Bool = false) {
+        guard Self.counts(word) else { return }
+        if isLinked {
+            if seenLinked.count <= Self.words { seenLinked.insert(word) }
+        } else if seenWords.count <= Self.words {
+            seenWords.insert(word)
+        }
     }
 
-    /// Whether a word is looked for alone, as a local part: digits alone are dates and numbers of orders.
+    /// Whether words in links are looked for: all words count together.
+    var readsLinks: Bool { mode == .full && seenWords.union(seenLinked).count <= Self.words }
+
+    /// Whether a word is looked for alone, as a local part: digits with marks between them are dates, times and amounts.
     static func counts(_ word: [UInt8]) -> Bool {
-        LocalPartGuard(word) != .none && word.contains { !$0.isASCIIDigit }
+        LocalPartGuard(word) != .none
+            && (word.contains { $0.isASCIILetter || $0 >= 0x80 } || word.allSatisfy(\.isASCIIDigit))
     }
 
     var mode: Mode {

@@ -262,7 +262,12 @@ struct QuoteLines {
 
     /// An unmarked line that a program broke off a long marked one: another marked line follows it.
     func isRemainder(_ index: Int, _ longestMarked: Int) -> Bool {
-        guard !isMarkup, index > 0, lines[index].words.count <= 40 else { return false }
+        guard !isMarkup, index > 0, lines[index].words.count <= 48 else { return false }
+        // The last line of a quotation, broken off: what is typed has a blank line before it.
+        if lines[index - 1].isMarked, lines[index - 1].words.count >= 70, index + 1 == lines.count || lines[index + 1].isBlank {
+            return true
+        }
+        guard lines[index].words.count <= 40 else { return false }
         let before = lines[index - 1].isMarked || index < 2 ? index - 1 : index - 2
         guard lines[before].isMarked, !lines[before].isBlank, lines[before].words.count >= max(50, longestMarked - 15),
             before == index - 1 || !lines[index - 1].isBlank && lines[index - 1].words.count <= 40

@@ -74,6 +74,13 @@ struct Stretches: Sendable, Equatable {
         }
     }
 
+    /// The same stretches where nothing is compared: what was typed is treated as quoted.
+    var neutral: Stretches {
+        var stretches = self
+        for index in standings.indices where standings[index].isTyped { stretches.standings[index] = .quoted }
+        return stretches
+    }
+
     /// Calls with each stretch of a text of this length.
     func forEach(upTo length: Int, _ body: (Range<Int>, Standing) -> Void) {
         for number in starts.indices {

@@ -55,7 +55,7 @@ struct ReplyRewriting {
         if let field = outgoing.header.fields.first(where: { $0.bytes.count > engine.settings.limits.rewrittenFieldSize }) {
             throw .fieldTooLong(field.name)
         }
-        if let place = LeakCheck(names: names).firstLeak(
+        if let place = LeakCheck(names: names, hidesWords: rewritten.hidesWords).firstLeak(
             header: HeaderSection(
                 fields.filter { !Self.unsearched.contains($0) } + (rewritten.isOfProgram ? [] : rewritten.contentFields)),
             body: outgoing.bodyForSigning, searched: rewritten.searched, of: body, unsearched: rewritten.unsearched,

@@ -26,10 +26,10 @@ import Testing
         #expect(bounds.mode == .neutral)
     }
 
-    /// Words of a language, dates and numbers of orders are no local parts.
-    @Test func words_thatArePronouncedOrNumbers_doNotCount() {
+    /// Words of a language, dates and times are no local parts.
+    @Test func words_thatArePronouncedOrDates_doNotCount() {
         var bounds = TypedBounds()
-        for word in ["market", "berlin", "michael", "2025", "20251120", "4711081547"] { bounds.note(word: Array(word.utf8)) }
+        for word in ["market", "berlin", "michael", "2025", "2025-11-20", "10.15.30"] { bounds.note(word: Array(word.utf8)) }
         for number in 0..<16 { bounds.note(word: Array("jane.k\(number)x".utf8)) }
         #expect(bounds.mode == .full)
     }

@@ -129,6 +129,48 @@ import Testing
         #expect(answers[0].contains("Write to GUESS or others@x.example\r\n> GUESS wrote:\r\n"))
     }
 
+    // MARK: Bounds
+
+    private static func others(_ count: Int) -> String { (0..<count).map { "p\($0)@x.example" }.joined(separator: ", ") }
+
+    @Test func typedText_withMoreAddressesThanFour_losesEveryone() {
+        let few = Self.sent(Self.plain("I am \(Self.right), with \(Self.others(3)).\r\n"))
+        #expect(few.contains("I am \(Self.own), with p0@x.example, p1@x.example, p2@x.example.\r\n"), "\(few)")
+        let many = Self.both(Self.plain("I am GUESS, with \(Self.others(4)), LOCAL and https://x.example/LOCAL.\r\n"))
+        let marks = Array(repeating: "[address]", count: 5).joined(separator: ", ").replacing(
+            "[address], [", with: "[address], with [", maxReplacements: 1)
+        #expect(many.contains("I am \(marks), LOCAL and https://x.example/.\r\n"), "\(many)")
+    }
+
+    /// The addresses of all parts count together, whatever they are encoded in.
+    @Test func typedParts_together_haveOneBound() {
+        let encoded = String(
+            decoding: Base64.encode(Array("GUESS p4@x.example".replacing("GUESS", with: Self.wrong).utf8)), as: UTF8.self)
+        let text = Self.sent(
+            "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nI am \(Self.right), \(Self.others(3))\r\n--b\r\nContent-Transfer-Encoding: base64\r\n\r\n\(encoded)\r\n--b--\r\n"
+        )
+        #expect(text.contains("I am [address], [address], [address], [address]\r\n"), "\(text)")
+    }
+
+    @Test func typedText_withMoreWordsThanSixteen_keepsThemAll() {
+        let few = Self.sent(Self.plain("I am anna.second, and \((0..<15).map { "k\($0)xyzw" }.joined(separator: " "))\r\n"))
+        #expect(few.contains("I am annarelay2, and k0xyzw"), "\(few)")
+        let many = Self.both(Self.plain("I am LOCAL, and \((0..<16).map { "k\($0)xyzw" }.joined(separator: " "))\r\n"))
+        #expect(many.contains("I am LOCAL, and k0xyzw"), "\(many)")
+    }
+
+    /// The inbox in Cc, as the team guessed it, does not change how many addresses count.
+    @Test func ccOfAGuess_besideManyTypedAddresses_countsNothing() {
+        let answers = [Self.right, Self.wrong].map { guess in
+            let cc = Self.reverse(guess)
+            return Self.sent(
+                "Cc: <\(cc)>\r\nSubject: Hello\r\n\r\nI am \(Self.right), not \(Self.others(4))\r\n", to: [cc]
+            ).replacing(guess, with: "GUESS")
+        }
+        #expect(answers[0] == answers[1])
+        #expect(answers[0].contains("Cc: GUESS\r\n") && answers[0].contains("I am [address], not [address], "), "\(answers[0])")
+    }
+
     // MARK: Attached messages
 
     @Test(arguments: ["7bit", "base64"])

@@ -695,12 +695,18 @@ def run_base64(text):
             except Exception: pass
 
 
-def findings(data, l, d):
+def is_neutral(data):
+    """Whether an address of anyone was replaced in it."""
+    return any('[address' in reading for _, text in leaves(data) for reading in readings(re.sub(r'\r?\n[ \t]', '', text)))
+
+
+def findings(data, l, d, bare=True):
     u = d.encode().decode('idna')
     needles = set()
     for domain in {d, u} | ({'gmail.com', 'googlemail.com'} if d == 'gmail.com' else set()):
         needles |= {f'{l}@{domain}', f'{l}={domain}', f'{domain}={l}', f'{l}#{domain}', f'{l}%{domain}', f'{l} at {domain}', f'{l}[at]{domain}', f'{l}(at){domain}', f'{l}(a){domain}'}
-    if is_distinctive(l): needles.add(l)
+    # In text that is quoted, or has many addresses, local parts alone stay.
+    if bare and is_distinctive(l): needles.add(l)
     found = set()
     for where, text in leaves(data):
         for t in [text] + (list(run_base64(text)) if len(text) < 20000 else []):
@@ -734,9 +740,11 @@ def check(leakcheck_path, path):
             tail = item['token'].rsplit('.', 1)[-1][1:]
             kept = sorted({where for where, text in leaves(data) for t in [text] + list(run_base64(text)) for reading in readings(t) if tail in reading})
             if kept: print(f"TOKEN {item['id']}: {kept}")
-        hits = findings(data, l, d)
+        # Folds in every word make more words than one reply may answer.
+        bare = not is_neutral(data) and ' invitation' not in item['id']
+        hits = findings(data, l, d, bare)
         if hits: print(f"LEAK {item['id']}: {sorted(hits)[:3]}")
-        elif leakcheck and leakcheck.check(data, f'{l}@{d}'): print(f"LEAK {item['id']}: leakcheck {leakcheck.check(data, f'{l}@{d}')[:2]}")
+        elif leakcheck and bare and leakcheck.check(data, f'{l}@{d}'): print(f"LEAK {item['id']}: leakcheck {leakcheck.check(data, f'{l}@{d}')[:2]}")
         seen = ' '.join(t for _, t in leaves(data))
         flat = re.sub(r'\r?\n[ \t]', '', seen)
         missing = [k for k in item['keeps'] if k not in seen and k not in flat]

@@ -46,16 +46,22 @@ extension BodyRewriter {
             var place = work.place
             // A message of the team's under the type of a file.
             if place == .body, isMessageOfTeam(decoded.bytes) { place = .quoted }
-            var reading = TextCoding.Reading(
-                utf8: decoded.bytes, stretches: Stretches(decoded.bytes, syntax: .plain, place: place))
+            let stretches = Stretches(decoded.bytes, syntax: .plain, place: place)
+            var reading = TextCoding.Reading(utf8: decoded.bytes, stretches: isNeutral ? stretches.neutral : stretches)
+            // What is found in it is compared, as if it were a text.
+            if isCounting { _ = text.edits(decoded.bytes, in: stretches) }
             if !reading.stretches.isTyped {
-                budget.charge(decoded.bytes.count * Self.textWork)
+                charge(decoded.bytes.count)
                 let bytes = TextCoding.rewriteDisguised(decoded, &reading, with: text)
-                return written(
+                var result = written(
                     bytes.map { .changed($0, charset: nil, encoding: nil) } ?? .unchanged, part, reading, in: &work)
+                result.isOfTeam = place == .quoted
+                return result
             }
         }
-        guard opaque.finds(in: raw, encoding: part.transferEncoding, isOfMessage: work.nesting == 0) else { return .unchanged }
+        guard !isCounting, opaque.finds(in: raw, encoding: part.transferEncoding, isOfMessage: work.nesting == 0) else {
+            return .unchanged
+        }
         if let decoded = disguised() {
             var reading = TextCoding.Reading(utf8: decoded.bytes, stretches: Stretches(.typed))
             if let bytes = TextCoding.rewriteDisguised(decoded, &reading, with: text),

@@ -11,18 +11,20 @@ extension BodyRewriter {
         guard let decoded = part.transferEncoding.decode(raw) else {
             return work.place == .body ? try lookInto(part, in: &work, title) : removed(part, in: &work)
         }
-        budget.charge(decoded.bytes.count * Self.textWork)
+        charge(decoded.bytes.count)
         // An archive that is declared as text is searched like any other.
-        if Archive(decoded.bytes) != nil, opaque.finds(in: raw, encoding: part.transferEncoding, isOfMessage: work.nesting == 0) {
+        if !isCounting, Archive(decoded.bytes) != nil,
+            opaque.finds(in: raw, encoding: part.transferEncoding, isOfMessage: work.nesting == 0)
+        {
             try refuse(part, title)
         }
-        var reading = TextCoding.read(decoded, part: part, place: work.place)
+        var reading = TextCoding.read(decoded, part: part, place: work.place, isNeutral: isNeutral)
         if let answer = calendarAnswer(part, reading.utf8, in: work) {
             work.notes.hasAnswer = true
             reading = TextCoding.Reading(utf8: answer, stretches: Stretches(.program))
             return written(TextCoding.replaced(by: answer, decoded, part: part), part, reading, in: &work)
         }
-        if hasNameInBlocks(reading, decoded) { try refuse(part, title, "uuencoded block") }
+        if !isCounting, hasNameInBlocks(reading, decoded) { try refuse(part, title, "uuencoded block") }
         let blocks = ArmouredBlocks(
             decoded.bytes, isMarkup: PartKind.syntax(part.contentType) == .markup, in: reading.stretches)
         if blocks.isBroken { throw signed(part, title, "a block of PGP without its end") }

@@ -17,8 +17,10 @@ package struct RewrittenBody {
     var unsearched: [[UInt8]] = []
     /// Texts that were typed, within such stretches and pieces.
     var typed: [[UInt8]] = []
-    /// Whether a program wrote the message, the fields included.
+    /// Whether nothing in the fields is compared: a program wrote the message, or it has too many addresses.
     var isOfProgram = false
+    /// Whether local parts alone were looked for in typed text.
+    var hidesWords = true
 }
 
 /// Rewrites the body of one reply. A protocol, so that a test can use a rewriter that overlooks something, and see the leak
@@ -35,7 +37,7 @@ protocol BodyRewriting {
 /// Rewrites the body of one reply.
 package struct BodyRewriter: BodyRewriting {
     private(set) var text: TextRewriter
-    let opaque: OpaqueScan
+    private(set) var opaque: OpaqueScan
     let budget: WorkBudget
 
     init(names: ReplyNames, budget: WorkBudget) {
@@ -56,6 +58,12 @@ package struct BodyRewriter: BodyRewriting {
         var rewriter = self
         rewriter.text.contentIDs = ContentIDs(of: root, names: text.names)
         rewriter.text.outwardIDs = text.ids(in: header, work: budget)
+        // How much one reply may answer is known before anything in it is compared.
+        text.search.beginCounting()
+        var counting = rewriter
+        counting.opaque = OpaqueScan(names: text.names, work: budget)
+        _ = try counting.rewrite(root, body: body)
+        text.search.endCounting()
         return try rewriter.rewrite(root, body: body)
     }
 
@@ -63,7 +71,8 @@ package struct BodyRewriter: BodyRewriting {
         let isAnswer = holdsCalendarAnswer(root, in: body)
         var work = Work(bytes: body, nesting: 0, place: text.names.isAutomatic || isAnswer ? .whole : .body)
         let result = try rewrite(root, in: &work, PartTitle(place: .messageText))
-        let fields = PartHeader.contentFields(of: root, with: result, place: work.headerPlace, text: text, work: budget)
+        let place = headerPlace(work)
+        let fields = PartHeader.contentFields(of: root, with: result, place: place, text: text, work: budget)
         guard !text.isOverfull else { throw .unrewritable(part: "more addresses of the relay than can be read") }
         guard !budget.isSpent else { throw .tooMuchWork }
         var reasons: [RelayReason] = []
@@ -71,6 +80,11 @@ package struct BodyRewriter: BodyRewriting {
             reasons.append(RelayReason("automatic-neutral", "a program wrote it: it goes without addresses"))
         } else if work.notes.hasNeutral {
             reasons.append(RelayReason("quotation-neutral", "quoted text goes without addresses, and its links without paths"))
+        }
+        switch text.search.mode {
+        case .full: break
+        case .withoutWords: reasons.append(RelayReason("typed-bound", "many words like local parts: none is looked for alone"))
+        case .neutral: reasons.append(RelayReason("typed-bound", "many addresses: typed text goes without any"))
         }
         if work.notes.hasRemoved {
             reasons.append(RelayReason("quotation-removed", "quoted text that cannot be written again was removed"))
@@ -80,7 +94,7 @@ package struct BodyRewriter: BodyRewriting {
         return RewrittenBody(
             contentFields: fields, body: result.pieces, reasons: reasons,
             searched: opaque.searched.sorted { $0.range.lowerBound < $1.range.lowerBound }, unsearched: opaque.unsearched,
-            typed: opaque.typed, isOfProgram: work.place == .whole)
+            typed: opaque.typed, isOfProgram: place != .typed, hidesWords: text.search.mode == .full)
     }
 
     /// The message that is being taken apart.
@@ -92,10 +106,19 @@ package struct BodyRewriter: BodyRewriting {
         /// Whether it is within an attached message.
         var isAttached = false
         var notes = Notes()
-
-        /// Where the fields of its parts are.
-        var headerPlace: TextPlace { place == .body ? .typed : place }
     }
+
+    /// Where the fields of parts are.
+    func headerPlace(_ work: Work) -> TextPlace { work.place != .body ? work.place : isNeutral ? .whole : .typed }
+
+    /// Whether typed text is treated as quoted text is.
+    var isNeutral: Bool { text.search.mode == .neutral && !isCounting }
+
+    /// Whether the candidates in typed text are counted, and nothing is looked for.
+    var isCounting: Bool { text.search.isCounting }
+
+    /// Charges the reading of a text.
+    func charge(_ octets: Int) { budget.charge(octets * (isCounting ? Self.formWork : Self.textWork)) }
 
     /// What was done, for the reasons; by form alone.
     struct Notes {
@@ -112,6 +135,8 @@ package struct BodyRewriter: BodyRewriting {
         /// Set where charset or transfer encoding could not be kept.
         var contentType: ContentType?
         var transferEncoding: TransferEncoding?
+        /// Whether it is a message of the team's, whose Subject is the name of the part.
+        var isOfTeam = false
 
         static let unchanged = Result()
     }
@@ -173,7 +198,7 @@ package struct BodyRewriter: BodyRewriting {
             let result = try rewrite(child, kinds[number], in: &work, PartTitle(place: .part(number, of: part)))
             // A picture of a quotation comes back under the name that the team gave it.
             let isPicture = number > 0 && part.contentType.matches("multipart", "related")
-            let headerPlace = isPicture ? .whole : work.headerPlace
+            let headerPlace = isPicture || result.isOfTeam ? .whole : headerPlace(work)
             append(
                 child, result,
                 fields: PartHeader.partFields(of: child, with: result, place: headerPlace, text: text, work: budget),
@@ -289,11 +314,14 @@ package struct BodyRewriter: BodyRewriting {
         let (place, wasAttached) = (work.place, work.isAttached)
         enter(nested.header, &work)
         let result = try rewrite(nested, in: &work, PartTitle(place: .attachedMessageText))
-        let fields = PartHeader.messageFields(of: nested, with: result, place: work.headerPlace, text: text, work: budget)
-        append(nested, result, fields: fields, isTyped: work.headerPlace == .typed, to: &output, in: work)
+        let fields = PartHeader.messageFields(of: nested, with: result, place: headerPlace(work), text: text, work: budget)
+        append(nested, result, fields: fields, isTyped: headerPlace(work) == .typed, to: &output, in: work)
+        let isOfTeam = work.place == .quoted
         (work.place, work.isAttached) = (place, wasAttached)
         output.copy(nested.bodyRange.upperBound..<max(nested.bodyRange.upperBound, part.bodyRange.upperBound))
-        return Result(pieces: output.pieces)
+        var whole = Result(pieces: output.pieces)
+        whole.isOfTeam = isOfTeam
+        return whole
     }
 
     private func rewriteEncodedMessage(_ part: MIMEPart, in work: inout Work, _ title: PartTitle) throws(Refusal) -> Result {
@@ -309,16 +337,16 @@ package struct BodyRewriter: BodyRewriting {
         var output = PieceBuilder(decoded.bytes)
         append(
             root, result,
-            fields: PartHeader.messageFields(of: root, with: result, place: inner.headerPlace, text: text, work: budget),
-            isTyped: inner.headerPlace == .typed, to: &output, in: inner)
+            fields: PartHeader.messageFields(of: root, with: result, place: headerPlace(inner), text: text, work: budget),
+            isTyped: headerPlace(inner) == .typed, to: &output, in: inner)
         // What was typed in it is read alone.
         guard let pieces = output.pieces else {
             if work.nesting == 0 { opaque.passOver(stretch: part.bodyRange) }
-            return .unchanged
+            return Result(isOfTeam: inner.place == .quoted)
         }
         let bytes = pieces.reduce(into: [UInt8]()) { $0 += $1 }
         let encoded = TextCoding.ending(like: work.bytes[part.bodyRange], part.transferEncoding.encode(bytes) ?? bytes)
         opaque.passOver(written: encoded)
-        return Result(pieces: [encoded[...]])
+        return Result(pieces: [encoded[...]], isOfTeam: inner.place == .quoted)
     }
 }

@@ -32,11 +32,31 @@ enum ContentLines {
             self.starts = starts
         }
 
+        /// The text without some stretches of it, which are in order.
+        init(_ text: [UInt8], without breaks: [Range<Int>]) {
+            var octets: [UInt8] = []
+            var starts: [Int32] = []
+            octets.reserveCapacity(text.count)
+            starts.reserveCapacity(text.count)
+            var index = 0
+            for gap in breaks + [text.count..<text.count] {
+                while index < gap.lowerBound {
+                    octets.append(text[index])
+                    starts.append(Int32(truncatingIfNeeded: index))
+                    index += 1
+                }
+                index = max(index, gap.upperBound)
+            }
+            self.octets = octets
+            self.starts = starts
+        }
+
         /// A non-empty edit, in terms of the text with its folds.
         func folded(_ edit: TextEdit) -> TextEdit {
             let last = Int(starts[edit.range.upperBound - 1])
             return TextEdit(
-                range: Int(starts[edit.range.lowerBound])..<(last + 1), replacement: edit.replacement, isWeak: edit.isWeak)
+                range: Int(starts[edit.range.lowerBound])..<(last + 1), replacement: edit.replacement, isWeak: edit.isWeak,
+                isMade: edit.isMade)
         }
     }
 

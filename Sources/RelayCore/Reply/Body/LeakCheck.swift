@@ -7,7 +7,8 @@ import LeakSearch
 package struct LeakCheck {
     private let scanner: LeakScanner
 
-    package init(names: ReplyNames) { scanner = LeakScanner(names: names) }
+    /// - Parameter hidesWords: whether local parts alone are looked for, as the rewriting did.
+    package init(names: ReplyNames, hidesWords: Bool = true) { scanner = LeakScanner(names: names, hidesWords: hidesWords) }
 
     /// - Parameters:
     ///   - searched: stretches of the received body in which the same search found nothing.

@@ -30,7 +30,8 @@ struct LeakForms {
     private var dotlessTable = WordTable()
     private var beginnings: Beginnings?
 
-    init(names: ReplyNames) {
+    /// - Parameter hidesWords: whether local parts alone are looked for.
+    init(names: ReplyNames, hidesWords: Bool = true) {
         // The rewriter has refused messages with more tokens than it can read; of all others, more is read here than it had to.
         let own = OwnTokens(names: names, maximumReadings: 3 * OwnTokens.maximumReadings)
         self.own = own
@@ -57,7 +58,7 @@ struct LeakForms {
                     }
                 }
                 let kind = LocalPartGuard(local)
-                if kind != .none, seen.insert(local).inserted {
+                if hidesWords, kind != .none, seen.insert(local).inserted {
                     needles.append(Needle(octets: local, startsWithLocal: true, endsWithDomain: false, bare: kind, afterTag: nil))
                 }
             }

@@ -7,7 +7,7 @@ import LeakSearch
 struct LeakScanner {
     private let forms: LeakForms
 
-    init(names: ReplyNames) { forms = LeakForms(names: names) }
+    init(names: ReplyNames, hidesWords: Bool = true) { forms = LeakForms(names: names, hidesWords: hidesWords) }
 
     /// - Parameter work: the budget of the search; once it is spent, the search ends and has found nothing.
     func feeder(_ work: WorkBudget? = nil) -> LeakFeeder { LeakFeeder(forms: forms, depth: 0, work: work) }

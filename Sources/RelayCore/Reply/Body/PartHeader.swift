@@ -70,6 +70,7 @@ enum PartHeader {
                 continue
             }
             if idFields.contains(field) {
+                if text.search.isCounting { continue }
                 let outward = ids ?? text.ids(in: part.header, work: work)
                 ids = outward
                 let old = MessageIDs.ids(in: field.rawValue)
@@ -133,7 +134,9 @@ enum PartHeader {
                 type.parameters["start"] = String(decoding: id, as: UTF8.self)
                 isChanged = true
             }
-            guard isChanged || result.contentType != nil || !isSafe(field) || text.rewrite(field.bytes, place: place) != nil
+            guard
+                isChanged || result.contentType != nil || !isSafe(field)
+                    || text.rewrite(Array(field.rawValue), place: place) != nil
             else {
                 return nil
             }
@@ -142,12 +145,12 @@ enum PartHeader {
         if field.isNamed("Content-Disposition") {
             var disposition = ContentDisposition.parse(field.rawValue)
             let isChanged = rewrite(&disposition.parameters, place: place, text: text)
-            guard isChanged || !isSafe(field) || text.rewrite(field.bytes, place: place) != nil else { return nil }
+            guard isChanged || !isSafe(field) || text.rewrite(Array(field.rawValue), place: place) != nil else { return nil }
             return HeaderField(name: field.name, rawValue: folded(disposition.serialized, name: field.name))
         }
         if field.isNamed("Content-Transfer-Encoding") {
             if let encoding = result.transferEncoding { return HeaderField(field.name, encoding.name) }
-            guard !isSafe(field) || text.rewrite(field.bytes, place: place) != nil else { return nil }
+            guard !isSafe(field) || text.rewrite(Array(field.rawValue), place: place) != nil else { return nil }
             return HeaderField(field.name, part.transferEncoding.name)
         }
         if field.isNamed("Content-ID") {

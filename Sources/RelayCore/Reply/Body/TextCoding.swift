@@ -59,9 +59,11 @@ enum TextCoding {
     }
 
     /// A text in its place.
-    static func read(_ decoded: DecodedText, part: MIMEPart, place: TextPlace) -> Reading {
+    /// - Parameter isNeutral: whether what was typed is treated as quoted.
+    static func read(_ decoded: DecodedText, part: MIMEPart, place: TextPlace, isNeutral: Bool = false) -> Reading {
         let utf8 = readable(decoded.bytes, part: part)
-        return Reading(utf8: utf8, stretches: stretches(of: utf8, part: part, place: place))
+        let stretches = stretches(of: utf8, part: part, place: place)
+        return Reading(utf8: utf8, stretches: isNeutral ? stretches.neutral : stretches)
     }
 
     private static func stretches(of utf8: [UInt8], part: MIMEPart, place: TextPlace) -> Stretches {
@@ -180,7 +182,7 @@ enum TextCoding {
     ) -> [TextEdit] {
         let syntax = PartKind.syntax(part.contentType)
         let removals = ArmouredBlocks(bytes, isMarkup: syntax == .markup, in: stretches).removals
-        let found = text.edits(bytes, syntax: syntax, in: stretches)
+        let found = found(bytes, part: part, syntax: syntax, in: stretches, with: text)
         let edits = removals.isEmpty ? found : (found + removals).reconciled
         if PartKind.isHeaderFields(part.contentType) {
             return ReportFields.edits(bytes, adding: edits, isOfMessage: !PartKind.isReport(part.contentType), text: text)
@@ -190,6 +192,38 @@ enum TextCoding {
         let folded = all.isEmpty ? [] : ContentLines.refolding(all, in: bytes)
         let keys = PartKind.isVCard(part.contentType) ? ContentLines.keys(in: bytes) : []
         return keys.isEmpty ? folded : (folded + keys).reconciled
+    }
+
+    /// The edits of a text as its reader sees it: lines without the breaks that programs put into them.
+    private static func found(
+        _ bytes: [UInt8], part: MIMEPart, syntax: TextSyntax, in stretches: Stretches, with text: TextRewriter
+    ) -> [TextEdit] {
+        let breaks = softBreaks(bytes, part)
+        if breaks.isEmpty { return text.edits(bytes, syntax: syntax, in: stretches) }
+        let joined = ContentLines.Unfolded(bytes, without: breaks)
+        let moved = stretches.moved(by: breaks.map { TextEdit(range: $0, replacement: []) })
+        return text.edits(joined.octets, syntax: syntax, in: moved).map { $0.range.isEmpty ? $0 : joined.folded($0) }
+    }
+
+    /// The breaks of a flowed text that are no part of it (RFC 3676 section 4.2, DelSp), outside of quotations.
+    private static func softBreaks(_ bytes: [UInt8], _ part: MIMEPart) -> [Range<Int>] {
+        guard part.contentType.matches("text", "plain"), let flag = part.contentType.parameters["delsp"],
+            Array(flag.utf8).equalsIgnoringASCIICase("yes".utf8)
+        else { return [] }
+        var breaks: [Range<Int>] = []
+        var line = 0
+        for end in bytes.indices where bytes[end] == 0x0A {
+            let last = end > line && bytes[end - 1] == 0x0D ? end - 1 : end
+            let isSignature = bytes[line..<last].elementsEqual("-- ".utf8)
+            let next = end + 1 < bytes.count ? bytes[end + 1] : 0x0A
+            if last > line, bytes[last - 1] == 0x20, bytes[line] != UInt8(ascii: ">"), !isSignature, next != UInt8(ascii: ">"),
+                next != 0x0A, next != 0x0D
+            {
+                breaks.append((last - 1)..<(end + 1))
+            }
+            line = end + 1
+        }
+        return breaks
     }
 
     // MARK: Charsets

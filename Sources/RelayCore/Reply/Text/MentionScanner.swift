@@ -13,12 +13,12 @@ package enum TextSyntax: Sendable, Hashable {
 }
 
 struct MentionScanner {
-    private let index: NameIndex
-    private let names: ReplyNames
+    let index: NameIndex
+    let names: ReplyNames
     private let reader: TokenReader
     private let own: OwnTokens
-    private let relayLocal: [UInt8]
-    private let relayDomain: [UInt8]
+    let relayLocal: [UInt8]
+    let relayDomain: [UInt8]
 
     /// Octets of the longest local part looked at, including its tag; anything longer is not a deliverable address.
     private static let maximumLocal = 128
@@ -40,8 +40,13 @@ struct MentionScanner {
     ///     windows, and serves as context.
     func scan(
         _ window: DecodedWindow, text: UnsafeBufferPointer<UInt8>, lens: DecodingPass, syntax: TextSyntax, range: Range<Int>,
-        into edits: inout [TextEdit]
+        search: TypedSearch, into edits: inout [TextEdit]
     ) {
+        let isForward = names.judge != nil
+        if !isForward {
+            typed(window, text: text, lens: lens, syntax: syntax, range: range, search: search, into: &edits)
+            if search.isCounting { return }
+        }
         let units = window.octets
         var found: [TextEdit] = []
         var surroundings = Surroundings(window: window, isFileName: syntax == .fileName, hiddenDomains: index.hiddenDomains)
@@ -54,10 +59,11 @@ struct MentionScanner {
                 let end = position + pattern.octets.count
                 let view = View(window: window, text: text, lens: lens, syntax: syntax)
                 switch pattern.kind {
-                case .hiddenDomain(let group): hidden(view, position..<end, index.groups[group], &found)
+                case .hiddenDomain(let group) where isForward: hidden(view, position..<end, index.groups[group], &found)
                 case .relayDomain(let domain): ours(view, position..<end, domain, &found)
-                case .bareLocal(let kind): bare(view, position..<end, kind, &surroundings, &found)
+                case .bareLocal(let kind) where isForward: bare(view, position..<end, kind, &surroundings, &found)
                 case .token: token(view, position, &found)
+                case .hiddenDomain, .bareLocal: break
                 }
                 return false
             }

@@ -37,6 +37,10 @@ struct NameIndex {
     private(set) var patterns: [Pattern] = []
     /// The domains of the hidden addresses in every spelling.
     private(set) var hiddenDomains: Set<[UInt8]> = []
+    /// The groups by domain, in every spelling.
+    private var groupOfDomain: [[UInt8]: Int] = [:]
+    /// The local parts that are also hidden where they are alone.
+    private(set) var bareLocals: Set<[UInt8]> = []
     /// Whether there were more names than can be searched for in linear time.
     private(set) var isOverfull = false
     /// Finds indices into `patterns`.
@@ -62,6 +66,7 @@ struct NameIndex {
                 groups.append(Group(ignoresDots: names.providers.ignoresDots(canonical.domain), countsGlued: isOwn))
                 for spelling in Self.spellings([address.domain] + names.providers.aliases(of: canonical.domain)) {
                     add(spelling, .hiddenDomain(index))
+                    groupOfDomain[spelling] = index
                     hiddenDomains.insert(spelling)
                 }
             }
@@ -69,12 +74,29 @@ struct NameIndex {
             groups[index].forward.insert(Self.octets(canonical.localPart))
             for local in Set([Self.octets(address.localPart), Self.octets(canonical.localPart)]) {
                 let kind = LocalPartGuard(local)
-                if kind != .none { add(local, .bareLocal(kind)) }
+                if kind != .none {
+                    add(local, .bareLocal(kind))
+                    bareLocals.insert(local)
+                }
             }
         }
         for domain in names.relayDomains { add(Self.octets(domain), .relayDomain(domain)) }
         for anchor in anchors { add(anchor, .token) }
         seen = []
+    }
+
+    /// Whether an address is a hidden one. Both halves are in lower case; the local part may have a tag.
+    func hides(local: ArraySlice<UInt8>, at domain: [UInt8]) -> Bool {
+        guard let number = groupOfDomain[domain] else { return false }
+        let group = groups[number]
+        return TypedSearch.locals(local).contains { local in
+            var node = OctetTrie.root
+            for octet in local where !(group.ignoresDots && octet == UInt8(ascii: ".")) {
+                guard let next = group.forward.step(node, octet) else { return false }
+                node = next
+            }
+            return node != OctetTrie.root && group.forward.isEnd(node)
+        }
     }
 
     static func octets(_ text: String) -> [UInt8] { Array(text.lowercased().utf8) }

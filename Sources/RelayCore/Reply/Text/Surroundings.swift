@@ -34,6 +34,25 @@ struct Surroundings {
         isInAddress(range) || (!isFileName && (continuesAsHost(range.upperBound) || isInURLOfAnother(range)))
     }
 
+    /// What a word is a piece of.
+    enum Surrounding {
+        case nothing
+        /// A link to a host of the user's, or to any other.
+        case ownLink, link
+        /// An address or the name of a host.
+        case another
+    }
+
+    /// - Parameter range: units of the local part; ranges must come in the order of their beginnings.
+    mutating func surrounding(_ range: Range<Int>) -> Surrounding {
+        if isInAddress(range) || !isFileName && continuesAsHost(range.upperBound) { return .another }
+        if isFileName { return .nothing }
+        if range.lowerBound >= token.upperBound { open(around: range.lowerBound) }
+        advance(to: range.lowerBound)
+        guard let host, range.lowerBound >= host.lowerBound else { return .nothing }
+        return range.lowerBound < path ? .another : isHostHidden ? .ownLink : .link
+    }
+
     private func isBreak(_ unit: Int) -> Bool { gaps[unit] & ~DecodedWindow.unseen != 0 }
 
     private func isLetter(_ octet: UInt8) -> Bool { (0x61...0x7A).contains(octet) || octet >= 0x80 }

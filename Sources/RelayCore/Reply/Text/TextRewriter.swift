@@ -13,6 +13,8 @@ package struct TextRewriter {
     private let own: OwnTokens
     private let scanner: MentionScanner
     private let scratch = Scratch()
+    /// Counts the candidates of typed text, and says how it is treated.
+    let search: TypedSearch
     /// The Content-IDs that change in the message of these texts.
     var contentIDs = ContentIDs()
     /// The ids of messages, as the thread of the reply shows whose they are; nil where none is known.
@@ -32,6 +34,7 @@ package struct TextRewriter {
         index = NameIndex(names: names, anchors: own.anchors)
         needsUnicodeFolding = index.needsUnicodeFolding
         reader = TokenReader(names: names)
+        search = TypedSearch(names: names)
         scanner = MentionScanner(index: index, names: names, reader: reader, own: own)
     }
 
@@ -61,13 +64,13 @@ package struct TextRewriter {
 
     /// The replacements in a text, in order and without overlaps.
     func edits(_ utf8: [UInt8], syntax: TextSyntax = .plain, place: TextPlace) -> [TextEdit] {
-        guard place != .typed else { return typedEdits(utf8, syntax: syntax, place: place, depth: 0) }
         return edits(utf8, syntax: syntax, in: Stretches(utf8, syntax: syntax, place: place))
     }
 
     /// The replacements in a text of which it is known who wrote what. Each stretch is read alone: what is not typed is never
     /// compared with the user's addresses.
     func edits(_ utf8: [UInt8], syntax: TextSyntax = .plain, in stretches: Stretches) -> [TextEdit] {
+        let stretches = search.mode == .neutral && !search.isCounting ? stretches.neutral : stretches
         guard !stretches.isTyped else { return typedEdits(utf8, syntax: syntax, place: .typed, depth: 0) }
         var edits: [TextEdit] = []
         stretches.forEach(upTo: utf8.count) { range, standing in
@@ -76,13 +79,14 @@ package struct TextRewriter {
                 $0.moved(by: range.lowerBound)
             }
         }
+        if search.isCounting { return [] }
         let neutral = scratch.neutraliser { Neutraliser(names: names, reader: reader, own: own) }
         return (edits + neutral.edits(utf8, syntax: syntax, in: stretches) + contentIDs.edits(utf8)).reconciled
     }
 
     private func typedEdits(_ utf8: [UInt8], syntax: TextSyntax, place: TextPlace, depth: Int) -> [TextEdit] {
         var edits: [TextEdit] = []
-        if utf8.count <= Self.shortText, contentIDs.isEmpty, isOrdinary(utf8) { return [] }
+        if !search.isCounting, utf8.count <= Self.shortText, contentIDs.isEmpty, isOrdinary(utf8) { return [] }
         utf8.withUnsafeBufferPointer { text in
             for lens in Self.lenses(text, syntax: syntax) { scan(text, lens: lens, syntax: syntax, into: &edits) }
         }
@@ -102,7 +106,7 @@ package struct TextRewriter {
     private func base64Edits(_ text: [UInt8], _ place: TextPlace, depth: Int) -> [TextEdit] {
         var isMade = false
         let found = text.withUnsafeBufferPointer { text in
-            scratch.base64[depth].edits(in: text, mayHold: { index.pairs.mayBegin(in: $0, row: Self.base64Row) }) {
+            scratch.base64[depth].edits(in: text, mayHold: { mayHold($0) }) {
                 content, _ in
                 let edits = typedEdits(content, syntax: .plain, place: place == .whole ? .typed : place, depth: depth + 1)
                 isMade = isMade || edits.isAnyMade
@@ -110,6 +114,14 @@ package struct TextRewriter {
             }
         }
         return found.map { $0.making(isMade) }
+    }
+
+    /// Whether decoded octets may hold a candidate or a token. What is compared must have been counted, so that no name decides.
+    private func mayHold(_ octets: UnsafeBufferPointer<UInt8>) -> Bool {
+        if names.judge != nil { return index.pairs.mayBegin(in: octets, row: Self.base64Row) }
+        if octets.contains(UInt8(ascii: "@")) || octets.contains(UInt8(ascii: "%")) { return true }
+        return octets.allSatisfy { $0 >= 0x20 && $0 < 0x7F || (0x09...0x0D).contains($0) }
+            || !search.isCounting && index.pairs.mayBegin(in: octets, row: Self.base64Row)
     }
 
     /// Releases the memory kept between texts, where the next text may come much later.
@@ -202,13 +214,14 @@ package struct TextRewriter {
         into edits: inout [TextEdit]
     ) {
         let window = scratch.window(
-            foldsUnicode: needsUnicodeFolding,
+            foldsUnicode: names.judge == nil || needsUnicodeFolding,
             capacity: min(text.count, range.count + 2 * Self.overlap, Self.window + 2 * Self.overlap))
         var from = range.lowerBound
         while from < range.upperBound {
             let limit = min(range.upperBound, from + Self.window)
             window.read(text, from: max(0, from - Self.overlap), to: min(text.count, limit + Self.overlap), lens: lens)
-            scanner.scan(window, text: text, lens: lens, syntax: syntax, range: from..<limit, into: &edits)
+            scanner.scan(
+                window, text: text, lens: lens, syntax: syntax, range: from..<limit, search: search, into: &edits)
             from = limit
         }
     }

@@ -226,6 +226,12 @@ struct QuoteLines {
                 continue
             }
             if line.isMarked {
+                // GroupWise closes the line above a quotation with the marks that it begins with.
+                if text[line.words].suffix(3).elementsEqual(">>>".utf8), Self.holdsAddress(lower(line.words)[...]) {
+                    found.note(.attribution, at: line.start)
+                    isBelow = true
+                    continue
+                }
                 let reads = !hasMarked && !line.isBlank && isAttribution(window(endingAt: index, marked: true))
                 found.note(reads ? .attribution : .quoted, at: line.start)
                 if !line.isBlank { hasMarked = true }

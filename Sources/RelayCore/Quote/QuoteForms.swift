@@ -182,7 +182,8 @@ enum QuoteForms {
         správ üzenet eredeti levél poruk sporočil mezu kemennad kiri courriel neges berjocht originál izvorn původn
         pôvodn paziņ ziņoj vēstul laiškas pranešim pesan peyama thư boð skilaboð bréf ileti i̇leti iletilen özgün μήνυμα
         паведамл сообщен порак писмо письм повідомл лист хат הודעה الرسالة پیام संदेश ಸಂದೇಶ സന്ദേശം ข้อความ შეტყობინება
-        សារ メッセージ 訊息 邮件 郵件 信件 메시지 forwarded replied reply fwd přeposl preposl továbbított przekazan oryginaln videresend
+        សារ メッセージ 訊息 邮件 郵件 信件 回复的原 回復的原 原始邮件 原始郵件
+        메시지 forwarded replied reply fwd přeposl preposl továbbított przekazan oryginaln videresend
         vidarebefordra mejl válasz хабарлама məktub xat հաղորդ teachtaireacht preusmjer proslij
         """
 

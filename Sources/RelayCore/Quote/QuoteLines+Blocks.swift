@@ -9,7 +9,14 @@ extension QuoteLines {
     /// Lines of a separator that begins here: `-----Original Message-----`, `Begin forwarded message:`.
     func separator(at index: Int) -> Int? {
         let line = text[lines[index].words]
-        guard line.count >= 6, line.count <= 120, let first = line.first,
+        guard line.count >= 6, line.count <= 120, let first = line.first else { return nil }
+        if first == UInt8(ascii: "["), line.last == UInt8(ascii: "]") {
+            // `[Original Message processed by david]`
+            let words = lower(lines[index].words).dropFirst().dropLast().split(separator: 0x20).map { Array($0) }
+            return words.count > 1 && QuoteForms.namesMessage([words[0]]) && QuoteForms.namesMessage([words[1]])
+                ? 1 + attributionBlock(at: index + 1) : nil
+        }
+        guard
             line.last == UInt8(ascii: ":") || "-_=*".utf8.contains(first) || first == 0xE2
         else { return nil }
         let words = lower(lines[index].words)

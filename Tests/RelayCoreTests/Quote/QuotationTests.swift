@@ -54,8 +54,15 @@ import Testing
         ("Hi\n________________________________\nVon: Anna <a@b.example>\nGesendet: Freitag\nAn: Jo\nBetreff: x\n\ny", "taaaaaq"),
         ("Hi\n*From:* Anna\n\n*Sent:* Friday\n\n*To:* Jo\n\nx", "taaaq"), ("Hi\nDe : Anna\nEnvoyé : lundi\nx", "taaq"),
         ("Hi\n发件人：Anna\n发送时间：2025\nx", "taaq"), ("Hi\nBegin forwarded message:\n\nFrom: Anna\nDate: x\n\ny", "taaaq"),
+        ("Hi\n---- 回复的原邮件 ----\n| 发件人 | Anna<a@b.example> |\n| 日期 | 2025 |\n\nx", "taqqq"),
+        ("Hi\n[Original Message processed by david]\n\nVon Anna\n\nx", "taqq"),
+        ("Hi\n>>> Anna <a@b.example> Fri, 21 Nov 2025 at 05:00 >>>\nx", "taq"),
+        (
+            "Hi\n> This is a line of more than seventy octets, which a program has broken, and\nthe rest of it\n\nBye", "tqqt"
+        ),
         // What the user typed.
-        ("Name: Anna\nPhone: 12\nMail: a@b.example\n\nBye", "tttt"), ("Meeting at 10:15:\nsee you", "tt"),
+        ("[Message clipped]\nBye", "tt"), ("Name: Anna\nPhone: 12\nMail: a@b.example\n\nBye", "tttt"),
+        ("Meeting at 10:15:\nsee you", "tt"),
         ("-----BEGIN PGP SIGNED MESSAGE-----\nHash: x\n\nHello\n-----END PGP SIGNATURE-----", "tttt"),
         ("Dear team:\nhello", "tt"),
         ("I wrote:\nhello", "tt"), ("----------\nhello\n----------", "ttt"), ("From: Berlin\nis far", "tt"),

@@ -42,14 +42,10 @@ struct MentionScanner {
         _ window: DecodedWindow, text: UnsafeBufferPointer<UInt8>, lens: DecodingPass, syntax: TextSyntax, range: Range<Int>,
         search: TypedSearch, into edits: inout [TextEdit]
     ) {
-        let isForward = names.judge != nil
-        if !isForward {
-            typed(window, text: text, lens: lens, syntax: syntax, range: range, search: search, into: &edits)
-            if search.isCounting { return }
-        }
+        typed(window, text: text, lens: lens, syntax: syntax, range: range, search: search, into: &edits)
+        if search.isCounting { return }
         let units = window.octets
         var found: [TextEdit] = []
-        var surroundings = Surroundings(window: window, isFileName: syntax == .fileName, hiddenDomains: index.hiddenDomains)
         _ = index.pairs.search(units) { position in
             let start = window.start(position)
             guard start < range.upperBound else { return true }
@@ -59,9 +55,7 @@ struct MentionScanner {
                 let end = position + pattern.octets.count
                 let view = View(window: window, text: text, lens: lens, syntax: syntax)
                 switch pattern.kind {
-                case .hiddenDomain(let group) where isForward: hidden(view, position..<end, index.groups[group], &found)
                 case .relayDomain(let domain): ours(view, position..<end, domain, &found)
-                case .bareLocal(let kind) where isForward: bare(view, position..<end, kind, &surroundings, &found)
                 case .token: token(view, position, &found)
                 case .hiddenDomain, .bareLocal: break
                 }
@@ -137,106 +131,6 @@ struct MentionScanner {
     }
 
     // MARK: Addresses of the user
-
-    private func hidden(_ view: View, _ domain: Range<Int>, _ group: NameIndex.Group, _ edits: inout [TextEdit]) {
-        guard view.domainEnds(at: domain.upperBound) else { return }
-        if let separator = Separator(before: domain.lowerBound, in: view.window) {
-            if let local = local(view, before: separator, group) {
-                address(view, local, domain, &edits)
-                return
-            }
-        }
-        if let local = reversedLocal(view, after: domain.upperBound, group) {
-            address(view, local, domain, &edits)
-        }
-    }
-
-    /// An address of the user, in whichever order its halves are.
-    private func address(_ view: View, _ local: Range<Int>, _ domain: Range<Int>, _ edits: inout [TextEdit]) {
-        let name = Array(view.window.octets[local])
-        let (local, domain) = (view.source(local), view.source(domain))
-        let mention = min(local.lowerBound, domain.lowerBound)..<max(local.upperBound, domain.upperBound)
-        edits.append(TextEdit(range: local, replacement: relayLocal, mention: mention, local: name))
-        edits.append(TextEdit(range: domain, replacement: relayDomain, mention: mention, local: name))
-    }
-
-    /// The units of a hidden local part, its tag included, that ends before the separator.
-    private func local(_ view: View, before separator: Separator, _ group: NameIndex.Group) -> Range<Int>? {
-        let units = view.window.octets
-        var end = separator.start
-        let isQuoted = end > 0 && units[end - 1] == UInt8(ascii: "\"")
-        if isQuoted { end -= 1 }
-        guard end > 0 else { return nil }
-        if let range = local(view, endingAt: end, separator, group) { return range }
-        // `anna+tag@`: what is before a plus may be the local part.
-        var tags = 0
-        var at = end - 1
-        while at > 0, end - at < Self.maximumLocal, tags < Self.maximumTags, !view.hasGap(at) || at == end - 1 {
-            if units[at] == UInt8(ascii: "+") {
-                tags += 1
-                if let range = local(view, endingAt: at, separator, group) { return range.lowerBound..<end }
-            } else if !(view.isAlphanumeric(at) || "._-=!#$%&'*/?^`{|}~".utf8.contains(units[at]) || units[at] >= 0x80) {
-                break
-            }
-            at -= 1
-        }
-        return nil
-    }
-
-    private func local(_ view: View, endingAt end: Int, _ separator: Separator, _ group: NameIndex.Group) -> Range<Int>? {
-        let units = view.window.octets
-        var node = OctetTrie.root
-        var at = end
-        var glued: Range<Int>?
-        while at > 0, end - at < Self.maximumLocal {
-            at -= 1
-            if !(group.ignoresDots && units[at] == UInt8(ascii: ".")) {
-                guard let next = group.backward.step(node, units[at]) else { return glued }
-                node = next
-            } else {
-                continue
-            }
-            if group.backward.isEnd(node), view.localBegins(at: at, isVERP: separator.isVERP) {
-                return at..<end
-            }
-            // `E-Mailmargarethe@`, `u003cmargarethe@`: at a domain of the user's own, a long local part counts with any text
-            // before it.
-            if group.backward.isEnd(node), group.countsGlued, end - at >= LocalPartGuard.minimumLength { glued = at..<end }
-        }
-        return glued
-    }
-
-    /// The units of a hidden local part in `domain=local`, as SRS and VERP write it.
-    private func reversedLocal(_ view: View, after end: Int, _ group: NameIndex.Group) -> Range<Int>? {
-        let units = view.window.octets
-        guard end + 1 < units.count, units[end] == UInt8(ascii: "="), !view.hasGap(end) else { return nil }
-        var node = OctetTrie.root
-        var at = end + 1
-        var found: Range<Int>?
-        while at < units.count, at - end <= Self.maximumLocal {
-            if !(group.ignoresDots && units[at] == UInt8(ascii: ".")) {
-                guard let next = group.forward.step(node, units[at]) else { break }
-                node = next
-            }
-            if group.forward.isEnd(node), view.wordEnds(at: at + 1) { found = (end + 1)..<(at + 1) }
-            at += 1
-        }
-        return found
-    }
-
-    private func bare(
-        _ view: View, _ range: Range<Int>, _ kind: LocalPartGuard, _ surroundings: inout Surroundings, _ edits: inout [TextEdit]
-    ) {
-        guard kind != .none, view.isUnspaced(range) else { return }
-        if kind == .word, !(view.wordBegins(at: range.lowerBound) && view.wordEnds(at: range.upperBound)) { return }
-        guard !surroundings.belongElsewhere(range) else { return }
-        edits.append(
-            TextEdit(
-                range: view.source(range), replacement: relayLocal, mention: view.source(range),
-                local: Array(view.window.octets[range])))
-    }
-
-    // MARK: Addresses at a relay domain
 
     private func ours(_ view: View, _ domain: Range<Int>, _ name: String, _ edits: inout [TextEdit]) {
         guard view.domainEnds(at: domain.upperBound), let separator = Separator(before: domain.lowerBound, in: view.window) else {

@@ -127,8 +127,6 @@ struct NameIndex {
     /// The first two octets of every pattern.
     var pairs: PairSet { table.pairs }
 
-    /// Whether anything beyond ASCII is searched for, so that letters beyond ASCII must be folded too.
-    var needsUnicodeFolding: Bool { patterns.contains { $0.octets.contains { $0 >= 0x80 } } }
 }
 
 /// A set of octet strings, walked octet by octet.

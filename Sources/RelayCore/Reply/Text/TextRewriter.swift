@@ -8,7 +8,6 @@ import LeakSearch
 package struct TextRewriter {
     let names: ReplyNames
     let index: NameIndex
-    private let needsUnicodeFolding: Bool
     private let reader: TokenReader
     private let own: OwnTokens
     private let scanner: MentionScanner
@@ -32,7 +31,6 @@ package struct TextRewriter {
         let own = OwnTokens(names: names)
         self.own = own
         index = NameIndex(names: names, anchors: own.anchors)
-        needsUnicodeFolding = index.needsUnicodeFolding
         reader = TokenReader(names: names)
         search = TypedSearch(names: names)
         scanner = MentionScanner(index: index, names: names, reader: reader, own: own)
@@ -64,7 +62,7 @@ package struct TextRewriter {
 
     /// The replacements in a text, in order and without overlaps.
     func edits(_ utf8: [UInt8], syntax: TextSyntax = .plain, place: TextPlace) -> [TextEdit] {
-        return edits(utf8, syntax: syntax, in: Stretches(utf8, syntax: syntax, place: place))
+        edits(utf8, syntax: syntax, in: Stretches(utf8, syntax: syntax, place: place))
     }
 
     /// The replacements in a text of which it is known who wrote what. Each stretch is read alone: what is not typed is never
@@ -118,7 +116,6 @@ package struct TextRewriter {
 
     /// Whether decoded octets may hold a candidate or a token. What is compared must have been counted, so that no name decides.
     private func mayHold(_ octets: UnsafeBufferPointer<UInt8>) -> Bool {
-        if names.judge != nil { return index.pairs.mayBegin(in: octets, row: Self.base64Row) }
         if octets.contains(UInt8(ascii: "@")) || octets.contains(UInt8(ascii: "%")) { return true }
         return octets.allSatisfy { $0 >= 0x20 && $0 < 0x7F || (0x09...0x0D).contains($0) }
             || !search.isCounting && index.pairs.mayBegin(in: octets, row: Self.base64Row)
@@ -214,7 +211,7 @@ package struct TextRewriter {
         into edits: inout [TextEdit]
     ) {
         let window = scratch.window(
-            foldsUnicode: names.judge == nil || needsUnicodeFolding,
+            foldsUnicode: true,
             capacity: min(text.count, range.count + 2 * Self.overlap, Self.window + 2 * Self.overlap))
         var from = range.lowerBound
         while from < range.upperBound {

@@ -25,6 +25,15 @@ private func writeCheck(_ content: String, _ path: String) throws {
         plan(values).mainChanges.first { $0.name == name }?.new
     }
 
+    /// Its `Authentication-Results` named the inbox of whoever answered: smtp.mailfrom=jane@home.example.
+    @Test func plan_milterBehindOurs_isAConflictWhereItCannotBeMoved() {
+        let ours = "unix:/run/postern/milter.sock"
+        #expect(plan(["smtpd_milters": "inet:localhost:1, \(ours)"]).conflicts.filter { $0.contains("behind") } == [])
+        #expect(plan(["smtpd_milters": "\(ours), inet:localhost:1"]).conflicts.filter { $0.contains("behind") } == [])
+        let named = plan(["smtpd_milters": "$all", "all": "\(ours) inet:localhost:1"]).conflicts
+        #expect(named.contains { $0.contains("smtpd_milters has inet:localhost:1 behind Postern") }, "\(named)")
+    }
+
     @Test func everySettingHasAReasonAndStandsOnce() {
         let settings = PostfixSettings.main(Self.inputs)
         var fanOutInputs = Self.inputs
@@ -41,7 +50,9 @@ private func writeCheck(_ content: String, _ path: String) throws {
             new("smtpd_milters", values)
                 == "inet:localhost:8891, { unix:/run/x.sock, default_action=accept }, unix:/run/postern/milter.sock")
         #expect(plan(values).notes.contains { $0.hasPrefix("smtpd_milters keeps inet:localhost:8891") })
-        #expect(new("smtpd_milters", ["smtpd_milters": "unix:/run/postern/milter.sock inet:localhost:1"]) == nil)
+        #expect(
+            new("smtpd_milters", ["smtpd_milters": "unix:/run/postern/milter.sock inet:localhost:1"])
+                == "inet:localhost:1, unix:/run/postern/milter.sock")
         #expect(new("smtpd_milters", ["smtpd_milters": "{unix:/run/postern/milter.sock, command_timeout=60s}"]) == nil)
     }
 

@@ -87,8 +87,12 @@ struct Planner {
             let kept = withoutRepetition(present, of: ours, in: name)
             let seen = planned.items(in: PostfixList.text(kept)).map { listed($0, in: name) }
             let missing = items.filter { !seen.contains(listed($0, in: name)) }
-            guard kept != present || !missing.isEmpty else { return }
-            change(name, to: PostfixList.text(kept + missing), setting.reason)
+            let ordered = name.hasSuffix("_milters") ? lastOurs(kept, ours, in: name) : kept
+            guard ordered != present || !missing.isEmpty else { return }
+            change(
+                name, to: PostfixList.text(ordered + missing),
+                ordered == kept
+                    ? setting.reason : "\(setting.reason), after all others: those behind it would write the inbox into answers")
             if !missing.isEmpty, !kept.isEmpty { plan.notes.append("\(name) keeps \(PostfixList.text(kept)), before ours") }
         case .beginningWith(let items):
             let present = PostfixList.items(raw(name))
@@ -121,6 +125,24 @@ struct Planner {
         let isOurs = { (item: String) in ours.contains(listed(item, in: name)) }
         var seen = Set(present.filter { !isOurs($0) }.flatMap { planned.items(in: $0) }.map { listed($0, in: name) })
         return present.filter { !isOurs($0) || seen.insert(listed($0, in: name)).inserted }
+    }
+
+    /// Milters with ours at the end. What another one behind it adds to an answer, such as `Authentication-Results`, names the
+    /// user's inbox.
+    private func lastOurs(_ items: [String], _ ours: [String], in name: String) -> [String] {
+        items.filter { !ours.contains(listed($0, in: name)) } + items.filter { ours.contains(listed($0, in: name)) }
+    }
+
+    /// The milters behind ours; empty if there are none, or ours is not among them.
+    private func behindOurs(_ all: [String]) -> [String] {
+        guard let last = all.lastIndex(where: { PostfixList.milterSocket($0) == inputs.socket }) else { return [] }
+        return Array(all[(last + 1)...])
+    }
+
+    private func conflict(_ parameter: String, _ behind: [String]) -> String {
+        let milters = PostfixList.text(behind)
+        return
+            "\(parameter) has \(milters) behind Postern: what it adds to an answer names the user's inbox. Write \(milters) before \(inputs.socket)"
     }
 
     private var hasCertificate: Bool {
@@ -178,6 +200,9 @@ struct Planner {
             plan.conflicts.append("receive_override_options has no_milters in main.cf: no mail would pass Postern")
         }
         for parameter in ["smtpd_milters", "non_smtpd_milters"] {
+            // Where a name stands for several milters, their order can only be changed where they are written.
+            let behind = behindOurs(planned.items(of: parameter))
+            if !behind.isEmpty { plan.conflicts.append(conflict(parameter, behind)) }
             for item in PostfixList.items(expanded(parameter))
             where item.hasPrefix("{") && PostfixList.milterSocket(item) == inputs.socket && item.contains("default_action")
                 && !item.replacing(" ", with: "").contains("default_action=tempfail")
@@ -220,6 +245,8 @@ struct Planner {
                 if !sockets.contains(inputs.socket) {
                     plan.notes.append("\(service) has its own smtpd_milters: mail that comes in there does not pass Postern")
                 }
+                let behind = behindOurs(planned.items(in: value))
+                if !behind.isEmpty { plan.conflicts.append(conflict("\(service)/smtpd_milters", behind)) }
             } else if name.hasSuffix("/receive_override_options"), planned.items(in: value).contains("no_milters") {
                 plan.notes.append("\(service) has no_milters: mail that comes in there does not pass Postern")
             } else if name.hasSuffix("/milter_default_action"), value != "tempfail" {

@@ -56,6 +56,8 @@ struct Postern: AsyncParsableCommand {
             }
             try finishOutput()
         } catch {
+            // A command that ends with a status, as doctor does, has printed too.
+            if error is ExitCode { do { try finishOutput() } catch { Failure.exit(error) } }
             Failure.exit(error)
         }
     }

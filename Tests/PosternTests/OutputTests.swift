@@ -7,7 +7,10 @@ import Testing
 
 @Suite(.blocking) struct OutputTests {
     /// A key is shown once: lost on a full disk, with status 0, it was gone.
-    @Test(arguments: [["key", "issue", "juice", "--scope", "addresses:read"], ["config", "show"], ["audit", "--json"]])
+    @Test(arguments: [
+        ["key", "issue", "juice", "--scope", "addresses:read"], ["config", "show"], ["audit", "--json"],
+        ["doctor", "--skip", "postfix"],
+    ])
     func output_thatCannotBeWritten_isAnError(_ words: [String]) throws {
         let runner = try CommandRunner.initialised()
         try runner.succeed("team", "add", "juice", "--name", "Juice")
@@ -17,6 +20,31 @@ import Testing
             directory: runner.folder)
         #expect(run.status == 74)
         #expect(run.errors.contains("standard output: no space left on device"), "\(run.errors)")
+    }
+
+    /// The secret was lost, and the key counted; a key that was rotated ended with it.
+    @Test func secret_thatCannotBeWritten_isNotIssued() throws {
+        let runner = try CommandRunner.initialised()
+        try runner.succeed("team", "add", "juice", "--name", "Juice")
+        try runner.succeed("app", "add", "juice", "com.juice")
+        let key = try runner.succeed("key", "issue", "juice", "--scope", "addresses:read", "--json")
+        let id = try #require(key.firstMatch(of: /"key": *"([a-z0-9]+)"/)).output.1
+        let before = (try runner.succeed("key", "list"), try runner.succeed("app", "secret", "list", "juice", "com.juice"))
+        for words in [
+            ["key", "issue", "juice", "--scope", "addresses:read"], ["key", "rotate", String(id)],
+            ["app", "secret", "issue", "juice", "com.juice"],
+        ] {
+            let command = ([CommandRunner.executable.path] + words).map { "'\($0)'" }.joined(separator: " ")
+            let run = try ProgramRun(
+                ["/bin/sh", "-c", "\(command) > /dev/full"], input: Data(),
+                environment: ["POSTERN_CONFIG": runner.configuration], directory: runner.folder)
+            #expect(run.status == 74)
+            #expect(
+                run.errors == "postern: standard output: no space left on device; the secret was not issued\n", "\(run.errors)")
+        }
+        #expect(try runner.succeed("key", "list") == before.0)
+        #expect(try runner.succeed("app", "secret", "list", "juice", "com.juice") == before.1)
+        #expect(try runner.succeed("key", "rotate", String(id)).hasPrefix("pk_"))
     }
 
     @Test func error_withControlsThatWereTyped_doesNotReachTheTerminal() throws {

@@ -19,8 +19,11 @@ package struct APIKeyRepository: Sendable {
     }
 
     /// Issues a key to a team, or to the operator if `team` is nil. The text is not stored and cannot be shown again.
+    /// - Parameter show: takes the key before it counts; where it throws, there is none. Called again where another change
+    ///   came in between.
     package func issue(
-        team: String?, scopes: Set<Scope>, expiresAt: Int64?, note: String, _ change: Change
+        team: String?, scopes: Set<Scope>, expiresAt: Int64?, note: String, _ change: Change,
+        show: (APIKey, APIKeyText) throws(StoreFailure) -> Void = { _, _ in }
     ) throws(StoreFailure) -> (key: APIKey, text: APIKeyText) {
         let owner: Scope.Owner = team == nil ? .operator : .team
         let available = Scope.available(to: owner)
@@ -41,14 +44,18 @@ package struct APIKeyRepository: Sendable {
             try insert(connection, text, team: team?.number, scopes: scopes, expiresAt: expiresAt, note: note, change)
             try connection.audit(
                 change, "key.issue", "key:\(text.id)", "\(team.map { "team:\($0.id)" } ?? "operator") \(Self.text(scopes))")
-            return (try key(connection, text.id), text)
+            let key = try key(connection, text.id)
+            try show(key, text)
+            return (key, text)
         }
     }
 
     /// Issues a key with the same owner and scopes; the old one ends after `overlap` seconds, or at its earlier expiry. The keys
     /// that it issued stay its own and end with it: if it was stolen, the thief may have made some.
+    /// - Parameter show: as for `issue`.
     package func rotate(
-        _ id: String, overlap: Int64, expiresAt: Int64?, _ change: Change
+        _ id: String, overlap: Int64, expiresAt: Int64?, _ change: Change,
+        show: (APIKey, APIKeyText) throws(StoreFailure) -> Void = { _, _ in }
     ) throws(StoreFailure) -> (key: APIKey, text: APIKeyText, old: APIKey) {
         let text = try APIKeyText.random()
         return try database.write(.durable) { connection throws(StoreFailure) in
@@ -75,7 +82,9 @@ package struct APIKeyRepository: Sendable {
                 WHERE issued_by = \(id) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > \(end))
                 """)
             try connection.audit(change, "key.rotate", "key:\(id)", "to key:\(text.id)")
-            return (try key(connection, text.id), text, try key(connection, id))
+            let new = try key(connection, text.id)
+            try show(new, text)
+            return (new, text, try key(connection, id))
         }
     }
 

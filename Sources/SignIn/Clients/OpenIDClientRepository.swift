@@ -87,8 +87,10 @@ package struct OpenIDClientRepository: Sendable {
     // MARK: Secrets
 
     /// Issues a client secret, which is shown once. Refused beyond `maximumSecrets`, and for a public app.
+    /// - Parameter show: takes the secret before it counts; where it throws, there is none. Called again where another
+    ///   change came in between.
     package func issueSecret(
-        team id: String, clientID: String, _ change: Change
+        team id: String, clientID: String, _ change: Change, show: (String) throws(StoreFailure) -> Void = { _ in }
     ) throws(StoreFailure) -> (secret: String, issued: IssuedClientSecret) {
         let name = String(try SecretHash.newToken().prefix(8))
         let secret = "ps_\(name)_\(try SecretHash.newToken())"
@@ -111,6 +113,7 @@ package struct OpenIDClientRepository: Sendable {
                 VALUES (\(app), \(name), \(secrets.hash(.clientSecret, secret)), \(change.now))
                 """)
             try connection.audit(change, "app.secret.issue", "team:\(id)", "\(clientID) \(name)")
+            try show(secret)
             return (secret, IssuedClientSecret(name: name, createdAt: change.now))
         }
     }

@@ -4,6 +4,7 @@ import Accounts
 import SignIn
 import ArgumentParser
 import CommandSupport
+import Database
 import Support
 
 struct IdentityTokenOptions: ParsableArguments {
@@ -111,10 +112,13 @@ extension AppCommand {
 
             func run() throws {
                 try installation.withStore { store in
-                    let (secret, issued) = try store.openIDClients.issueSecret(team: team, clientID: clientID, thisChange())
-                    SecretOutput.protect()
+                    let (_, issued) = try SecretOutput.issue { output in
+                        try store.openIDClients.issueSecret(team: team, clientID: clientID, thisChange()) {
+                            secret throws(StoreFailure) in
+                            try output.write { print(secret) }
+                        }
+                    }
                     Failure.line("Secret \(issued.name) of app \(clientID). It is not shown again.")
-                    print(secret)
                 }
             }
         }

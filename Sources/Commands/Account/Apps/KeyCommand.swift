@@ -3,6 +3,7 @@
 import Accounts
 import ArgumentParser
 import CommandSupport
+import Database
 
 struct KeyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -30,8 +31,8 @@ struct KeyCommand: ParsableCommand {
         ]
     }
 
-    /// Shows a new key: the key itself is the only line on standard output.
-    private static func show(_ key: APIKey, _ text: APIKeyText, json: Bool, further: String) throws {
+    /// Prints a new key: the key itself is the only line on standard output.
+    private static func show(_ key: APIKey, _ text: APIKeyText, json: Bool) throws {
         struct Shown: Encodable {
             let key: String
             let secret: String
@@ -39,17 +40,19 @@ struct KeyCommand: ParsableCommand {
             let scopes: [String]
             let expiresAt: String?
         }
-        SecretOutput.protect()
-        if json {
-            return try printJSON(
-                Shown(
-                    key: key.id, secret: text.revealed, team: key.team?.id, scopes: key.scopes.map(\.rawValue).sorted(),
-                    expiresAt: key.expiresAt.map(timestamp)))
-        }
+        guard json else { return print(text.revealed) }
+        try printJSON(
+            Shown(
+                key: key.id, secret: text.revealed, team: key.team?.id, scopes: key.scopes.map(\.rawValue).sorted(),
+                expiresAt: key.expiresAt.map(timestamp)))
+    }
+
+    /// Says for people what was issued.
+    private static func tell(_ key: APIKey, json: Bool, further: String = "") {
+        guard !json else { return }
         Failure.line(
             "Key \(key.id) of \(key.team.map { "team \($0.id)" } ?? "the operator"), "
-                + (key.expiresAt.map { "until \(timestamp($0))" } ?? "without an end") + ". It is not shown again\(further):")
-        print(text.revealed)
+                + (key.expiresAt.map { "until \(timestamp($0))" } ?? "without an end") + ". It is not shown again\(further).")
     }
 
     struct Issue: ParsableCommand {
@@ -80,8 +83,13 @@ struct KeyCommand: ParsableCommand {
             let scopes = Set(scope.flatMap { $0.split(separator: ",") }.map { Scope(rawValue: String($0)) })
             let end = try ExpiryText.seconds(expires, now: change.now)
             try installation.withStore { store in
-                let (key, text) = try store.apiKeys.issue(team: team, scopes: scopes, expiresAt: end, note: note, change)
-                try KeyCommand.show(key, text, json: output.json, further: "")
+                let (key, _) = try SecretOutput.issue { secret in
+                    try store.apiKeys.issue(team: team, scopes: scopes, expiresAt: end, note: note, change) {
+                        key, text throws(StoreFailure) in
+                        try secret.write { try KeyCommand.show(key, text, json: output.json) }
+                    }
+                }
+                KeyCommand.tell(key, json: output.json)
             }
         }
     }
@@ -132,13 +140,18 @@ struct KeyCommand: ParsableCommand {
             }
             let end = try ExpiryText.seconds(expires, now: change.now)
             try installation.withStore { store in
-                let (key, text, old) = try store.apiKeys.rotate(key, overlap: seconds, expiresAt: end, change)
+                let (key, _, old) = try SecretOutput.issue { secret in
+                    try store.apiKeys.rotate(self.key, overlap: seconds, expiresAt: end, change) {
+                        new, text throws(StoreFailure) in
+                        try secret.write { try KeyCommand.show(new, text, json: output.json) }
+                    }
+                }
                 let oldEnd = old.expiresAt.map(timestamp) ?? "never"
                 let issued = try store.apiKeys.keys(team: old.team?.id).count {
                     $0.issuedBy == old.id && $0.state(now: change.now) == .active
                 }
                 let others = issued == 0 ? "" : ", and \(issued == 1 ? "the key" : "the \(issued) keys") that it issued no longer"
-                try KeyCommand.show(key, text, json: output.json, further: "; key \(old.id) works until \(oldEnd)\(others)")
+                KeyCommand.tell(key, json: output.json, further: "; key \(old.id) works until \(oldEnd)\(others)")
             }
         }
     }

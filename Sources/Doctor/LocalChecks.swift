@@ -16,6 +16,8 @@ package struct LocalFacts: Sendable {
     package var database = Outcome.fine
     /// Migrations that the database lacks.
     package var pendingMigrations: [String] = []
+    /// Relay domains with addresses that the configuration does not name, in words; nil for none.
+    package var lostDomains: String?
     /// Permission bits of the database file; nil where unknown.
     package var databaseMode: UInt32?
     /// The file, or the server's URL without its password.
@@ -80,6 +82,15 @@ package enum LocalChecks {
             + [disk(facts)].compactMap { $0 }
     }
 
+    /// What a reload needs: that a disk is full or a certificate has expired is no reason to keep the old configuration.
+    static func ofReload(_ facts: LocalFacts) -> [Check] { [configuration(facts), relayDomains(facts)].compactMap { $0 } }
+
+    private static func relayDomains(_ facts: LocalFacts) -> Check? {
+        facts.lostDomains.map {
+            .broken("relay_domains", $0, remedy: "correct relay_domains; do not change Postfix's domains for it")
+        }
+    }
+
     private static func configuration(_ facts: LocalFacts) -> Check {
         switch facts.configuration {
         case .fine: .ok("configuration", "the configuration can be read")
@@ -113,6 +124,7 @@ package enum LocalChecks {
                     "database", "the database lacks \(facts.pendingMigrations.joined(separator: ", "))",
                     remedy: "run postern migrate, or restart postern serve, which does so")
         ]
+        if let lost = relayDomains(facts) { checks.append(lost) }
         if let damage = facts.damage {
             checks.append(
                 damage.isEmpty

@@ -84,6 +84,7 @@ package enum LocalProbe {
             guard let keys else { return }
             try Store.checkKeys(keys, of: database)
             let store = Store(database: database, keys: keys, relayDomains: configuration.relayDomains)
+            facts.lostDomains = try Installation.lostDomains(configuration, store.addresses)
             facts.newestChange = try store.audit.entries(limit: 1).first?.at
             facts.clockSkew = try clockSkew(store, here: configuration.hostname, now: now)
             facts.policyProblems = try policyProblems(store)

@@ -10,6 +10,8 @@ import Support
 package struct Configuration: Sendable {
     /// Lower case; new addresses are at the first.
     package let relayDomains: [String]
+    /// Domains of relay addresses that are given up.
+    package let formerRelayDomains: [String]
     package let database: DatabaseLocation
     /// Absolute path of the key file.
     package let keyFilePath: String
@@ -187,6 +189,7 @@ package struct Configuration: Sendable {
                 max: integer("limits." + name), onExceed: key?.consequence ?? .tryLater(code: 451, enhanced: "4.3.0"))
         }
         relayDomains = list("relay_domains")
+        formerRelayDomains = list("former_relay_domains")
         database = try DatabaseLocation(
             text("database"), path: path("database"), connections: integer("database_connections"), at: resolved.path)
         keyFilePath = path("key_file")

@@ -81,6 +81,10 @@ package struct ConfigurationKey: Sendable {
             "relay_domains", .domains, .required,
             "The domains of relay addresses. New addresses are issued in the first; the others keep working."),
         ConfigurationKey(
+            "former_relay_domains", .domains, .value(.list([])),
+            "Domains that had relay addresses and are given up: their mail is no longer Postern's. A domain that has addresses must be here or in "
+                + "relay_domains, so that a typing error there stops no mail."),
+        ConfigurationKey(
             "database", .text, .value(.text("postern.db")),
             "The SQLite file, relative to the folder of this file: nothing to install or to start. Several hosts: postgresql://user@host/name."
         ),

@@ -54,8 +54,30 @@ package struct Installation: Sendable {
         let (configuration, resolved) = try Self.configuration(flag: flag, environment: environment, set: set)
         let installation = Installation(
             configuration: configuration, resolved: resolved, keys: store.keys, database: store.database)
+        if let lost = try Self.lostDomains(configuration, store.addresses) {
+            throw ConfigurationError(.invalidValue, at: resolved.path, lost)
+        }
         try installation.configureIssuers(now: now)
         return installation
+    }
+
+    /// Throws `ConfigurationError` where relay addresses are at a domain that the configuration does not name: their mail would
+    /// stop. For the start of the service.
+    package func requireRelayDomains() throws {
+        guard let lost = try Self.lostDomains(configuration, store.addresses) else { return }
+        throw ConfigurationError(.invalidValue, at: resolved.path, lost)
+    }
+
+    /// What is wrong with the relay domains of a configuration, compared with the addresses of the store; nil for nothing.
+    package static func lostDomains(
+        _ configuration: Configuration, _ addresses: AddressRepository
+    ) throws(StoreFailure) -> String? {
+        let named = configuration.relayDomains + configuration.formerRelayDomains
+        let lost = try addresses.domains().filter { found in !named.contains { $0.hasSameOctets(as: found.domain) } }
+        guard let first = lost.first else { return nil }
+        let all = lost.map { "\($0.domain) (\($0.addresses))" }.joined(separator: ", ")
+        return
+            "relay_domains does not have \(all), where there are relay addresses: their mail would wait in Postfix. Add \(first.domain) there, or, to give it up, to former_relay_domains"
     }
 
     /// Updates the store's issuers to those of the configuration.

@@ -46,6 +46,7 @@ struct ServeCommand: AsyncParsableCommand {
         let environment = ProcessInfo.processInfo.environment
         let (flag, set) = (options.config, options.set)
         let installation = try Installation.open(flag: flag, environment: environment, set: set, now: PosternClock.now())
+        try installation.requireRelayDomains()
         let logger = LogOutput.logger(installation.configuration.log)
         FileDescriptors.raise()
         let manager = ServiceManager(environment: environment)

@@ -106,6 +106,13 @@ package struct AddressRepository: Sendable {
         _ = try connection.authorize(account: account, group: group, teamID: team.id, realUserStatus: nil, change)
     }
 
+    /// The domains of relay addresses, in order, with the number of addresses of each.
+    package func domains() throws(StoreFailure) -> [(domain: String, addresses: Int)] {
+        try database.rows("SELECT domain, COUNT(*) AS addresses FROM relay_addresses GROUP BY domain ORDER BY domain").map {
+            row throws(StoreFailure) in try (row["domain"], row["addresses"])
+        }
+    }
+
     /// The account's current address, created if there is none, and whether it is new.
     package func current(
         _ connection: any DatabaseConnection, account: Int64, team: String, user: String, _ change: Change

@@ -30,6 +30,11 @@ package enum StartChecks {
         return checks
     }
 
+    /// Checks what a reload puts in force, with the same parameters.
+    package static func ofReload(flag: String?, environment: [String: String], set: [String], now: Int64) -> [Check] {
+        LocalChecks.ofReload(LocalProbe.gather(flag: flag, environment: environment, set: set, now: now, isBeforeStart: true))
+    }
+
     /// Files that hold one secret each.
     private static func secrets(_ configuration: Configuration, at place: String) -> [Check] {
         var checks: [Check] = []

@@ -21,13 +21,15 @@ struct ConfigCommand: ParsableCommand {
                 beyond that.
                 """)
 
+        @Flag(help: "Check only what a reload puts in force: the configuration, and that no relay domain is lost.")
+        var reload = false
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
 
         func run() throws {
-            let checks = StartChecks.run(
-                flag: installation.config, environment: ProcessInfo.processInfo.environment, set: installation.set,
-                now: PosternClock.now())
+            let run = reload ? StartChecks.ofReload : StartChecks.run
+            let checks = run(
+                installation.config, ProcessInfo.processInfo.environment, installation.set, PosternClock.now())
             try CheckOutput.print(checks, json: output.json)
             if checks.worst == .broken { throw ExitCode(78) }
         }

@@ -28,7 +28,7 @@ import Testing
         try runner.succeed("team", "add", "juice", "--name", "Juice")
         try runner.succeed("app", "add", "juice", "com.juice")
         let key = try runner.succeed("key", "issue", "juice", "--scope", "addresses:read", "--json")
-        let id = try #require(key.firstMatch(of: /"key": *"([a-z0-9]+)"/)).output.1
+        let id = try #require(key.firstMatch(of: /"key" *: *"([^"]+)"/)).output.1
         let before = (try runner.succeed("key", "list"), try runner.succeed("app", "secret", "list", "juice", "com.juice"))
         for words in [
             ["key", "issue", "juice", "--scope", "addresses:read"], ["key", "rotate", String(id)],

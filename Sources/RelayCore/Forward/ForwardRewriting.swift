@@ -281,7 +281,7 @@ struct ForwardRewriting {
             guard let mailto = MailtoURI(uri) else { return uri }
             changed = true
             if mailto.hasBody {
-                note("list-mailto", hasWeb ? "left out, as an https URI is beside it" : "kept without addresses")
+                note("list-mailto", hasWeb ? "left out, as an https URI is beside it" : "kept as plain words alone")
             }
             return mailto.hasBody && hasWeb ? nil : mailto.mapping(words: words) { isRelayAddress($0) ? $0 : reverse($0) }
         }

@@ -48,7 +48,7 @@ struct MailtoURI {
             let value = field.drop { $0 != UInt8(ascii: "=") }.dropFirst()
             switch name {
             case "to", "cc": uri += [separator] + name.utf8 + [UInt8(ascii: "=")] + recipients(value)
-            case "body" where !words.keepsBody: continue
+            case "body" where !words.keepsBody || !MailtoWords.isPlain(Self.percentDecoded(value)): continue
             case "subject", "body":
                 let neutral = words.neutral(Self.percentDecoded(value))
                 uri += [separator] + (neutral.map { Array("\(name)=".utf8) + Self.percentEncoded($0) } ?? Array(field))

@@ -8,8 +8,18 @@ import Support
 struct MailtoWords {
     /// The one address that stays in them.
     let relayAddress: AddrSpec
-    /// Whether a body stays, without addresses: where the team's program may need it, and nothing else leads there.
+    /// Whether a body of plain words stays: where the team's program may need it, and nothing else leads there.
     var keepsBody = false
+
+    /// Whether a text is words of a language alone, of which none can be a guess of an address or of a local part: the answer
+    /// has them as if the user had typed them.
+    static func isPlain(_ text: [UInt8]) -> Bool {
+        text.split { $0 <= 0x20 }.allSatisfy { word in
+            let word = word.map(\.asciiLowercased)
+            let letters = word.last.map { ".,!?:;".utf8.contains($0) } == true ? word.dropLast() : word[...]
+            return letters.allSatisfy(\.isASCIILetter) && LocalPartGuard(Array(letters)) == .none
+        }
+    }
 
     private static let replacement = "[address]".unicodeScalars
     private static let delimiters = "<>()[]{}\",;".unicodeScalars

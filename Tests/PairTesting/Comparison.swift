@@ -13,6 +13,8 @@ package struct Seen {
     package var reasons: [String] = []
     /// Units of work, of each body that was rewritten.
     package var work: [Int] = []
+    /// The answer as the program sends it.
+    package var sent: [UInt8] = []
     /// The message that the team gets.
     package var octets: [UInt8]?
 

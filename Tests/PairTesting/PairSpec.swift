@@ -44,6 +44,9 @@ package struct PairSpec: Sendable, CustomStringConvertible {
         var substitutions = Substitutions()
         for plant in plants {
             substitutions.learn(plant.text(.right), plant.text(.wrong))
+            if plant.place == .dataURL {
+                substitutions.learn(TeamMail.pictureURL(plant.text(.right)), TeamMail.pictureURL(plant.text(.wrong)))
+            }
             for spelling in [Spelling.plain, .upper] {
                 let guess = Guess.all[plant.guess]
                 substitutions.learn(guess.spelled(spelling, .right), guess.spelled(spelling, .wrong))

@@ -95,6 +95,8 @@ package struct ProgramForm: Sendable {
     package var breaksLines: Bool { wrap != nil || isFlowed }
     package var hasMarkup: Bool { html != nil }
     package var sendsFiles: Bool { !parts.isEmpty }
+    /// Whether the text comes back in a file of the program's own type (TNEF).
+    package var sendsText: Bool { parts.contains { $0.body.uses("tnef") } }
 
     // MARK: Files
 
@@ -255,9 +257,12 @@ package struct ProgramForm: Sendable {
         }
         for entry in try entries("header-blocks.json", folder) {
             guard let above = entry.template else { continue }
+            // Where the block has marks, so has what is below it.
+            let isMarked = above.utf8.first == UInt8(ascii: ">")
             forms.append(
                 ProgramForm(
-                    "block \(entry.id)", above: above, below: "\n{{original_plain}}", date: entry.date, isHTML: false,
+                    "block \(entry.id)", above: above, below: isMarked ? ">\n{{original_quoted}}" : "\n{{original_plain}}",
+                    date: entry.date, isHTML: false,
                     isMadeUp: entry.source == "made up"))
         }
         return forms

@@ -207,8 +207,7 @@ package struct TeamMail {
             case .preformatted: html += "<pre>\r\na  \(Self.escaped(guess))\r\n  b</pre>"
             case .conditional: html += "<!--[if mso]><p>\(guess)</p><![endif]-->"
             case .dataURL:
-                html +=
-                    "<img src=\"data:image/gif;base64,\(String(decoding: Octets.base64("GIF89a\(guess)".utf8), as: UTF8.self))\">"
+                html += "<img src=\"\(Self.pictureURL(guess))\">"
             default:
                 html += plant.spelling.isMarkup ? "<p>We have \(guess) here</p>" : "<p>We have <i>\(Self.escaped(guess))</i></p>"
             }
@@ -278,6 +277,10 @@ package struct TeamMail {
             }
         }
         return parts
+    }
+
+    static func pictureURL(_ text: String) -> String {
+        "data:image/gif;base64,\(String(decoding: Octets.base64("GIF89a\(text)".utf8), as: UTF8.self))"
     }
 
     /// A PNG of one pixel with a text chunk.

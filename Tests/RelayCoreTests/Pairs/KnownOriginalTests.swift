@@ -74,7 +74,7 @@ import Testing
     }
 
     /// Answers that differ, of all. They may only get fewer: the goal is 1 % of plain replies, and no reply with markup.
-    private static let (knownPlain, knownMarkup, knownSamples) = (646, 126, 92)
+    private static let (knownPlain, knownMarkup, knownSamples) = (3, 0, 0)
 
     @Test(arguments: [false, true]) func publicMail_guessInEveryLine_bringsTheSameBack(isMarkup: Bool) {
         let forms = PairTests.forms.indices.filter {
@@ -119,7 +119,10 @@ import Testing
             let hasMarks = lines.contains { $0.first == UInt8(ascii: ">") }
             func see(_ side: Side) -> Seen {
                 let planted = lines.enumerated().map { index, line in
-                    index + 1 > first && (!hasMarks || line.first == UInt8(ascii: ">")) ? Self.planted(line, side) : line
+                    // The end of the attribution is the program's.
+                    let isAttribution = index < first + 3 && Octets.trim(line).last == UInt8(ascii: ":")
+                    let isQuoted = index + 1 > first && (!hasMarks || line.first == UInt8(ascii: ">"))
+                    return isQuoted && !isAttribution ? Self.planted(line, side) : line
                 }
                 let quoted = planted.map { $0.first == UInt8(ascii: ">") ? Array($0.drop { $0 == 0x3E || $0 == 0x20 }) : $0 }
                 let original = Self.mail("text/plain", Array(quoted.joined(separator: [13, 10])))

@@ -1,6 +1,7 @@
 // The relay as both sides of a pair meet it: an installation for each, with everything recorded.
 
 import InternetMessage
+import LeakSearch
 import MailAuth
 import MailTesting
 import PairTesting
@@ -67,6 +68,7 @@ struct PairRelay: Sendable {
 
         let view = Arrived(arrived.bytes, sender: arrived.sender, shown: shown, isSanitized: isSanitized)
         let answer = answer(view)
+        seen.sent = answer.octets
         let reply = Self.play(
             engine.authenticating(by: TestAuthenticator(evidence: AuthenticationEvidence.signed("home.example"))),
             from: answer.sender, to: answer.recipients, answer.octets)

@@ -263,7 +263,7 @@ package struct BodyRewriter: BodyRewriting {
     }
 
     /// Units of work for each octet of a text whose form alone is read.
-    static let formWork = 10
+    static let formWork = 3
 
     /// Appends a part: its header, unchanged where the fields are the same, else rewritten, and its body.
     /// - Parameter isTyped: whether the fields are the user's own.

@@ -268,7 +268,9 @@ struct QuoteLines {
 
     /// An unmarked line that a program broke off a long marked one: another marked line follows it.
     func isRemainder(_ index: Int, _ longestMarked: Int) -> Bool {
-        guard !isMarkup, index > 0, lines[index].words.count <= 48 else { return false }
+        guard !isMarkup, index > 0 else { return false }
+        if isUnmarkedLink(index) { return true }
+        guard lines[index].words.count <= 48 else { return false }
         // The last line of a quotation, broken off: what is typed has a blank line before it.
         if lines[index - 1].isMarked, lines[index - 1].words.count >= 70, index + 1 == lines.count || lines[index + 1].isBlank {
             return true
@@ -283,6 +285,12 @@ struct QuoteLines {
             if lines[next].isBlank || lines[next].words.count > 40 { return false }
         }
         return false
+    }
+
+    /// The address of a link, which Apple Mail writes without a mark between two marked lines.
+    private func isUnmarkedLink(_ index: Int) -> Bool {
+        index + 1 < lines.count && lines[index - 1].isMarked && lines[index + 1].isMarked
+            && lower(lines[index].words).starts(with: "<http".utf8)
     }
 
     // MARK: Words

@@ -76,6 +76,9 @@ import Testing
         #expect(Self.lines("Hi\n\(long)\nrest\n> more\n\nBye") == "tqqqt")
         #expect(Self.lines("Hi\n\(long)\nrest one\nrest two\n> more\n\nBye") == "tqqqqt")
         #expect(Self.lines("Hi\n> short\nmy answer\n> more") == "tqtq")
+        // Apple Mail, of a link with words.
+        #expect(Self.lines("Hi\n> see it here\n<https://a.example/x?y=1>.\n> more") == "tqqq")
+        #expect(Self.lines("Hi\n> see it here\n\n<https://a.example/>\n\n> more") == "tqtq")
         #expect(Self.lines("Hi\n\(long)\n\nmy answer\n\n> more") == "tqtq")
     }
 

@@ -42,7 +42,7 @@ enum ReportReader {
             return report
         }
         if header.first("X-Apple-Unsubscribe")?.unfoldedValue.lowercased() == "true" { return DeliveryReport(kind: .optOut) }
-        if isNote(header) { return DeliveryReport(kind: .note) }
+        if AutomaticMail.isAutomatic(header, isAtReturnPath: true) { return DeliveryReport(kind: .note) }
         return DeliveryReport(kind: reportType == nil ? .other : .unclear, original: original)
     }
 
@@ -62,10 +62,6 @@ enum ReportReader {
             recipient.status = said
         }
         recipient.understood = StatusCodes.understood(recipient.status, diagnostic: prose)
-    }
-
-    private static func isNote(_ header: HeaderSection) -> Bool {
-        AutomaticMail.isAutomatic(header) || AutomaticMail.hasAutomaticSubject(header)
     }
 
     /// The decoded octets of a part, line ends unchanged.

@@ -5,22 +5,21 @@ import Support
 
 package enum AutomaticMail {
     /// Whether a program wrote this message by itself: a vacation note, a receipt, a calendar program's answer without a person.
-    package static func isAutomatic(_ header: HeaderSection) -> Bool {
-        for field in header.fields {
-            let value = { field.unfoldedValue.lowercased() }
-            if field.isNamed("Auto-Submitted") {
-                let keyword = value().prefix { $0 != ";" && $0 != " " && $0 != "\t" && $0 != "(" }
-                if keyword != "no" { return true }
-            } else if field.isNamed("Precedence") {
-                if ["bulk", "junk", "auto_reply"].contains(value()) { return true }
-            } else if field.isNamed("X-Autoreply") || field.isNamed("X-Autorespond") || field.isNamed("X-Autoresponder") {
-                if value() != "no" { return true }
-            } else if field.isNamed("Content-Type") {
-                let text = value()
-                if text.hasPrefix("multipart/report") { return true }
-            }
+    /// For replies, return paths, answers to verification messages, and reports.
+    ///
+    /// A mark too many costs a person's message, so a Subject counts only at its very beginning and beside a second sign.
+    /// - Parameter isAtReturnPath: whether it came to an address that people do not write to. That is a second sign; a null
+    /// sender
+    ///   is none there.
+    package static func isAutomatic(_ header: HeaderSection, isAtReturnPath: Bool = false) -> Bool {
+        let isFromList = header.fields.contains { isOfList($0) }
+        if header.fields.contains(where: {
+            isMark($0, isFromList: isFromList) && !(isAtReturnPath && $0.isNamed("Return-Path"))
+        }) {
+            return true
         }
-        return false
+        guard let subject = header.first("Subject")?.decodedValue, begins(folded(subject)[...]) else { return false }
+        return isAtReturnPath || header.fields.contains { isSecondSign($0, isFromList: isFromList) }
     }
 
     /// The Auto-Submitted field of outgoing automatic mail: its own type, where it names one.
@@ -43,17 +42,18 @@ extension AutomaticMail {
         case certain
     }
 
-    /// Whether a program wrote the message by itself, by every mark that programs are known to leave. More marks than
-    /// `isAutomatic` reads: a mark too many costs a text its addresses here, and there a message.
+    /// Whether a program may have written the message by itself. Any Subject as programs write it is enough, where `isAutomatic`
+    /// asks for more: a mark too many costs a text its addresses here, and there a message.
     package static func isWrittenByProgram(_ header: HeaderSection) -> Bool { sign(header) != nil }
 
     /// The strongest mark of a program; nil where there is none.
     package static func sign(_ header: HeaderSection) -> Sign? {
-        if header.fields.contains(where: isMark) { return .certain }
+        let isFromList = header.fields.contains { isOfList($0) }
+        if header.fields.contains(where: { isMark($0, isFromList: isFromList) }) { return .certain }
         return hasAutomaticSubject(header) ? .likely : nil
     }
 
-    private static func isMark(_ field: HeaderField) -> Bool {
+    private static func isMark(_ field: HeaderField, isFromList: Bool) -> Bool {
         let isKnown = switches.contains(field) || precedences.contains(field) || others.contains(field)
         guard isKnown else { return false }
         let value = HeaderField.trim(field.unfoldedBytes[...]).map(\.asciiLowercased)
@@ -61,7 +61,7 @@ extension AutomaticMail {
         let word = value.prefix { !$0.isWhiteSpace && $0 != UInt8(ascii: ";") && $0 != UInt8(ascii: "(") }
         func says(_ words: [String]) -> Bool { words.contains { word.elementsEqual($0.utf8) } }
         if switches.contains(field) { return !word.isEmpty && !says(["no", "false", "none", "0"]) }
-        if precedences.contains(field) { return says(priorities) }
+        if precedences.contains(field) { return says(priorities) || !isFromList && says(listPriorities) }
         if field.isNamed("Content-Type") { return says(reports) }
         if field.isNamed("Return-Path") { return value.filter { !$0.isWhiteSpace }.elementsEqual("<>".utf8) }
         if field.isNamed("Delivered-To") { return says(["autoresponder"]) }
@@ -84,12 +84,39 @@ extension AutomaticMail {
     /// Fields that name a kind of mail.
     private static let precedences: FieldNameSet = ["precedence", "x-precedence", "preference"]
     private static let priorities = [
-        "bulk", "junk", "list", "auto_reply", "auto-reply", "autoreply", "auto_response", "auto-response", "auto-generated",
+        "auto_reply", "auto-reply", "autoreply", "auto_response", "auto-response", "auto-generated",
     ]
+    /// Programs write these, and mailing lists put them on what people wrote.
+    private static let listPriorities = ["bulk", "junk", "list"]
 
     /// Fields that people's mail has as well, with other values.
     private static let others: FieldNameSet = ["content-type", "return-path", "delivered-to", "x-post-messageclass"]
     private static let reports = ["multipart/report", "message/disposition-notification", "message/delivery-status"]
+}
+
+// MARK: Signs that are not enough alone
+
+extension AutomaticMail {
+    /// Whether the field shows that a mailing list passed the message on.
+    private static func isOfList(_ field: HeaderField) -> Bool {
+        if lists.contains(field) { return true }
+        guard field.isNamed("Sender") else { return false }
+        let value = HeaderField.trim(field.unfoldedBytes[...]).map(\.asciiLowercased)
+        return ["owner-", "-owner@", "-bounces@", "-bounces+"].contains { OctetSearch.find($0, in: value) != nil }
+    }
+
+    private static let lists: FieldNameSet = [
+        "list-id", "list-post", "list-help", "list-subscribe", "list-unsubscribe", "list-archive", "list-owner", "mailing-list",
+        "x-mailing-list", "x-beenthere", "x-list",
+    ]
+
+    /// Fields by which programs keep others from answering them. Gateways write them on people's mail as well.
+    private static func isSecondSign(_ field: HeaderField, isFromList: Bool) -> Bool {
+        if field.isNamed("X-Loop") { return !isFromList }
+        guard field.isNamed("X-Auto-Response-Suppress") else { return false }
+        let value = HeaderField.trim(field.unfoldedBytes[...]).map(\.asciiLowercased)
+        return !value.isEmpty && !value.elementsEqual("none".utf8)
+    }
 }
 
 // MARK: Subjects
@@ -103,8 +130,10 @@ extension AutomaticMail {
         while words.first == UInt8(ascii: "["), let end = words.firstIndex(of: UInt8(ascii: "]")) {
             words = words[(end + 1)...].drop { $0 == 0x20 }
         }
-        return beginnings.contains { words.starts(with: $0) } || ends.contains { words.reversed().starts(with: $0.reversed()) }
+        return begins(words) || ends.contains { words.reversed().starts(with: $0.reversed()) }
     }
+
+    private static func begins(_ words: ArraySlice<UInt8>) -> Bool { beginnings.contains { words.starts(with: $0) } }
 
     /// In lower case, with one space for each white space, so that a no-break space before a colon does not matter.
     private static func folded(_ text: String) -> [UInt8] {

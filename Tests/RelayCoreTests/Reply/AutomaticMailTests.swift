@@ -30,6 +30,7 @@ import Testing
             let header = Self.header([parts[1]])
             #expect(Self.word(header) == parts[0], "\(parts[1])")
             #expect(AutomaticMail.isWrittenByProgram(header) == (parts[0] != "person"), "\(parts[1])")
+            #expect(AutomaticMail.isAutomatic(header) == (parts[0] == "certain"), "\(parts[1])")
             words[parts[0], default: 0] += 1
         }
         #expect(words["certain", default: 0] >= 31 && words["likely", default: 0] >= 14 && words["person", default: 0] >= 14)
@@ -40,12 +41,64 @@ import Testing
         #expect(Self.word(Self.header([])) == "person")
     }
 
-    /// What is limited and never answered as automatic mail is also read as such.
+    private static let secondSign = "X-Auto-Response-Suppress: All"
+
     @Test(arguments: [
-        "Auto-Submitted: x", "Precedence: bulk", "X-Autoreply: x", "X-Autoresponder: x", "Content-Type: multipart/report",
+        "Subject: Automatic reply: your order", "Subject: OUT OF OFFICE", "Subject: =?utf-8?B?6Ieq5YuV6L+U5L+h?=",
+        "Subject: Abwesenheitsnotiz: Rechnung",
     ])
-    func isWrittenByProgram_whatIsAutomatic_is(field: String) {
-        let header = Self.header([field])
-        #expect(AutomaticMail.isAutomatic(header) && AutomaticMail.isWrittenByProgram(header))
+    func isAutomatic_subjectBesideASecondSign_is(subject: String) {
+        #expect(AutomaticMail.isAutomatic(Self.header([subject, Self.secondSign])))
+        #expect(AutomaticMail.isAutomatic(Self.header([subject, "X-Loop: anna@home.example"])))
+        #expect(!AutomaticMail.isAutomatic(Self.header([subject])))
+        #expect(!AutomaticMail.isAutomatic(Self.header([subject, "X-Auto-Response-Suppress: none"])))
+        // Mail to a return path: people do not write there.
+        #expect(AutomaticMail.isAutomatic(Self.header([subject]), isAtReturnPath: true))
+    }
+
+    @Test(arguments: [
+        "Subject: Re: Automatic reply: your order", "Subject: AW: Abwesenheitsnotiz: Rechnung",
+        "Subject: [EXTERNAL] Automatic reply: your order", "Subject: Fwd: Out of Office", "Subject: Anna is out of the office.",
+        "Subject: My automatic reply is still on", "Subject: Your order (Out of Office)",
+    ])
+    func isAutomatic_wordsNotAtTheBeginning_isNot(subject: String) {
+        #expect(!AutomaticMail.isAutomatic(Self.header([subject, Self.secondSign])))
+        #expect(!AutomaticMail.isAutomatic(Self.header([subject]), isAtReturnPath: true))
+    }
+
+    @Test(arguments: [
+        "List-Id: <friends.lists.example>", "List-Post: <mailto:friends@lists.example>", "X-BeenThere: friends@lists.example",
+        "Mailing-List: list friends@lists.example", "Sender: owner-friends@lists.example",
+        "Sender: Friends <friends-bounces@lists.example>",
+    ])
+    func isAutomatic_personsMailThroughAMailingList_isNot(field: String) {
+        for word in ["list", "bulk", "junk"] {
+            #expect(!AutomaticMail.isAutomatic(Self.header([field, "Precedence: \(word)"])), "\(word)")
+            #expect(AutomaticMail.isAutomatic(Self.header([field, "Precedence: \(word)", "Auto-Submitted: auto-replied"])))
+        }
+        #expect(!AutomaticMail.isAutomatic(Self.header([field, "X-Loop: friends", "Subject: Vacation: who comes along?"])))
+        #expect(AutomaticMail.isAutomatic(Self.header([field, "Precedence: auto_reply"])))
+    }
+
+    @Test func isAutomatic_nullSenderAtAReturnPath_saysNothing() {
+        let header = Self.header(["Return-Path: <>"])
+        #expect(AutomaticMail.isAutomatic(header) && !AutomaticMail.isAutomatic(header, isAtReturnPath: true))
+    }
+
+    /// Replies that people wrote, as three projects collected them.
+    @Test(.enabled(if: Corpus.isThere, "no conformance data"))
+    func isAutomatic_publicReplies_isNot() throws {
+        let folder = Corpus.root.appendingPathComponent("replies")
+        let files = try #require(FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil))
+        var count = 0
+        for case let file as URL in files where ["txt", "eml"].contains(file.pathExtension) {
+            let octets = Array(try Data(contentsOf: file))
+            // Most are bodies alone; of some the first lines are fields.
+            for header in [Message.parse(octets).header, HeaderSection.parse(octets[...]).header] {
+                #expect(!AutomaticMail.isAutomatic(header), "\(file.lastPathComponent)")
+            }
+            count += 1
+        }
+        #expect(count > 100)
     }
 }

@@ -88,8 +88,8 @@ private struct TimedDirectory: RelayDirectory {
     func record(_ report: AggregateReport, reporter: String, now: Int64) throws(DirectoryFailure) -> Bool {
         try base.record(report, reporter: reporter, now: now)
     }
-    func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool {
-        try base.confirm(token, author: author)
+    func recordAnswer(to token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> AnswerRecord {
+        try base.recordAnswer(to: token, author: author)
     }
     func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64) { base.count(counter, account: account, day: day) }
 }

@@ -34,6 +34,8 @@ package struct LocalFacts: Sendable {
     /// The newest time in the audit; nil if there is none.
     package var newestChange: Int64?
     package var hasOperatorAddress = true
+    /// Whether users reach their page.
+    package var hasUserPage = true
     /// Where the HTTP API listens, and whether it answers there; nil if there is no API, or it listens on any free port.
     package var http: (address: String, outcome: Outcome)?
     /// Where copies of messages are submitted, and whether that is Postfix; nil if this is off, or no server listens there.
@@ -71,7 +73,7 @@ package enum LocalChecks {
     package static func judge(_ facts: LocalFacts) -> [Check] {
         [configuration(facts), keyFile(facts)].compactMap { $0 } + database(facts)
             + [filter(facts), copies(facts), http(facts)].compactMap { $0 } + policy(facts)
-            + [disk(facts), clock(facts), clocks(facts), operatorAddress(facts)].compactMap { $0 }
+            + [disk(facts), clock(facts), clocks(facts), operatorAddress(facts), userPage(facts)].compactMap { $0 }
             + facts.removals.map { .warning("removals", $0, remedy: StatusReport.removalRemedy) }
             + facts.receivers.map { .warning("receivers", $0, remedy: PrivateReceivers.remedy) }
     }
@@ -250,5 +252,14 @@ package enum LocalChecks {
             : .broken(
                 "postmaster", "no one gets the mail to postmaster and abuse, which RFC 5321 and RFC 2142 require",
                 remedy: "set operator_address in postern.yaml")
+    }
+
+    private static func userPage(_ facts: LocalFacts) -> Check? {
+        guard facts.configuration == .fine, !facts.hasUserPage else { return nil }
+        return .warning(
+            "user page", "users cannot confirm an inbox themselves: there is no page at which they enter the code",
+            remedy:
+                "set http.listen and http.public_url, or enter the codes that users give you: postern inbox confirm USER INBOX --code CODE"
+        )
     }
 }

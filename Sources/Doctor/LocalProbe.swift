@@ -31,6 +31,7 @@ package enum LocalProbe {
             return facts
         }
         facts.hasOperatorAddress = configuration.operatorAddress != nil
+        facts.hasUserPage = configuration.publicURL != nil && configuration.http.listen != nil
         facts.databasePath = "\(configuration.database)"
         facts.isOnServer = configuration.database.path == nil
         facts.socket = configuration.milter.socket

@@ -74,6 +74,7 @@ struct UserExportSection: Sendable {
                 [
                     ("inbox", .integer, "i.number"), ("begun_at", .time, "v.created_at"), ("expires_at", .time, "v.expires_at"),
                     ("wrong_codes", .integer, "v.tries"), ("confirmed_at", .time, "v.confirmed_at"),
+                    ("answered_at", .time, "v.answered_at"),
                 ],
                 "FROM inbox_verifications v JOIN inboxes i ON i.id = v.inbox_id WHERE i.user_id = \(user) ORDER BY v.id"),
             UserExportSection(

@@ -54,7 +54,7 @@ extension PortalPage {
 
     private func notice(_ request: PortalRequest) -> String? {
         switch request.told {
-        case "sent": request.language.text("A message is on its way. Enter its code here, open its link, or reply to it.")
+        case "sent": request.language.text("A message is on its way. Enter its code here, or open its link.")
         case "confirmed": request.language.text("The inbox is confirmed.")
         case "told": request.language.text("You are told by mail what is refused.")
         case "untold": request.language.text("You are not told by mail what is refused.")

@@ -13,19 +13,20 @@ package enum EngineFactory {
     ///   - counters: nil for an engine that changes nothing in the store.
     ///   - commits: writes tokens for many messages at once; nil for a transaction each.
     ///   - replyMemory: shared by all engines of a process, so that a reload does not double the budget.
-    /// - Throws: `ConfigurationError` if the keys cannot be used.
+    /// - Throws: `ConfigurationError` if the keys cannot be used, `TemplateError`.
     package static func engine(
         installation: Installation, authenticator: any SenderAuthenticator, signer: (any MessageSigner)?,
         counters: CounterBuffer?,
         commits: GroupCommit? = nil, replyMemory: ReplyMemory, now: @escaping @Sendable () -> Int64
     ) throws -> RelayEngine {
         let directory = StoreDirectory(store: installation.store, counters: counters, commits: commits, now: now)
+        let notice = try MailerFactory.replyNotice(installation)
         guard let keys = TokenKeys(installation.keys.token), let probe = probe(installation.configuration, keys),
             let engine = RelayEngine(
                 settings: RelaySettings(installation.configuration), keys: keys,
                 directory: ProbingDirectory(directory, probe: probe, now: now),
-                authenticator: ProbingAuthenticator(authenticator, probe: probe), signer: signer, replyMemory: replyMemory,
-                randomness: random)
+                authenticator: ProbingAuthenticator(authenticator, probe: probe), signer: signer,
+                answeredNotice: notice, replyMemory: replyMemory, randomness: random)
         else {
             throw ConfigurationError(
                 .invalidValue, at: installation.configuration.keyFilePath,

@@ -13,6 +13,30 @@ package enum MailerFactory {
     /// - Throws: `TemplateError`, `ConfigurationError`, and as the store does.
     package static func mailer(_ installation: Installation, signer: (any MessageSigner)? = nil) throws -> InboxMailer {
         let configuration = installation.configuration
+        return InboxMailer(
+            settings: settings(configuration),
+            store: installation.store, tokens: try tokens(installation),
+            signer: try signer ?? RelaySigner(keys: installation.store.dkimKeys),
+            submission: SMTPSubmission(
+                host: configuration.mail.submission.host, port: UInt16(clamping: configuration.mail.submission.port),
+                helo: configuration.hostname, security: try security(installation), credentials: try credentials(installation)),
+            templates: try templates(installation))
+    }
+
+    /// The message for users who reply to the one that verifies an inbox.
+    /// - Throws: `TemplateError`, `ConfigurationError`.
+    static func replyNotice(_ installation: Installation) throws -> ReplyNotice {
+        ReplyNotice(settings: settings(installation.configuration), templates: try templates(installation))
+    }
+
+    private static func settings(_ configuration: Configuration) -> MailerSettings {
+        MailerSettings(
+            from: configuration.mail.from, service: configuration.serviceName, relayDomain: configuration.mail.from.domain,
+            publicURL: configuration.publicURL, limits: configuration.verification.limits)
+    }
+
+    private static func templates(_ installation: Installation) throws -> NoticeTemplates {
+        let configuration = installation.configuration
         let languages: Languages
         do throws(CatalogueError) {
             languages =
@@ -20,17 +44,7 @@ package enum MailerFactory {
         } catch {
             throw ConfigurationError(.invalidValue, at: installation.resolved.path, "sign_in.languages: \(error)")
         }
-        return InboxMailer(
-            settings: MailerSettings(
-                from: configuration.mail.from, service: configuration.serviceName, relayDomain: configuration.mail.from.domain,
-                publicURL: configuration.publicURL, limits: configuration.verification.limits),
-            store: installation.store, tokens: try tokens(installation),
-            signer: try signer ?? RelaySigner(keys: installation.store.dkimKeys),
-            submission: SMTPSubmission(
-                host: configuration.mail.submission.host, port: UInt16(clamping: configuration.mail.submission.port),
-                helo: configuration.hostname, security: try security(installation), credentials: try credentials(installation)),
-            templates: try configuration.mail.templates.map { try NoticeTemplates(folder: $0, languages) }
-                ?? .standard(languages))
+        return try configuration.mail.templates.map { try NoticeTemplates(folder: $0, languages) } ?? .standard(languages)
     }
 
     private static func security(_ installation: Installation) throws -> SubmissionSecurity {

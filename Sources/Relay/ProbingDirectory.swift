@@ -87,8 +87,8 @@ package struct ProbingDirectory: RelayDirectory {
         try base.record(report, reporter: reporter, now: now)
     }
 
-    package func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool {
-        try base.confirm(token, author: author)
+    package func recordAnswer(to token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> AnswerRecord {
+        try base.recordAnswer(to: token, author: author)
     }
 
     package func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64) {

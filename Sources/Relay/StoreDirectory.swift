@@ -214,15 +214,14 @@ package struct StoreDirectory: RelayDirectory {
         }
     }
 
-    package func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool {
-        do {
-            return try store.verifications.confirm(
-                answer: Int64(clamping: token.number), nonce: Int64(clamping: token.nonce), author: author, isTrial: isReadOnly,
-                now: now()) != nil
-        } catch {
-            if error.isRefusal { return false }  // verified for another user meanwhile
-            throw DirectoryFailure("\(error)")
+    package func recordAnswer(to token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> AnswerRecord {
+        let answered = try reading {
+            try store.verifications.recordAnswer(
+                to: Int64(clamping: token.number), nonce: Int64(clamping: token.nonce), author: author, isTrial: isReadOnly,
+                now: now())
         }
+        guard let answered else { return .notTheInbox }
+        return answered.isFirstToday ? .first(language: answered.language) : .repeated
     }
 
     package func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64) {

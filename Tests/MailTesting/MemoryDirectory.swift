@@ -15,7 +15,7 @@ package final class MemoryDirectory: RelayDirectory {
         var once: Set<String> = []
         var counts: [RelayCounter: Int] = [:]
         var underWay: [AnswerToken: AddrSpec] = [:]
-        var confirmed: [AnswerToken] = []
+        var answered: Set<AnswerToken> = []
         var failures: [InboxFailure] = []
         var complaints: [AccountNumber] = []
         var reports: [(reporter: String, report: AggregateReport)] = []
@@ -176,18 +176,15 @@ package final class MemoryDirectory: RelayDirectory {
         }
     }
 
-    package func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool {
+    package func recordAnswer(to token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> AnswerRecord {
         try asked { state in
-            guard state.underWay[token] == author else { return false }
-            state.confirmed.append(token)
-            return true
+            guard state.underWay[token] == author else { return .notTheInbox }
+            return state.answered.insert(token).inserted ? .first(language: nil) : .repeated
         }
     }
 
     /// A verification message went out to this address.
     package func begin(_ token: AnswerToken, inbox: AddrSpec) { state.withLock { $0.underWay[token] = inbox } }
-
-    package var confirmed: [AnswerToken] { state.withLock { $0.confirmed } }
 
     package func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64) {
         state.withLock { $0.counts[counter, default: 0] += 1 }

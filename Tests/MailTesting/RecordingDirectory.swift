@@ -102,9 +102,9 @@ package final class RecordingDirectory: RelayDirectory {
         return try other.record(report, reporter: reporter, now: now)
     }
 
-    package func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool {
-        record("confirm")
-        return try other.confirm(token, author: author)
+    package func recordAnswer(to token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> AnswerRecord {
+        record("answer")
+        return try other.recordAnswer(to: token, author: author)
     }
 
     package func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64) {

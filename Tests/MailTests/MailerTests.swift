@@ -1,4 +1,4 @@
-// A whole message to an inbox, from the store to a mail server: what it says, how it is signed, and that an answer finds its way.
+// A whole message to an inbox, from the store to a mail server: what it says, how it is signed, and where a reply to it goes.
 
 import Database
 import Accounts
@@ -105,7 +105,7 @@ private struct TestSigner: MessageSigner {
         #expect(try store.inboxes.inboxes(user: "anna").first?.isVerified == true)
     }
 
-    @Test func anAnswerComesToAnAddressThatTheRelayReads() throws {
+    @Test func verification_reply_comesToAnAddressThatTheRelayReads() throws {
         try mailer().sendConfirmation(user: "anna", .number(1), Self.change)
         let message = try #require(try sink.wait(for: 1).first)
         let replyTo = AddressList.parse(Message.parse(message.data).header.first("Reply-To")!.rawValue).mailboxes[0].addrSpec
@@ -114,9 +114,41 @@ private struct TestSigner: MessageSigner {
             return #expect(Bool(false), "no token for answers")
         }
         let anna = AddrSpec(localPart: "Anna+tag", domain: "home.example")
-        #expect(
-            try store.verifications.confirm(answer: Int64(token.number), nonce: Int64(token.nonce), author: anna, now: Self.now)?
-                .isNew == true)
+        let answered = try store.verifications.recordAnswer(
+            to: Int64(token.number), nonce: Int64(token.nonce), author: anna, now: Self.now)
+        #expect(answered?.isFirstToday == true)
+        #expect(try store.inboxes.inboxes(user: "anna").first?.isVerified == false)
+    }
+
+    @Test(arguments: ["https://relay.example", nil]) func verification_pageOrNone_saysWhereTheCodeIsEntered(url: String?) throws {
+        try mailer(url: url).sendConfirmation(user: "anna", .number(1), Self.change)
+        let message = try #require(try sink.wait(for: 1).first)
+        for type in ["text/plain", "text/html"] {
+            let text = try part(type, of: message)
+            #expect(text.contains("https://relay.example/me/inboxes") == (url != nil), "\(text)")
+            #expect(text.contains("give this code to your administrator") == (url == nil), "\(text)")
+            #expect(text.contains("No one reads replies to this message."))
+        }
+    }
+
+    @Test(arguments: ["https://relay.example", nil]) func replyNotice_anyInstallation_saysWhereTheCodeIsEntered(
+        url: String?
+    ) throws {
+        let notice = ReplyNotice(settings: try mailer(url: url).settings, templates: try .standard(.builtIn()))
+        let anna = AddrSpec(localPart: "anna", domain: "home.example")
+        let (header, body) = notice.message(
+            to: anna, language: nil, id: "abc", answered: Array("a@home.example".utf8), now: Self.now)
+        func value(_ name: String) -> String { header.first(name)?.unfoldedValue ?? "" }
+        #expect(value("To") == "anna@home.example" && value("Auto-Submitted") == "auto-replied")
+        #expect(value("In-Reply-To") == "<a@home.example>" && value("References") == "<a@home.example>")
+        let text = String(decoding: QuotedPrintable.decode(body[...]).bytes, as: UTF8.self)
+        #expect(text.contains("No one reads these replies, and they confirm nothing."))
+        #expect(text.contains("https://relay.example/me/inboxes") == (url != nil))
+        #expect(text.contains("give the code in that message to your administrator") == (url == nil))
+
+        let bare = notice.message(to: anna, language: "de", id: "abc", answered: [0x0D, 0x0A], now: Self.now)
+        #expect(bare.header.first("In-Reply-To") == nil)
+        #expect(bare.header.first("Subject")?.decodedValue.contains("nicht gelesen") == true)
     }
 
     @Test func everyMessageIsSignedByTheRelayDomain() throws {

@@ -66,6 +66,7 @@ import Testing
         #expect(verdicts { $0.copies = ("127.0.0.1:8892", .fine) }.isEmpty)
         #expect(verdicts { $0.copies = ("127.0.0.1:8892", .trouble("user 1000 listens there")) } == ["copies": .broken])
         #expect(verdicts { $0.hasOperatorAddress = false } == ["postmaster": .broken])
+        #expect(verdicts { $0.hasUserPage = false } == ["user page": .warning])
         // What cannot be read says nothing of the rest.
         #expect(
             verdicts {

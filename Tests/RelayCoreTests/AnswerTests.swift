@@ -1,4 +1,4 @@
-// Answers to verification messages: who confirms an inbox by answering, and that nothing goes any further.
+// Replies to verification messages: they confirm nothing, go no further, and their author is told so once a day.
 
 import InternetMessage
 import MailAuth
@@ -13,8 +13,25 @@ import Testing
     private static let token = AnswerToken(number: 77, nonce: 0xABCDEF0123, expiryDay: day + 1)
     private static let inbox = AddrSpec(localPart: "anna", domain: "inbox.example")
 
+    private struct Notice: AnsweredVerificationNotice {
+        let relayDomain = "relay.example"
+        func message(
+            to author: AddrSpec, language: String?, id: String, answered: [UInt8]?, now: Int64
+        ) -> (header: HeaderSection, body: [UInt8]) {
+            let about = answered.map { String(decoding: $0, as: UTF8.self) } ?? "none"
+            return (
+                HeaderSection([HeaderField("Subject", "told \(author.wireForm) about \(about)")]), Array("type the code\r\n".utf8)
+            )
+        }
+    }
+
     private func fixture(_ evidence: AuthenticationEvidence = AuthenticationEvidence.signed("inbox.example")) -> Fixture {
-        let fixture = Fixture(evidence: evidence)
+        let directory = MemoryDirectory([Fixture.anna])
+        let engine = RelayEngine(
+            settings: RelaySettings(relayDomains: ["relay.example"], authservID: "mx.relay.example"), keys: Fixture.keys,
+            directory: directory, authenticator: TestAuthenticator(evidence: evidence), answeredNotice: Notice(),
+            replyMemory: ReplyMemory(limit: 1 << 20), randomness: { Array(repeating: 5, count: $0) })!
+        let fixture = Fixture(directory: directory, engine: engine)
         fixture.directory.begin(Self.token, inbox: Self.inbox)
         return fixture
     }
@@ -44,22 +61,36 @@ import Testing
         }
     }
 
-    @Test func anAnswerOfTheInboxConfirmsItAndGoesNoFurther() {
+    @Test func reply_provedOfTheInbox_becomesTheNotice() {
         let fixture = fixture()
-        let answer = fixture.play(from: "anna@inbox.example", to: [address(fixture)], message: message())
-        #expect(answer.decision.outcome == .discard && answer.decision.modifications.isEmpty)
-        #expect(answer.decision.reasons.map(\.code) == ["inbox-confirmed"])
-        #expect(fixture.directory.confirmed == [Self.token])
+        let recipient = address(fixture)
+        let text = message(from: "Anna <anna@inbox.example>", "Message-ID: <a@home.example>\r\n")
+        let answer = fixture.play(from: "anna@inbox.example", to: [recipient], message: text)
+        #expect(answer.decision.outcome == .relay && answer.decision.reasons.map(\.code) == ["answer-told"])
+        let parsed = Message.parse(Array(text.utf8))
+        var out = ModifiedMessage(
+            header: parsed.header, body: parsed.body, sender: "anna@inbox.example", recipients: [recipient])
+        out.apply(answer.decision.modifications)
+        #expect(
+            String(decoding: out.bytes, as: UTF8.self)
+                == "Subject: told anna@inbox.example about a@home.example\r\n\r\ntype the code\r\n")
+        #expect(out.sender.isEmpty && out.recipients == ["anna@inbox.example"])
     }
 
-    @Test func spfOfTheAuthorsDomainIsProofEnough() {
+    @Test func reply_provedBySPF_becomesTheNotice() {
         let fixture = fixture(
             AuthenticationEvidence(spf: [SPFFinding(result: .pass, identity: .mailFrom, domain: "inbox.example", reason: "")]))
-        _ = fixture.play(from: "anna@inbox.example", to: [address(fixture)], message: message())
-        #expect(fixture.directory.confirmed == [Self.token])
+        let answer = fixture.play(from: "anna@inbox.example", to: [address(fixture)], message: message())
+        #expect(answer.decision.reasons.map(\.code) == ["answer-told"])
     }
 
-    @Test func noneButTheInboxConfirms() {
+    @Test func reply_secondOfTheDay_isRefused() {
+        let fixture = fixture()
+        _ = fixture.play(from: "anna@inbox.example", to: [address(fixture)], message: message())
+        #expect(code(fixture.play(from: "anna@inbox.example", to: [address(fixture)], message: message())) == "550 5.7.1")
+    }
+
+    @Test func reply_notProvedOfTheInbox_isRefusedAndNoOneIsTold() {
         for (evidence, text) in [
             (AuthenticationEvidence(), message()),
             (AuthenticationEvidence.signed("evil.example"), message()),
@@ -69,20 +100,19 @@ import Testing
         ] {
             let fixture = fixture(evidence)
             #expect(code(fixture.play(from: "anna@inbox.example", to: [address(fixture)], message: text)) == "550 5.7.26")
-            #expect(fixture.directory.confirmed.isEmpty)
         }
     }
 
-    /// A vacation note would have confirmed the inbox of someone who never looked at it.
-    @Test func programsThatAnswerConfirmNothing() {
+    /// RFC 3834: an automatic message never answers another.
+    @Test func reply_ofAProgram_isDiscardedAndNoOneIsTold() {
         for (sender, field) in [
             ("", ""), ("anna@inbox.example", "Auto-Submitted: auto-replied\r\n"), ("anna@inbox.example", "Precedence: bulk\r\n"),
             ("anna@inbox.example", "Content-Type: multipart/report; report-type=delivery-status\r\n"),
+            ("anna@inbox.example", "X-Auto-Reply: yes\r\n"), ("anna@inbox.example", "X-Autogenerated: Reply\r\n"),
         ] {
             let fixture = fixture()
             let answer = fixture.play(from: sender, to: [address(fixture)], message: message(field))
             #expect(answer.decision.outcome == .discard && answer.decision.reasons.map(\.code) == ["automatic-answer"])
-            #expect(fixture.directory.confirmed.isEmpty)
         }
     }
 

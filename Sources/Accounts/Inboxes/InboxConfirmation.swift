@@ -5,7 +5,7 @@ import InternetMessage
 
 /// Limits of the messages that Postern itself sends to inboxes, so that it cannot be used to annoy other people.
 package struct NoticeLimits: Sendable, Hashable {
-    /// Seconds for which code, link and answer of a verification are valid.
+    /// Seconds for which code and link of a verification are valid.
     package let lifetime: Int64
     /// Wrong codes for one message.
     package let tries: Int
@@ -58,6 +58,8 @@ package enum NoticeKind: String, SQLCodable, Sendable, Hashable, CaseIterable {
     case newPasskey = "new-passkey"
     case plannedDeletion = "planned-deletion"
     case refusals
+    /// To a user who replied to the message that verifies an inbox.
+    case reply
     /// To an address that a team wants to send from.
     case source
 }
@@ -98,4 +100,12 @@ package struct ConfirmedInbox: Sendable, Hashable {
     package let inbox: Inbox
     /// False if it was already confirmed.
     package let isNew: Bool
+}
+
+/// An answer to the message of a verification.
+package struct AnsweredMessage: Sendable, Hashable {
+    /// Whether it is the first one of this day (UTC).
+    package let isFirstToday: Bool
+    /// The user's language, if it is known.
+    package let language: String?
 }

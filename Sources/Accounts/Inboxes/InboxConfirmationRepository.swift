@@ -1,4 +1,4 @@
-// Verifications of inboxes: started with a message, completed by its code, its link or an answer to it.
+// Verifications of inboxes: started with a message, completed by its code or its link.
 
 import Database
 import InternetMessage
@@ -123,33 +123,32 @@ package struct InboxConfirmationRepository: Sendable {
         }
     }
 
-    /// Confirms an inbox by an answer to its message.
+    /// Records that the user answered the message of a verification. An answer confirms nothing: programs answer too, and quote
+    /// the code.
     /// - Parameters:
     ///   - number: the number of the verification, from the address that the answer came to.
     ///   - author: the proven author of the answer.
-    ///   - isTrial: changes nothing, and only returns whether it would: for `postern explain`.
-    /// - Returns: nil if no verification with that number is in progress, or if the author is not the mailbox that the message
-    ///   was sent to.
-    package func confirm(
-        answer number: Int64, nonce: Int64, author: AddrSpec, isTrial: Bool = false, now: Int64
-    ) throws(StoreFailure) -> ConfirmedInbox? {
-        try inboxes.events.write(at: now) { connection, tracker throws(StoreFailure) in
+    ///   - isTrial: changes nothing, and only returns what would be recorded: for `postern explain`.
+    /// - Returns: nil if there is no such verification, or if the author is not the mailbox that the message was sent to.
+    package func recordAnswer(
+        to number: Int64, nonce: Int64, author: AddrSpec, isTrial: Bool = false, now: Int64
+    ) throws(StoreFailure) -> AnsweredMessage? {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
             let row = try connection.row(
                 """
-                SELECT v.answer_nonce, i.canonical_index, i.user_id, u.handle, i.id AS inbox_id FROM inbox_verifications v
+                SELECT v.answer_nonce, v.answered_at, i.canonical_index, u.language FROM inbox_verifications v
                 JOIN inboxes i ON i.id = v.inbox_id JOIN users u ON u.id = i.user_id
                 WHERE v.id = \(number) AND v.expires_at > \(now)
                 """)
             guard let row, try row["answer_nonce"] == nonce,
                 inboxes.index.isCanonical(try row["canonical_index"], of: author)
             else { return nil }
-            let (user, id): (Int64, String) = try (row["user_id"], row["handle"])
-            let inbox = try inboxes.inbox(connection, user: user, row: row["inbox_id"])
-            guard !inbox.isVerified, !isTrial else { return ConfirmedInbox(userID: id, inbox: inbox, isNew: false) }
-            let confirmed = try finish(
-                connection, tracker, verification: number, user: user, id: id, inbox, "by answer",
-                Change(actor: "user:\(id)", now: now))
-            return ConfirmedInbox(userID: id, inbox: confirmed, isNew: true)
+            let last: Int64? = try row["answered_at"]
+            let isFirst = last.map { Day.number($0) != Day.number(now) } ?? true
+            if isFirst, !isTrial {
+                try connection.run("UPDATE inbox_verifications SET answered_at = \(now) WHERE id = \(number)")
+            }
+            return AnsweredMessage(isFirstToday: isFirst, language: try row["language"])
         }
     }
 

@@ -10,7 +10,7 @@ struct NoticeMessage {
     let from: AddrSpec
     let to: InboxAddress
     /// Where an answer goes; nil for From itself.
-    let replyTo: AddrSpec?
+    var replyTo: AddrSpec?
     let content: NoticeTemplates.Rendered
     /// The domain of the signature and of the Message-ID.
     let relayDomain: String
@@ -18,6 +18,10 @@ struct NoticeMessage {
     let id: String
     /// Seconds since 1970.
     let now: Int64
+    /// Whether it answers a message (RFC 3834).
+    var isReply = false
+    /// The Message-ID of the answered message, without brackets.
+    var answered: [UInt8]?
 
     /// The octets to send, signed if there is a signer. Throws as the signer does.
     func write(signer: (any MessageSigner)?) throws -> [UInt8] {
@@ -30,6 +34,8 @@ struct NoticeMessage {
         return header.serialized + [0x0D, 0x0A] + body
     }
 
+    var unsigned: (header: HeaderSection, body: [UInt8]) { (HeaderSection(fields), body) }
+
     private var fields: [HeaderField] {
         var fields = [
             HeaderField("Date", MessageDate.format(now)),
@@ -37,10 +43,15 @@ struct NoticeMessage {
             HeaderField.addresses("To", [Mailbox(addrSpec: to.revealed.headerForm)]),
         ]
         if let replyTo { fields.append(HeaderField.addresses("Reply-To", [Mailbox(displayName: name, addrSpec: replyTo)])) }
+        if let answered {
+            for name in ["In-Reply-To", "References"] {
+                fields.append(HeaderField(name: name, rawValue: MessageIDs.value([answered])))
+            }
+        }
         return fields + [
             HeaderField.unstructured("Subject", content.subject),
             HeaderField("Message-ID", "<notice.\(id)@\(relayDomain)>"),
-            HeaderField("Auto-Submitted", "auto-generated"),
+            HeaderField("Auto-Submitted", isReply ? "auto-replied" : "auto-generated"),
             // Exchange answers automatic mail unless it is told not to.
             HeaderField("X-Auto-Response-Suppress", "All"),
             HeaderField("MIME-Version", "1.0"),

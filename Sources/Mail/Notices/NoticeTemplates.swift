@@ -161,6 +161,7 @@ package struct NoticeTemplates: Sendable {
         case .newPasskey: (Embedded.new_passkey_txt, Embedded.new_passkey_html)
         case .plannedDeletion: (Embedded.planned_deletion_txt, Embedded.planned_deletion_html)
         case .refusals: (Embedded.refusals_txt, Embedded.refusals_html)
+        case .reply: (Embedded.reply_txt, Embedded.reply_html)
         case .source: (Embedded.source_txt, Embedded.source_html)
         }
     }

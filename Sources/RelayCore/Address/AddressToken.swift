@@ -41,8 +41,8 @@ package struct AddressToken: Sendable, Hashable {
     package var storageKey: String { TokenShape.storageKey(localPart) }
 }
 
-/// A local part that receives answers to a verification message. It belongs to no account; its second letter distinguishes it
-/// from other tokens.
+/// A local part that receives answers to a verification message, which confirm nothing, and its bounces. It belongs to no
+/// account; its second letter distinguishes it from other tokens.
 ///
 /// Written as `<key id>h<number><nonce><expiry><MAC>` in lower-case base32.
 package struct AnswerToken: Sendable, Hashable {

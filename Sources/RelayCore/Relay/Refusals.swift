@@ -16,6 +16,11 @@ extension Refusal {
         550, "5.1.1", "This address stands for another user of this relay; only the team can write to them",
         RelayReason("another-users-address", "a reverse address whose correspondent is at a relay domain"))
 
+    /// An answer to the message that verifies an inbox, whose author had a message about it today.
+    package static let answerNotRead = Refusal(
+        550, "5.7.1", "No one reads replies to this message; it says where its code is entered",
+        RelayReason("answer-not-read", "another answer to a verification message on the same day"))
+
     package static let otherScope = Refusal(
         452, "4.5.3", "Recipients of another account go in a transaction of their own; send this one again",
         RelayReason("other-scope", "the transaction already carries another account or the operator's own mail"))

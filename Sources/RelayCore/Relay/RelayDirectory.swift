@@ -121,6 +121,15 @@ package enum FailureRecord: Sendable, Hashable {
     case suspended
 }
 
+/// The result of recording an answer to a verification message.
+package enum AnswerRecord: Sendable, Hashable {
+    /// No verification is in progress under this token, or the author is not the mailbox that was written to.
+    case notTheInbox
+    /// The first answer of this day; with the user's language, if it is known.
+    case first(language: String?)
+    case repeated
+}
+
 /// An address that does not fit its token.
 package struct StoredAddress: Sendable, Hashable {
     /// The key under which it is found (`AddressToken.storageKey`), in lower case.
@@ -219,7 +228,6 @@ package protocol RelayDirectory: RelayRecords {
     /// Whether the account's user has blocked this address, its domain or one above that.
     func isBlocked(_ author: AddrSpec, by account: AccountNumber) throws(DirectoryFailure) -> Bool
 
-    /// Confirms the inbox of a verification, where the proved author is the mailbox that was written to.
-    /// - Returns: false where no verification is pending under this token, or the author is another one.
-    func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool
+    /// Records that the proved author answered a verification message.
+    func recordAnswer(to token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> AnswerRecord
 }

@@ -11,6 +11,8 @@ package final class RelayEngine: Sendable {
     package let authenticator: any SenderAuthenticator
     /// Signs outgoing mail; nil while no key is active.
     package let signer: (any MessageSigner)?
+    /// Writes to those who answer a verification message; without it, their answers are refused.
+    let answeredNotice: (any AnsweredVerificationNotice)?
     package let tokens: TokenMint
     package let ids: MessageIDs
     package let mark: RelayMark
@@ -29,13 +31,15 @@ package final class RelayEngine: Sendable {
     /// - Parameter keys: the versioned keys of tokens, ids and marks. Nil is returned where no key can be derived from them.
     package init?(
         settings: RelaySettings, keys: TokenKeys, directory: any RelayDirectory, authenticator: any SenderAuthenticator,
-        signer: (any MessageSigner)? = nil, replyMemory: ReplyMemory, randomness: @escaping @Sendable (Int) -> [UInt8]
+        signer: (any MessageSigner)? = nil, answeredNotice: (any AnsweredVerificationNotice)? = nil, replyMemory: ReplyMemory,
+        randomness: @escaping @Sendable (Int) -> [UInt8]
     ) {
         guard let ids = MessageIDs(keys: keys) else { return nil }
         self.settings = settings
         self.directory = directory
         self.authenticator = authenticator
         self.signer = signer
+        self.answeredNotice = answeredNotice
         self.keys = keys
         refusedRecipients = RefusedRecipients(keys: keys)
         handedOver = HandedOverCopies()
@@ -68,6 +72,7 @@ package final class RelayEngine: Sendable {
         directory = other.directory
         self.authenticator = authenticator
         signer = other.signer
+        answeredNotice = other.answeredNotice
         keys = other.keys
         refusedRecipients = other.refusedRecipients
         handedOver = other.handedOver

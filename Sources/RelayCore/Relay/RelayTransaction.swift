@@ -170,7 +170,7 @@ package final class RelayTransaction {
             authentication = session
             held = HeldBody(budget: engine.replyMemory, isRewritten: true, hasCopies: !further.isEmpty)
         case .answer:
-            // Nothing of it is kept: only its author, and that it was sent, count.
+            // Nothing of it is kept: only its author counts.
             authentication = engine.authenticator.begin(client: client, header: header, now: now)
         }
     }
@@ -249,8 +249,9 @@ package final class RelayTransaction {
                 return try Bounce.decide(engine: engine, message: try incoming(turn), token: token, paths: paths)
             case .answer(let token):
                 guard let authentication else { throw Refusal.notConfigured("end of data before end of header") }
-                return try ConfirmationReply.decide(
-                    engine: engine, client: client, header: header, evidence: authentication.finish(), token: token)
+                return try AnsweredVerification.decide(
+                    engine: engine, client: client, header: header, evidence: authentication.finish(), token: token, paths: paths,
+                    now: now)
             }
         } catch let refusal as Refusal {
             return .refuse(refusal)

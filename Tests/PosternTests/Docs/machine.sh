@@ -66,10 +66,11 @@ package() {
     [ -e postern_0.1.0_amd64.deb ] || mv postern_*.deb postern_0.1.0_amd64.deb
     export POSTERN_CONFIG=/var/lib/postern/postern.yaml
 }
-# All that doctor may find by then is what its page says further down: records to publish, a mailbox for reports, a certificate.
+# All that doctor may find by then is what its page says further down: records to publish, a mailbox for reports, a certificate,
+# a page for users.
 doctor() {
     command postern doctor >/tmp/doctor.log || [ $? = 1 ]
-    ! grep -vE '^ok|^ |certificate|no key in the DNS|reports go to|^$' /tmp/doctor.log
+    ! grep -vE '^ok|^ |certificate|no key in the DNS|reports go to|no page at which|^$' /tmp/doctor.log
 }
 own_user() {
     id postern >/dev/null 2>&1 || useradd --system --home-dir /var/lib/postern --shell /usr/sbin/nologin postern

@@ -30,7 +30,7 @@ func home(
         return String(decoding: QuotedPrintable.decode(Array(part.utf8)[...]).bytes, as: UTF8.self)
     }
 
-    @Test func nothingIsForwardedUntilTheUserAnswersTheMessage() throws {
+    @Test func inbox_replyToItsMessage_confirmsNothingAndItsCodeDoes() throws {
         let (fixture, _) = try home()
         defer { fixture.stop() }
         try fixture.run(["user", "add", "anna", "--inbox", "anna@home.example"])
@@ -60,15 +60,25 @@ func home(
         #expect(forged.data.map { "\($0)" }?.hasPrefix("550 5.7.26") == true, "\(forged)")
         #expect(try fixture.run(["inbox", "list", "anna"]).contains("unverified"))
 
-        let reply = "From: Anna <anna@home.example>\nTo: \(answerTo)\nSubject: Re: your code\n\nyes, it is me\n"
+        // Anna herself is told once that no one reads replies, and then refused; the code of the message confirms.
+        let reply =
+            "From: Anna <anna@home.example>\nTo: \(answerTo)\nMessage-ID: <yes@home.example>\nSubject: Re: your code\n\nit is me\n"
         #expect(try fixture.send(from: "anna@home.example", to: [answerTo], reply).data?.code == 250)
-        #expect(try !fixture.run(["inbox", "list", "anna"]).contains("unverified"))
+        let notice = try fixture.arrival(for: "anna@home.example", number: 2)
+        #expect(notice.mailFrom == "<>" && notice.value("Auto-Submitted") == "auto-replied")
+        #expect(notice.value("In-Reply-To") == "<yes@home.example>" && notice.text.contains("/me/inboxes"))
+        #expect(notice.value("DKIM-Signature")?.contains("d=relay.example") == true && !notice.text.contains("it is me"))
+        let again = try fixture.send(from: "anna@home.example", to: [answerTo], reply)
+        #expect(again.data.map { "\($0)" }?.hasPrefix("550 5.7.1 ") == true, "\(again)")
+        #expect(try fixture.run(["inbox", "list", "anna"]).contains("unverified"))
+        let code = try #require(text(message).firstMatch(of: /[0-9]{3} [0-9]{3}/)).output
+        try fixture.run(["inbox", "confirm", "anna", "1", "--code", String(code)])
         #expect(
             try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address)).data?.code == 250)
-        #expect(try fixture.arrival(for: "anna@home.example", number: 2).address("From").hasSuffix("@relay.example"))
-        // The answer went no further, and no log holds the inbox.
+        #expect(try fixture.arrival(for: "anna@home.example", number: 3).address("From").hasSuffix("@relay.example"))
+        // The reply went no further, and no log holds the inbox.
         try fixture.postfix.waitUntilDone()
-        #expect(fixture.sink.messages.count == 2)
+        #expect(fixture.sink.messages.count == 3)
         #expect(try !fixture.process.output.contains("home.example"))
     }
 
@@ -195,7 +205,7 @@ func home(
         let answerTo = try fixture.arrival(for: "second@home.example").address("Reply-To")
         let yes = "From: second@home.example\nTo: \(answerTo)\nSubject: Re: your code\n\nyes\n"
         #expect(try fixture.send(from: "second@home.example", to: [answerTo], yes).data?.code == 250)
-        #expect(try !fixture.run(["inbox", "list", "anna"]).contains("unverified"))
+        #expect(try fixture.arrival(for: "second@home.example", number: 2).value("Auto-Submitted") == "auto-replied")
 
         // Nothing was asked of anyone else, and nothing was complained about.
         #expect(try browser.hostsAsked() == [String(url.dropFirst("http://".count))])

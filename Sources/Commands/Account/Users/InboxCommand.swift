@@ -25,8 +25,8 @@ struct InboxCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Add an inbox, and send a message to it to verify it.",
             discussion: """
-                The message has a code and a link, and can be answered: each of the three confirms the inbox. Nothing is \
-                forwarded to an inbox until it is verified, and replies are accepted only from verified inboxes. A \
+                The message has a code and, with http.public_url, a link: each of them confirms the inbox; a reply does not. \
+                Nothing is forwarded to an inbox until it is verified, and replies are accepted only from verified inboxes. A \
                 reply-only inbox is an alias that the user writes from: nothing is ever forwarded to it. Inboxes at a relay \
                 domain are refused. An inbox is verified for one user only.
                 """)
@@ -58,7 +58,7 @@ struct InboxCommand: ParsableCommand {
         private static func write(_ mailer: InboxMailer, _ user: String, _ number: Int64) throws {
             do {
                 try mailer.sendConfirmation(user: user, .number(number), thisChange())
-                InboxCommand.tellNext(user, number)
+                InboxCommand.tellNext(user, number, hasPage: mailer.settings.publicURL != nil)
             } catch let error as MailerError {
                 throw CommandError(
                     status: Failure.status(error),
@@ -70,9 +70,12 @@ struct InboxCommand: ParsableCommand {
     }
 
     /// Prints what to do after a message was sent.
-    private static func tellNext(_ user: String, _ number: Int64) {
+    private static func tellNext(_ user: String, _ number: Int64, hasPage: Bool) {
         print(
-            "A message was sent to it. Its link or a reply confirms it, or: postern inbox confirm \(user) \(number) --code CODE")
+            hasPage
+                ? "A message with a code and a link was sent to it. The user opens the link, or enters the code on their page."
+                : "A message with a code was sent to it. Enter the code that the user gives you: postern inbox confirm \(user) \(number) --code CODE"
+        )
     }
 
     struct Verify: ParsableCommand {
@@ -89,8 +92,9 @@ struct InboxCommand: ParsableCommand {
 
         func run() throws {
             try installation.withInstallation { installation in
-                let inbox = try MailerFactory.mailer(installation).sendConfirmation(user: user, inboxName(inbox), thisChange())
-                InboxCommand.tellNext(user, inbox.number)
+                let mailer = try MailerFactory.mailer(installation)
+                let inbox = try mailer.sendConfirmation(user: user, inboxName(inbox), thisChange())
+                InboxCommand.tellNext(user, inbox.number, hasPage: mailer.settings.publicURL != nil)
             }
         }
     }

@@ -12,6 +12,7 @@ enum Bounce {
     ) throws(Refusal) -> RelayDecision {
         let report = try message.report()
         let isNullSender = message.client.mailFrom.isEmpty
+        let isReport = isNullSender || report.kind == .delivery && MailSystem.isSender(message.client)
         switch report.kind {
         case .note, .receipt, .optOut:
             return try automatic(engine: engine, message: message, token: token, paths: paths)
@@ -23,10 +24,7 @@ enum Bounce {
             return discard(engine, message, token, .reportDropped, "feedback of another kind")
         case .feedback: throw .badReturnPath("feedback of another kind, with a sender")
         case .delivery, .unclear, .other:
-            guard isNullSender else {
-                if report.kind == .other, AutomaticMail.isAutomatic(message.header) {
-                    return try automatic(engine: engine, message: message, token: token, paths: paths)
-                }
+            guard isReport else {
                 throw .badReturnPath("neither a report nor an automatic note")
             }
             return try relay(report, engine: engine, message: message, token: token, paths: paths)

@@ -95,15 +95,12 @@ enum Reply {
         ).localPart
     }
 
-    /// Local parts under which mail systems write.
-    private static let mailSystems: Set<String> = [
-        "mailer-daemon", "postmaster", "mail-daemon", "maildaemon", "mailerdaemon", "mdaemon", "microsoftexchange",
-    ]
-
     /// The report on a delivery that the server of one of the user's inboxes sent to a reverse address: against the rules, to
     /// the author and not to the return path of the undelivered message.
     private static func serverReport(_ message: IncomingMessage, author: AddrSpec) throws(Refusal) -> DeliveryReport? {
-        guard message.client.mailFrom.isEmpty, mailSystems.contains(author.localPart.lowercased()) else { return nil }
+        guard message.client.mailFrom.isEmpty || MailSystem.isSender(message.client), MailSystem.isNamed(author.localPart) else {
+            return nil
+        }
         let report = try message.report()
         return report.kind == .delivery ? report : nil
     }

@@ -52,10 +52,12 @@ package struct DKIMFinding: Sendable, Hashable {
     package let signaturePrefix: String
     /// Whether the key that decided the result is in test mode (`t=y`); the result is then never `pass`.
     package let isTesting: Bool
+    /// Whether the field breaks the syntax of RFC 6376 section 3.5; its domain, if it has one, is what it claims.
+    package let isMalformed: Bool
 
     package init(
         result: DKIMResult, domain: String, selector: String, algorithm: String, coversWholeBody: Bool, reason: String,
-        identityDomain: String = "", signaturePrefix: String = "", isTesting: Bool = false
+        identityDomain: String = "", signaturePrefix: String = "", isTesting: Bool = false, isMalformed: Bool = false
     ) {
         self.result = result
         self.domain = domain
@@ -66,6 +68,7 @@ package struct DKIMFinding: Sendable, Hashable {
         self.identityDomain = identityDomain
         self.signaturePrefix = signaturePrefix
         self.isTesting = isTesting
+        self.isMalformed = isMalformed
     }
 }
 

@@ -98,6 +98,19 @@ struct DKIMVerificationTests {
         #expect(finding.result == .permerror, "\(finding)")
     }
 
+    /// The log names what is wrong, and whose signature it claims to be.
+    @Test(arguments: [
+        ("a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}", "the tag v= is missing"),
+        ("v=1; a=ed25519-sha256; d=app.example; s=s; h=from; q=dns; bh={bh}; b={b}", "q= names no known query method"),
+        ("v=1; a=ed25519-sha256; t=1793600000; x=1793500000; d=app.example; s=s; h=from; bh={bh}; b={b}", "x= is not after t="),
+    ])
+    func malformed_readableDomain_namesDomainAndFault(template: String, fault: String) throws {
+        let finding = try verify(template)
+        #expect(finding.isMalformed && finding.result == .permerror && !finding.reason.isEmpty)
+        #expect(finding.domain == "app.example" && finding.selector == "s")
+        #expect(finding.reason == "the signature is malformed: \(fault)")
+    }
+
     @Test(arguments: [
         "v=1; a=rsa-sha1; d=app.example; s=s; h=from; bh={bh}; b={b}",
         "v=1; a=ed25519-sha256; x=1793599999; d=app.example; s=s; h=from; bh={bh}; b={b}",

@@ -59,7 +59,7 @@ package final class DKIMVerifier {
             }
             let signature: DKIMSignature
             do { signature = try DKIMSignature(field) } catch {
-                candidates.append(.settled(Self.finding(.permerror, "the signature is malformed: \(error.reason)")))
+                candidates.append(.settled(Self.malformed(field, error)))
                 continue
             }
             let unsigned = fields.count("from") > signature.signedNames.count("from")
@@ -183,6 +183,15 @@ package final class DKIMVerifier {
         case .ed25519(let key): valid = key.verify(signature: signature.signature, message: headerDigest)
         }
         return valid ? (.pass, "valid") : (.fail, "the signature does not match the signed fields")
+    }
+
+    /// Names the domain and the selector that the field claims, if they can be read.
+    private static func malformed(_ field: HeaderField, _ error: DKIMSyntaxError) -> DKIMFinding {
+        let tags = try? DKIMTagList(field.rawValue)
+        func domain(_ name: StaticString) -> String { (tags?[name]).flatMap { DKIMSyntax.domain($0.value) } ?? "" }
+        return DKIMFinding(
+            result: .permerror, domain: domain("d"), selector: domain("s"), algorithm: "", coversWholeBody: true,
+            reason: "the signature is malformed: \(error.reason)", isMalformed: true)
     }
 
     private static func finding(

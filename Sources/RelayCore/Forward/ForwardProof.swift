@@ -93,14 +93,17 @@ package enum ForwardProof {
             throw .noValidDKIM(
                 RelayReason("dkim-failed", "d=\(signature.domain): \(signature.result.rawValue), \(signature.weakness)"))
         case (nil, .some(let envelope)):
-            throw .spfFailed(RelayReason("spf-failed", "\(envelope.domain): \(envelope.result.rawValue), \(envelope.reason)"))
+            throw .spfFailed(
+                RelayReason(
+                    "spf-failed", "\(envelope.domain): \(envelope.result.rawValue), \(envelope.reason)\(evidence.malformed)"))
         case (.some(let signature), .some(let envelope)):
             throw .proofFailed(
                 RelayReason(
                     "proof-failed",
                     "d=\(signature.domain): \(signature.weakness); SPF \(envelope.domain): \(envelope.result.rawValue)"))
         case (nil, nil):
-            throw .proofFailed(RelayReason("proof-failed", "no signature and no envelope domain of a registered source"))
+            throw .proofFailed(
+                RelayReason("proof-failed", "no signature and no envelope domain of a registered source\(evidence.malformed)"))
         }
     }
 
@@ -115,6 +118,11 @@ package enum ForwardProof {
         if case .dkim = proof { return sources.contains { $0.isAligned(domain, author: author) } }
         return false
     }
+}
+
+extension AuthenticationEvidence {
+    /// What is wrong with the first signature that is malformed, to be added to a detail; empty for none.
+    var malformed: String { dkim.first(where: \.isMalformed).map { "; \($0.reason)" } ?? "" }
 }
 
 extension DKIMFinding {

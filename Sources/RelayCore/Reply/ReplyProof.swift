@@ -55,7 +55,8 @@ package enum ReplyProof {
         throw .replyNotProved(
             RelayReason(
                 "reply-not-proved",
-                "\(signatures.count) aligned signatures, \(envelopes.count) aligned envelope domains, none passes"))
+                "\(signatures.count) aligned signatures, \(envelopes.count) aligned envelope domains, none passes\(evidence.malformed)"
+            ))
     }
 
     /// Whether something passed for a domain that a readable DMARC record might show to be of the same organization.

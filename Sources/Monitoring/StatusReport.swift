@@ -33,6 +33,8 @@ package struct StatusReport: Encodable, Sendable {
     package let lastHour: [String: Int]
     /// Sentences, the worst first; each says what to do.
     package let warnings: [String]
+    /// Sentences about what happened in the last days and needs no one.
+    package let notes: [String]
     /// Removed items whose rows are still being deleted step by step.
     package let removals: RemovalRepository.Backlog
 
@@ -60,6 +62,9 @@ package struct StatusReport: Encodable, Sendable {
         self.teams = teams.count
         accounts = try teams.map { team throws(StoreFailure) in try store.teams.accountCount(team.id) }.reduce(0, +)
         removals = try store.removals.backlog()
+        notes = try store.inboxes.returned(since: now - Self.noteWindow).map {
+            "\($0.subject): \($0.detail); forwarding to them goes on since \(Self.duration(now - $0.at)) ago"
+        }
         warnings = try Self.warnings(installation, hosts, minutes + recent, now)
     }
 
@@ -81,6 +86,8 @@ package struct StatusReport: Encodable, Sendable {
             .map { (String($0.key.dropFirst(heading.count + 1)), $0.value) }
     }
 
+    /// Seconds for which a note is shown.
+    private static let noteWindow: Int64 = 7 * 86_400
     /// Seconds for which trouble is still reported after its end.
     private static let troubleWindow: Int64 = 900
     /// DNS queries without an answer in one minute. Fewer are the fault of other people's name servers.

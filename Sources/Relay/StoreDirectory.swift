@@ -181,7 +181,7 @@ package struct StoreDirectory: RelayDirectory {
             let record = try store.bounces.record(
                 BounceRepository.Failure(
                     account: Int64(account.rawValue), mark: mark, expiresAt: (Int64(failure.expiryDay) + 1) * 86_400,
-                    sentDay: Int64(failure.sentDay)),
+                    sentDay: Int64(failure.sentDay), rules: ReportRules.version),
                 days: rate?.days ?? 1, now: now()
             ) { standing in rate?.isReached(failures: standing.failures, forwarded: standing.forwarded) ?? false }
             return switch record {

@@ -17,6 +17,8 @@ struct HousekeepingService: Service {
     let rejections: RejectionBuffer
     /// Sends the users their due notices by mail; blocks.
     let tellUsers: @Sendable () throws -> Void
+    /// Ends suspensions that came from blocks.
+    let reviewSuspensions: @Sendable () throws -> [ReturnedInboxes]
     let pool: BlockingPool
     let now: @Sendable () -> Int64
     let logger: Logger
@@ -129,6 +131,13 @@ struct HousekeepingService: Service {
             try await goOn { [pool] in try await pool.run { try store.addresses.endCounted(accounts: nil, now: time) } }
             try await goOn { try await steps.run { try store.users.removeDue(now: time) } }
             try await goOn { try await steps.run { try store.persons.deleteTold(now: time) } }
+            try await goOn { [pool, logger, reviewSuspensions] in
+                for returned in try await pool.run(reviewSuspensions) {
+                    logger.notice(
+                        "suspended inboxes of one provider come back",
+                        metadata: ["provider": "\(returned.provider)", "inboxes": "\(returned.count)"])
+                }
+            }
             for retention in try await pool.run({ try store.retention.all() }) {
                 try await goOn { try await delete(retention, steps, now: time) }
             }

@@ -56,6 +56,7 @@ package enum RelayService {
         var services: [any Service] = [
             HousekeepingService(
                 store: installation.store, counters: counters, rejections: rejections, tellUsers: parts.tellUsers,
+                reviewSuspensions: { try SuspensionReview.run(installation, now: now()) },
                 pool: servicePool, now: now,
                 logger: logger
             ),

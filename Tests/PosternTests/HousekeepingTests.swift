@@ -33,7 +33,8 @@ import Testing
         let (ends, end) = AsyncStream.makeStream(of: Void.self)
         let service = HousekeepingService(
             store: store, counters: CounterBuffer(store.counters), rejections: RejectionBuffer { _ in },
-            tellUsers: { end.yield() }, pool: BlockingPool(threads: 4, isShared: false), now: { Self.now },
+            tellUsers: { end.yield() }, reviewSuspensions: { [] }, pool: BlockingPool(threads: 4, isShared: false),
+            now: { Self.now },
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         let running = Task { try await service.run() }
         for await _ in ends { break }

@@ -76,6 +76,55 @@ import Testing
         #expect(try store.audit.entries().count == lines, "once more is no change")
     }
 
+    /// Inboxes with the hours after which forwarding to each was suspended, by these rules.
+    private func suspend(_ engine: Engine, _ inboxes: [(address: String, hours: Int64)], rules: Int64) throws -> TestStore {
+        let test = try TestStore(engine)
+        for (index, inbox) in inboxes.enumerated() {
+            try test.user("u\(index)", inbox: inbox.address)
+            let failure = BounceRepository.Failure(
+                account: try test.address("u\(index)").account.number, mark: [1], expiresAt: TestStore.now + 1_000_000,
+                sentDay: TestStore.today, rules: rules)
+            let record = try test.store.bounces.record(failure, days: 14, now: TestStore.now + inbox.hours * 3600) { _ in true }
+            #expect(record == .suspended)
+        }
+        return test
+    }
+
+    private func suspended(_ test: TestStore) throws -> [String] { try test.store.inboxes.suspended(limit: 99).users.sorted() }
+
+    @Test(arguments: Engine.all) func reviewSuspensions_fiveOfOneProviderWithinADayByEarlierRules_comeBack(
+        _ engine: Engine
+    ) throws {
+        let test = try suspend(
+            engine,
+            [
+                ("a@outlook.com", 0), ("b@hotmail.com", 1), ("c@live.com", 5), ("d@outlook.com", 23), ("e@msn.com", 24),
+                // Another provider, and the same one much later.
+                ("f@home.example", 2), ("g@outlook.com", 90),
+            ], rules: 0)
+        let later = TestStore.now + 100 * 3600
+        let store = test.store
+        let returned = try store.inboxes.reviewSuspensions(rules: 1, providers: .standard, now: later)
+        #expect(returned.map(\.provider) == ["outlook.com"] && returned.map(\.count) == [5])
+        #expect(try suspended(test) == ["u5", "u6"])
+        let lines = try store.inboxes.returned(since: later)
+        #expect(lines.map(\.subject) == ["provider:outlook.com"] && lines[0].actor == "relay")
+        #expect(lines[0].detail.hasPrefix("5 inboxes"))
+        #expect(try store.inboxes.returned(since: later + 1).isEmpty)
+        // Each suspension is looked at once.
+        #expect(try store.inboxes.reviewSuspensions(rules: 1, providers: .standard, now: later).isEmpty)
+    }
+
+    @Test(arguments: Engine.all) func reviewSuspensions_fewerOrSlowerOrByTheseRules_stay(_ engine: Engine) throws {
+        for (hours, rules) in [([0, 1, 2, 3], 0), ([0, 1, 2, 3, 25], 0), ([0, 1, 2, 3, 4], 1)] as [([Int64], Int64)] {
+            let test = try suspend(
+                engine, hours.enumerated().map { ("p\($0.offset)@home.example", $0.element) }, rules: rules)
+            let later = TestStore.now + 100 * 3600
+            #expect(try test.store.inboxes.reviewSuspensions(rules: 1, providers: .standard, now: later).isEmpty)
+            #expect(try suspended(test).count == hours.count)
+        }
+    }
+
     @Test(arguments: Engine.all) func failuresOfMessagesFromBeforeTheConfirmationDoNotCount(_ engine: Engine) throws {
         let scene = try Fixture(engine, forwarded: 3)
         for nonce in 1...3 { _ = try scene.fail(UInt8(nonce)) }

@@ -30,15 +30,18 @@ package struct BounceRepository: Sendable {
         let mark: [UInt8]
         let expiresAt: Int64
         let sentDay: Int64
+        let rules: Int64
 
         /// - Parameters:
         ///   - mark: the nonce of the return path, or a hash of it, so that the failure counts once, until `expiresAt`.
         ///   - sentDay: when the message was relayed, in days since 1970.
-        package init(account: Int64, mark: [UInt8], expiresAt: Int64, sentDay: Int64) {
+        ///   - rules: the version of the rules by which it counts.
+        package init(account: Int64, mark: [UInt8], expiresAt: Int64, sentDay: Int64, rules: Int64 = 1) {
             self.account = account
             self.mark = mark
             self.expiresAt = expiresAt
             self.sentDay = sentDay
+            self.rules = rules
         }
     }
 
@@ -85,7 +88,10 @@ package struct BounceRepository: Sendable {
             guard isReached(standing) else { return .recorded }
             try tracker.snapshot(.inbox(inbox))
             try connection.run(
-                "UPDATE inboxes SET suspended_at = \(now), suspended_failures = \(standing.failures) WHERE id = \(inbox)")
+                """
+                UPDATE inboxes SET suspended_at = \(now), suspended_failures = \(standing.failures), suspended_rules = \(failure.rules)
+                WHERE id = \(inbox)
+                """)
             try connection.audit(
                 Change(actor: Self.actor, now: now), "inbox.suspend", "user:\(user)",
                 "inbox \(number), \(standing.failures) permanent failures, \(standing.forwarded) messages forwarded, \(days) days"
@@ -126,7 +132,8 @@ extension DatabaseConnection {
     func forgetFailures(inbox: Int64, _ change: Change) throws(StoreFailure) {
         try run(
             """
-            UPDATE inboxes SET failures_from = \(Day.number(change.now)), suspended_at = NULL, suspended_failures = NULL
+            UPDATE inboxes
+            SET failures_from = \(Day.number(change.now)), suspended_at = NULL, suspended_failures = NULL, suspended_rules = NULL
             WHERE id = \(inbox)
             """)
         try run("DELETE FROM inbox_failures WHERE inbox_id = \(inbox)")

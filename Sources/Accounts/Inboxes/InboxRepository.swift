@@ -16,7 +16,7 @@ package struct InboxRepository: Sendable {
     package static let maximumPerUser = 20
 
     let events: AccountEvents
-    private var database: any Database { events.database }
+    var database: any Database { events.database }
     let sealer: Sealer
     package let index: BlindIndex
     let marks: TombstoneMarks
@@ -278,7 +278,7 @@ package struct InboxRepository: Sendable {
         try setDefault(connection, user: user, row: try best["id"], change)
     }
 
-    private static let select: SQL = """
+    static let select: SQL = """
         SELECT id, user_id, address_key, address_sealed, verified_at, is_default, reply_only, created_at, suspended_at,
             suspended_failures, number
         FROM inboxes
@@ -320,7 +320,7 @@ package struct InboxRepository: Sendable {
         )
     }
 
-    private func inbox(row: SQLRow, user: Int64) throws(StoreFailure) -> Inbox {
+    func inbox(row: SQLRow, user: Int64) throws(StoreFailure) -> Inbox {
         try Inbox(
             id: row["id"], number: row["number"], address: sealer.inbox(row, user: user), verifiedAt: row["verified_at"],
             isDefault: row["is_default"], isReplyOnly: row["reply_only"], createdAt: row["created_at"],

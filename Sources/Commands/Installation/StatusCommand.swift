@@ -52,6 +52,7 @@ enum StatusScreen {
         lines.append("")
         lines += others(report)
         guard withWarnings else { return lines }
+        if !report.notes.isEmpty { lines += [""] + report.notes.map { "  \($0)" } }
         if !report.warnings.isEmpty {
             lines += ["", emphasised("Needs care")]
             lines += report.warnings.map { "  ! \($0)" }

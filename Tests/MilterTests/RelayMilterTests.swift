@@ -286,6 +286,36 @@ private struct BlindRewriter: BodyRewriting {
         #expect(!String(decoding: delivered.message, as: UTF8.self).contains("inbox.example"))
     }
 
+    /// sendmail(1) on the relay's host: Postfix takes no answer to RCPT there, and returns what is refused at the end.
+    @Test(arguments: [
+        (["nobody@relay.example"], "550 5.1.1"), (["annarelay2@relay.example"], "550 5.7.1"),
+        (["annarelay2@relay.example", "nobody@relay.example"], "550 5.1.1"),
+        (["annarelay2@relay.example", "bobrelay22@relay.example"], "550 5.5.3"),
+    ])
+    func localMail_refusedRecipient_isRejectedAtTheEnd(recipients: [String], status: String) {
+        let fixture = RelayMilterFixture()
+        let inside = MilterTransaction().connect("localhost", peer: .unknown, daemonName: "internal").mail(
+            "root@mx.relay.example")
+        let message = fixture.play(
+            recipients.reduce(inside) { $0.rcpt($1) }.message(Array("From: root@mx.relay.example\r\n\r\nx\r\n".utf8))
+                .endOfMessage()
+        ).message
+        #expect(message.recipients.count == recipients.count)
+        #expect(message.final.status == status && message.delivered == nil)
+    }
+
+    @Test func localMail_storeAway_waits() {
+        let fixture = RelayMilterFixture()
+        fixture.directory.goDown()
+        let inside = MilterTransaction().connect("localhost", peer: .unknown, daemonName: "internal").mail(
+            "root@mx.relay.example")
+        let message = fixture.play(
+            inside.rcpt("nobody1@relay.example").rcpt("annarelay2@relay.example")
+                .message(Array("From: root@mx.relay.example\r\n\r\nx\r\n".utf8)).endOfMessage()
+        ).message
+        #expect(message.final.status == "451 4.3.0")
+    }
+
     // MARK: One message after another
 
     @Test func severalMessagesOnOneConnectionHaveNothingInCommon() throws {

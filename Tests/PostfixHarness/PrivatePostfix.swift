@@ -280,6 +280,13 @@ package final class PrivatePostfix: Sendable {
         return result.output.split(separator: "\n").map(String.init)
     }
 
+    /// Submits a message with sendmail(1), as a program on the same machine does.
+    package func submit(from: String, to recipients: [String], _ message: String) throws {
+        let result = try ManagedProcess.run(
+            "/usr/sbin/sendmail", ["-C", configuration, "-i", "-f", from, "--"] + recipients, input: message)
+        guard result.status == 0 else { throw HarnessError("sendmail: \(result.output)") }
+    }
+
     /// Opens a client connection to the SMTP port.
     package func connect() throws -> SMTPClient { try SMTPClient(port: port) }
 

@@ -41,6 +41,9 @@ final class RelayMilterSession: MilterSession {
 
     /// Postfix's own bounces reach the filter without an SMTP dialogue, so a recipient cannot be refused permanently there.
     private var isInternal: Bool { connection.daemonName == "internal" }
+    /// Whether the message was submitted on this host with sendmail(1). Its sender is known, so that Postfix returns what is
+    /// refused. Postfix takes no refusal at RCPT there: the message would come again each minute.
+    private var isLocalMail = false
 
     func helo(_ name: String) -> MilterReply {
         helo = name
@@ -55,6 +58,7 @@ final class RelayMilterSession: MilterSession {
         refusal = nil
         lost = (nil, nil)
         queueID = ""
+        isLocalMail = isInternal && !path.withoutPathBrackets.isEmpty
         transaction = RelayTransaction(
             engine: engine,
             client: SMTPClientIdentity(address: connection.peer.ipAddress, helo: helo, mailFrom: path.withoutPathBrackets),
@@ -111,7 +115,9 @@ final class RelayMilterSession: MilterSession {
                 try transaction.addRecipient(path)
                 return .continue
             } catch {
-                return reply(to: error, stage: "rcpt", macros: macros)
+                guard isLocalMail else { return reply(to: error, stage: "rcpt", macros: macros) }
+                if refusal.map({ isPermanent($0.refusal) && !isPermanent(error) }) ?? true { refusal = (error, "rcpt") }
+                return .continue
             }
         }
     }
@@ -129,7 +135,7 @@ final class RelayMilterSession: MilterSession {
 
     func endOfHeaders() -> MilterReply {
         guard let transaction else { return .continue }
-        guard transaction.isOurs else {
+        guard transaction.isOurs, refusal == nil else {
             end()
             return .continue
         }
@@ -244,9 +250,19 @@ final class RelayMilterSession: MilterSession {
         count(refusal, stage: stage)
         log(level, [refusal.reason], stage: stage, answer: "\(reply.code) \(reply.enhanced)", macros: macros)
         let text = "\(reply.text) [\(reference)]"
+        if isPermanent(refusal) {
+            // RFC 5248 section 2.4: too many recipients.
+            let (code, enhanced) = refusal.isTemporary ? (550, "5.5.3") : (reply.code, reply.enhanced)
+            return .reject(PermanentFailure(repairing: code, enhanced, text))
+        }
         if refusal.isTemporary { return .temporaryFailure(TemporaryFailure(repairing: reply.code, reply.enhanced, text)) }
-        if isInternal { return .temporaryFailure(TemporaryFailure(repairing: 451, "4.3.0", text)) }
-        return .reject(PermanentFailure(repairing: reply.code, reply.enhanced, text))
+        return .temporaryFailure(TemporaryFailure(repairing: 451, "4.3.0", text))
+    }
+
+    /// Whether the client is told to give up. Local mail comes again as it is, never with fewer recipients.
+    private func isPermanent(_ refusal: Refusal) -> Bool {
+        if isLocalMail, refusal == .otherScope || refusal == .tooManyRecipients { return true }
+        return !refusal.isTemporary && (!isInternal || isLocalMail)
     }
 
     /// Updates the counters, and reports the reason to the team whose source it came from.
@@ -254,7 +270,7 @@ final class RelayMilterSession: MilterSession {
         handler.metrics.refusals(refusal.reason.code).add()
         if refusal.reason.code == RelayReason.leakIncident { handler.metrics.leakIncidents.add() }
         guard stage != "rcpt" else { return }
-        let isDeferred = refusal.isTemporary || isInternal
+        let isDeferred = !isPermanent(refusal)
         if let direction = transaction?.direction ?? lost.direction {
             handler.metrics.messages(direction.rawValue, isDeferred ? "deferred" : "refused").add()
         }

@@ -51,6 +51,30 @@ import Testing
         #expect(!report.text.contains("home.example"))
     }
 
+    /// Postfix takes no refusal at RCPT from sendmail(1): the message stayed in the maildrop, and was tried each minute.
+    @Test func localMail_toNoOneAtTheRelayDomain_returnsToItsSender() throws {
+        let (fixture, address) = try RelayFixtures.anna()
+        defer { fixture.stop() }
+        func submit(_ recipients: [String], _ subject: String) throws {
+            try fixture.postfix.submit(
+                from: "cron@juice.example", to: recipients,
+                "From: cron@mx.relay.example\nTo: \(recipients[0])\nSubject: \(subject)\n\nout of disk\n")
+        }
+        try submit(["nobody2222@relay.example"], "one")
+        let first = try fixture.arrival(for: "cron@juice.example")
+        #expect(first.mailFrom == "<>" && first.text.contains("No such address here") && first.text.contains("5.1.1"))
+        // Nobody proves such mail, and a known address beside an unknown one changes nothing.
+        try submit([address], "two")
+        let second = try fixture.arrival(for: "cron@juice.example", number: 2)
+        #expect(second.mailFrom == "<>" && second.text.contains("5.7.1"))
+        try submit([address, "nobody2222@relay.example"], "three")
+        #expect(try fixture.arrival(for: "cron@juice.example", number: 3).text.contains("No such address here"))
+        try fixture.postfix.waitUntilDone()
+        let left = try FileManager.default.contentsOfDirectory(atPath: fixture.postfix.directory + "/queue/maildrop")
+        #expect(left.isEmpty && fixture.sink.messages.count == 3)
+        #expect(try fixture.process.lines.contains { $0.contains("reason=unknown-address") && $0.contains("stage=rcpt") })
+    }
+
     @Test func aReplyThatCannotBeDeliveredIsToldToTheUserAlone() throws {
         let (fixture, address) = try RelayFixtures.anna()
         defer { fixture.stop() }

@@ -57,7 +57,7 @@ package struct StoreDirectory: RelayDirectory {
                 UserInbox(address: $0, isVerified: record.isInboxVerified, isSuspended: record.isInboxSuspended)
             },
             inboxes: [], sharedName: nil, sources: record.sources.compactMap(Self.source),
-            successors: successors, hasBlocks: record.hasBlocks)
+            successors: successors, hasBlocks: record.hasBlocks, team: record.team.id)
     }
 
     package func account(_ number: AccountNumber) throws(DirectoryFailure) -> RelayAccount? {
@@ -74,7 +74,8 @@ package struct StoreDirectory: RelayDirectory {
                     UserInbox(address: $0, isVerified: record.isInboxVerified, isSuspended: record.isInboxSuspended)
                 },
                 inboxes: record.inboxes.map { UserInbox(address: $0.address, isVerified: $0.isVerified) },
-                sharedName: record.sharedName?.full, sources: record.sources.compactMap(Self.source))
+                sharedName: record.sharedName?.full, sources: record.sources.compactMap(Self.source),
+                team: record.team.id)
         }
     }
 

@@ -25,7 +25,7 @@ final class RelayMilterFixture: Sendable {
             number: AccountNumber(number)!, relayAddress: AddrSpec(localPart: local, domain: "relay.example"),
             isForwardingOn: true,
             isActive: true, inbox: inbox, inboxes: [inbox], sharedName: nil,
-            sources: [RegisteredSource(scope: .domain("app.example"))])
+            sources: [RegisteredSource(scope: .domain("app.example"))], team: "app")
     }
 
     static let anna = account(1, "annarelay2", inbox: "anna@inbox.example")

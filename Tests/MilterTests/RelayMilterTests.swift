@@ -86,6 +86,37 @@ private struct BlindRewriter: BodyRewriting {
         #expect(fixture.log.lines.contains { $0.hasPrefix("error 550 5.7.7") && $0.contains("reason=leak-incident") })
     }
 
+    @Test func log_refusedMessages_nameTheRelayAddressAndTheTeam() {
+        let fixture = RelayMilterFixture()
+        let stranger = connection.mail("<b@app.example>")
+        let reverse = fixture.reverse(RelayMilterFixture.anna, "billing@app.example")
+        let refused: [(MilterTransaction, reason: String, names: [String])] = [
+            (stranger.rcpt("<nobody2222@relay.example>"), "unknown-address", ["address=nobody2222@relay.example"]),
+            (
+                stranger.rcpt("<annarelay2@relay.example>").message(Array("From: x@stranger.example\r\n\r\nx\r\n".utf8)),
+                "unregistered-source", ["address=annarelay2@relay.example", "team=app"]
+            ),
+            (
+                stranger.rcpt("<annarelay2@relay.example>").message(Array("From: x@app.example\r\n\r\nx\r\n".utf8)),
+                "proof-failed", ["address=annarelay2@relay.example", "team=app"]
+            ),
+            (
+                stranger.rcpt(reverse).message(Array("From: anna@inbox.example\r\n\r\nx\r\n".utf8)), "reply-not-proved",
+                ["address=annarelay2@relay.example", "team=app"]
+            ),
+            (
+                stranger.rcpt("<\(fixture.returnPath(RelayMilterFixture.anna))>").message(
+                    Array("From: anna@inbox.example\r\n\r\nx\r\n".utf8)), "bad-return-path",
+                ["address=annarelay2@relay.example", "team=app"]
+            ),
+        ]
+        for (transaction, reason, names) in refused {
+            _ = fixture.play(transaction.endOfMessage())
+            let line = fixture.log.lines.last { $0.contains("reason=\(reason)") } ?? ""
+            for name in names { #expect(line.contains(name), "\(reason): \(fixture.log.lines.suffix(2))") }
+        }
+    }
+
     /// A link that stayed was a line in the log alone.
     @Test func aForwardWithALinkPastTheRelayIsCounted() {
         let fixture = RelayMilterFixture()

@@ -32,6 +32,8 @@ final class RelayMilterSession: MilterSession {
     private var reference = ""
     /// The data to report about a transaction that `refusal` has ended.
     private var lost: (direction: TransactionDirection?, attribution: ForwardAttribution?) = (nil, nil)
+    /// Whom a transaction that `refusal` has ended was about.
+    private var lostSubjects: LogSubjects?
     private var queueID = ""
 
     init(connection: MilterConnection, handler: RelayMilterHandler) {
@@ -57,6 +59,7 @@ final class RelayMilterSession: MilterSession {
         reference = String(decoding: Base32.encode(engine.randomness(5)), as: UTF8.self)
         refusal = nil
         lost = (nil, nil)
+        lostSubjects = nil
         queueID = ""
         isLocalMail = isInternal && !path.withoutPathBrackets.isEmpty
         transaction = RelayTransaction(
@@ -115,7 +118,8 @@ final class RelayMilterSession: MilterSession {
                 try transaction.addRecipient(path)
                 return .continue
             } catch {
-                guard isLocalMail else { return reply(to: error, stage: "rcpt", macros: macros) }
+                guard isLocalMail else { return reply(to: error, stage: "rcpt", path: path, macros: macros) }
+                lostSubjects = transaction.subjects(ofRefused: path)
                 if refusal.map({ isPermanent($0.refusal) && !isPermanent(error) }) ?? true { refusal = (error, "rcpt") }
                 return .continue
             }
@@ -157,6 +161,7 @@ final class RelayMilterSession: MilterSession {
     private func lose(_ transaction: RelayTransaction, _ error: Refusal, stage: String) {
         refusal = (error, stage)
         lost = (transaction.direction, transaction.forwardAttribution)
+        lostSubjects = transaction.subjects(ofRefused: nil)
         end()
     }
 
@@ -186,7 +191,8 @@ final class RelayMilterSession: MilterSession {
         if decision.reasons.contains(where: { $0.code == RelayReason.linksLeft }) { handler.metrics.linksLeft.add() }
         if decision.outcome == .relay { handler.recent.insert(queueID) }
         log(
-            .info, decision.reasons, stage: "message", answer: decision.outcome == .discard ? "discard" : "accept",
+            .info, decision.reasons, transaction.subjects, stage: "message",
+            answer: decision.outcome == .discard ? "discard" : "accept",
             macros: actions.macros)
         return decision.outcome == .discard ? .discard : .accept
     }
@@ -242,13 +248,16 @@ final class RelayMilterSession: MilterSession {
         }
     }
 
-    private func reply(to refusal: Refusal, stage: String, macros: (any MilterMacros)?) -> MilterReply {
+    /// - Parameter path: the recipient that is refused, at RCPT.
+    private func reply(to refusal: Refusal, stage: String, path: String? = nil, macros: (any MilterMacros)?) -> MilterReply {
         let reply = refusal.reply
         let level: Logger.Level =
             [RelayReason.leakIncident, Refusal.listedTwice.reason.code, Refusal.forgedCopy.reason.code].contains(
                 refusal.reason.code) ? .error : .notice
         count(refusal, stage: stage)
-        log(level, [refusal.reason], stage: stage, answer: "\(reply.code) \(reply.enhanced)", macros: macros)
+        log(
+            level, [refusal.reason], lostSubjects ?? transaction?.subjects(ofRefused: path), stage: stage,
+            answer: "\(reply.code) \(reply.enhanced)", macros: macros)
         let text = "\(reply.text) [\(reference)]"
         if isPermanent(refusal) {
             // RFC 5248 section 2.4: too many recipients.
@@ -281,15 +290,18 @@ final class RelayMilterSession: MilterSession {
                 reason: refusal.reason.code, isOfAccount: refusal.reason.isOfAccount, reference: reference))
     }
 
-    private func log(_ level: Logger.Level, _ reasons: [RelayReason], stage: String, answer: String, macros: (any MilterMacros)?)
-    {
+    private func log(
+        _ level: Logger.Level, _ reasons: [RelayReason], _ subjects: LogSubjects?, stage: String, answer: String,
+        macros: (any MilterMacros)?
+    ) {
         if let id = macros?["i"], !id.isEmpty { queueID = id }
-        handler.logger.log(
-            level: level, "\(answer)",
-            metadata: [
-                "ref": "\(reference)", "queue": "\(queueID)", "stage": "\(stage)",
-                "reason": "\(reasons.map(\.code).joined(separator: ","))",
-                "detail": "\(reasons.map(\.detail).filter { !$0.isEmpty }.joined(separator: "; "))",
-            ])
+        var metadata: Logger.Metadata = [
+            "ref": "\(reference)", "queue": "\(queueID)", "stage": "\(stage)",
+            "reason": "\(reasons.map(\.code).joined(separator: ","))",
+            "detail": "\(reasons.map(\.detail).filter { !$0.isEmpty }.joined(separator: "; "))",
+        ]
+        if let subjects, !subjects.addresses.isEmpty { metadata["address"] = "\(subjects.addresses.joined(separator: ","))" }
+        if let subjects, !subjects.teams.isEmpty { metadata["team"] = "\(subjects.teams.joined(separator: ","))" }
+        handler.logger.log(level: level, "\(answer)", metadata: metadata)
     }
 }

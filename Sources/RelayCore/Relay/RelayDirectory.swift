@@ -56,11 +56,13 @@ package struct RelayAccount: Sendable, Hashable {
     package let successors: [RelayAccount]
     /// Whether the user has blocked senders of this account: `RelayDirectory.isBlocked` tells which.
     package let hasBlocks: Bool
+    /// The identifier of the account's team, for the log.
+    package let team: String?
 
     package init(
         number: AccountNumber, relayAddress: AddrSpec, isForwardingOn: Bool, isActive: Bool, inbox: UserInbox?,
         inboxes: [UserInbox], sharedName: String?, sources: [RegisteredSource], successors: [RelayAccount] = [],
-        hasBlocks: Bool = false
+        hasBlocks: Bool = false, team: String? = nil
     ) {
         self.number = number
         self.relayAddress = relayAddress
@@ -72,6 +74,7 @@ package struct RelayAccount: Sendable, Hashable {
         self.sources = sources
         self.successors = successors
         self.hasBlocks = hasBlocks
+        self.team = team
     }
 }
 

@@ -154,6 +154,23 @@ import Testing
         try fixture.expectArrivals(2, fixture.everybody([1, 3]))
     }
 
+    /// Exchange repeats a message that was put off with a transaction for each recipient.
+    @Test(arguments: [[3, 2, 0, 1], [0, 1, 2, 3]]) func refusalAmongSeveral_messageRepeatedOneByOne_arrivesOnce(
+        order: [Int]
+    ) throws {
+        let fixture = try Fixture(users: 4)
+        defer { fixture.stop() }
+        try fixture.relay.run(["address", "off", fixture.addresses[2]])
+        let together = try fixture.send()
+        #expect(together.data?.code == 451, "\(together)")
+        for number in order {
+            let alone = try fixture.send([fixture.addresses[number]])
+            let answer = alone.recipients.first?.code == 250 ? alone.data?.code : alone.recipients.first?.code
+            #expect(answer == (number == 2 ? 550 : 250), "user \(number): \(alone)")
+        }
+        try fixture.expectArrivals(3, fixture.everybody([0, 1, 3]))
+    }
+
     @Test func spfIsJudgedForTheClientThatTheMessageCameFrom() throws {
         let fixture = try Fixture(users: 3) {
             $0.zone = #"{"juice.example": {"TXT": ["v=spf1 ip4:192.0.2.77 -all"]}}"#

@@ -18,8 +18,13 @@ extension Refusal {
 
     /// An answer to the message that verifies an inbox, whose author had a message about it today.
     package static let answerNotRead = Refusal(
-        550, "5.7.1", "No one reads replies to this message; it says where its code is entered",
+        550, "5.7.1", answerText,
         RelayReason("answer-not-read", "another answer to a verification message on the same day"))
+
+    private static let answerText = "No one reads replies to this message; it says where its code is entered"
+
+    /// An answer to the message that verifies an inbox, of which nothing proves that it comes from there.
+    static func answerNotProved(_ reason: RelayReason) -> Refusal { Refusal(550, "5.7.26", answerText, reason) }
 
     package static let otherScope = Refusal(
         452, "4.5.3", "Recipients of another account go in a transaction of their own; send this one again",

@@ -34,10 +34,14 @@ enum AnsweredVerification {
             return RelayDecision(
                 .discard, reasons: [RelayReason("automatic-answer", "a program answered a verification message")])
         }
-        let (author, proof) = try Reply.prove(header, evidence: evidence, client: client)
+        let author: AddrSpec
+        let proof: SenderProof
+        do { (author, proof) = try Reply.prove(header, evidence: evidence, client: client) } catch {
+            throw error.isTemporary ? error : .answerNotProved(error.reason)
+        }
         switch try Refusal.deferring(engine.directory.recordAnswer(to: token, author: author)) {
         case .notTheInbox:
-            throw .replyNotProved(
+            throw .answerNotProved(
                 RelayReason("not-the-verified-inbox", "the author is proved, but is not the inbox of a verification in progress"))
         case .repeated: throw .answerNotRead
         case .first(let language):

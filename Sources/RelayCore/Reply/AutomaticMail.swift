@@ -12,7 +12,7 @@ package enum AutomaticMail {
     /// sender
     ///   is none there.
     package static func isAutomatic(_ header: HeaderSection, isAtReturnPath: Bool = false) -> Bool {
-        let isFromList = header.fields.contains { isOfList($0) }
+        let isFromList = header.fields.contains(where: lists.contains)
         if header.fields.contains(where: {
             isMark($0, isFromList: isFromList) && !(isAtReturnPath && $0.isNamed("Return-Path"))
         }) {
@@ -48,7 +48,7 @@ extension AutomaticMail {
 
     /// The strongest mark of a program; nil where there is none.
     package static func sign(_ header: HeaderSection) -> Sign? {
-        let isFromList = header.fields.contains { isOfList($0) }
+        let isFromList = header.fields.contains(where: lists.contains)
         if header.fields.contains(where: { isMark($0, isFromList: isFromList) }) { return .certain }
         return hasAutomaticSubject(header) ? .likely : nil
     }
@@ -97,17 +97,11 @@ extension AutomaticMail {
 // MARK: Signs that are not enough alone
 
 extension AutomaticMail {
-    /// Whether the field shows that a mailing list passed the message on.
-    private static func isOfList(_ field: HeaderField) -> Bool {
-        if lists.contains(field) { return true }
-        guard field.isNamed("Sender") else { return false }
-        let value = HeaderField.trim(field.unfoldedBytes[...]).map(\.asciiLowercased)
-        return ["owner-", "-owner@", "-bounces@", "-bounces+"].contains { OctetSearch.find($0, in: value) != nil }
-    }
-
+    /// Fields of mailing lists: RFC 2369, RFC 2919, Mailman, ezmlm, Yahoo and Google Groups. Majordomo, Listserv and SmartList
+    /// had no more than Sender, Resent-Sender or Errors-To.
     private static let lists: FieldNameSet = [
         "list-id", "list-post", "list-help", "list-subscribe", "list-unsubscribe", "list-archive", "list-owner", "mailing-list",
-        "x-mailing-list", "x-beenthere", "x-list",
+        "x-mailing-list", "x-beenthere", "x-list", "sender", "resent-sender", "errors-to",
     ]
 
     /// Fields by which programs keep others from answering them. Gateways write them on people's mail as well.

@@ -69,7 +69,8 @@ import Testing
     @Test(arguments: [
         "List-Id: <friends.lists.example>", "List-Post: <mailto:friends@lists.example>", "X-BeenThere: friends@lists.example",
         "Mailing-List: list friends@lists.example", "Sender: owner-friends@lists.example",
-        "Sender: Friends <friends-bounces@lists.example>",
+        "Sender: Friends <friends-bounces@lists.example>", "Sender: Friends <FRIENDS@LISTSERV.EXAMPLE>",
+        "Resent-Sender: friends-request@lists.example", "Errors-To: friends-admin@lists.example",
     ])
     func isAutomatic_personsMailThroughAMailingList_isNot(field: String) {
         for word in ["list", "bulk", "junk"] {

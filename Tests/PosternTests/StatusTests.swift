@@ -4,6 +4,7 @@ import Database
 import Accounts
 import Foundation
 import HTTP
+import InternetMessage
 import Logging
 import PosternMetrics
 import TestSupport
@@ -83,6 +84,29 @@ import Testing
         #expect(LocalChecks.judge(facts).contains { $0.name == "removals" && $0.verdict == .warning })
         #expect(try store.removals.run(now: Self.now).isEmpty)
         #expect(try !isTold(Self.now))
+    }
+
+    @Test func notes_suspensionsThatEnded_needNoCareForAWeek() throws {
+        let opened = try Opened()
+        let store = opened.installation.store
+        let change = Change(actor: "uid:0", now: Self.now)
+        for number in 1...5 {
+            let inbox = InboxAddress(AddrSpec(localPart: "p\(number)", domain: "home.example"))
+            _ = try store.users.add(id: "u\(number)", name: "U", inbox: inbox, isVerified: true, change)
+        }
+        // As an earlier program left them.
+        try store.database.write(.durable) { connection throws(StoreFailure) in
+            try connection.run("UPDATE inboxes SET suspended_at = ?1, suspended_failures = 5", [.integer(Self.now)])
+        }
+        func suspensions() throws -> [String] { try opened.report().warnings.filter { $0.contains("suspended") } }
+        #expect(try suspensions().count == 1 && opened.report().notes.isEmpty)
+        let returned = try store.inboxes.reviewSuspensions(
+            rules: 1, providers: opened.installation.configuration.providers, now: Self.now)
+        #expect(returned.map(\.count) == [5])
+        #expect(try suspensions().isEmpty)
+        let notes = try opened.report(at: Self.now + 6 * 86_400).notes
+        #expect(notes.count == 1 && notes[0].hasPrefix("provider:home.example: 5 inboxes"))
+        #expect(try opened.report(at: Self.now + 8 * 86_400).notes.isEmpty)
     }
 
     /// Each second a line, for as long as it failed.

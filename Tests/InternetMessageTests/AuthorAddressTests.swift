@@ -4,7 +4,7 @@ import Testing
 
 struct AuthorAddressTests {
     @Test func everyVectorIsReadOrRefusedForItsReason() throws {
-        let lines = try TestData.vectors("author/values.txt")
+        let lines = try TestData.vectors("author/values.txt") + TestData.vectors("author/forms.txt")
         for line in lines {
             let cut = try #require(line.lastIndex(of: "\t"))
             let value = TestData.unescaped(line[..<cut])
@@ -22,13 +22,22 @@ struct AuthorAddressTests {
 
     /// What is accepted strictly must be what the forgiving reader and the candidate search see, and nothing else.
     @Test func theForgivingReaderAgreesWithEveryAcceptedValue() throws {
-        for line in try TestData.vectors("author/values.txt") {
+        for line in try TestData.vectors("author/values.txt") + TestData.vectors("author/forms.txt") {
             let cut = try #require(line.lastIndex(of: "\t"))
             let value = TestData.unescaped(line[..<cut])
             guard case .success(let address) = AuthorAddress.parse(value: value[...]) else { continue }
             #expect(AddressList.parse(value).mailboxes.map(\.addrSpec) == [address], "\(line)")
             #expect(AddressCandidates.find(in: value[...]).map(\.addrSpec).contains(address), "\(line)")
         }
+    }
+
+    @Test func nameOfAnAcceptedForm_isWhatIsBeforeTheAddress() {
+        let names = [
+            "Juice, Inc. <a@b>": "Juice, Inc.", "O\\'Brien <a@b>": "O'Brien", "[Juice] Orders <a@b>,": "[Juice] Orders",
+            "=?iso-8859-1?Q?Ann=92s?= (x) <a@b>": "Ann\u{2019}s", "\"Doe, \\'J\" <a@b>": "Doe, 'J", "<a@b> x": nil,
+            "a@b (x)": nil,
+        ]
+        for (value, name) in names { #expect(AuthorAddress.name(value: Array(value.utf8)[...]) == name, "\(value)") }
     }
 
     private func author(_ lines: String...) -> Result<AddrSpec, AuthorDefect> {

@@ -61,13 +61,20 @@ package struct Fixture {
     package func play(
         from sender: String, to recipients: [String], message: String, now: Int64 = Fixture.now, client: String = "192.0.2.1"
     ) -> Response {
+        play(from: sender, to: recipients, octets: Array(message.utf8), now: now, client: client)
+    }
+
+    /// The same for a message of any octets.
+    package func play(
+        from sender: String, to recipients: [String], octets: [UInt8], now: Int64 = Fixture.now, client: String = "192.0.2.1"
+    ) -> Response {
         let transaction = RelayTransaction(
             engine: engine, client: SMTPClientIdentity(address: client, helo: "client.example", mailFrom: sender), now: now)
         var refusals: [String: Refusal] = [:]
         for recipient in recipients {
             do { try transaction.addRecipient("<\(recipient)>") } catch { refusals[recipient] = error }
         }
-        let parsed = Message.parse(Array(message.utf8))
+        let parsed = Message.parse(octets)
         for field in parsed.header.fields { transaction.addHeader(field) }
         do throws(Refusal) {
             try transaction.endHeader()

@@ -6,11 +6,11 @@ import Support
 package enum AuthorAddress {
     /// The author's address.
     ///
-    /// There must be exactly one From field with exactly one mailbox in the current syntax of RFC 5322 and RFC 6532. Beyond
-    /// that syntax, only the unquoted dot in a display name is accepted (`John Q. Public <…>`), as everywhere; it changes no
-    /// address. Within that syntax, these are refused: comments with specials, white space within the address (next to `<` and
-    /// `>` it is accepted), domain literals, quoted local parts with specials, and encoded words that decode to addresses with
-    /// punctuation.
+    /// There must be exactly one From field with exactly one mailbox in the current syntax of RFC 5322 and RFC 6532. Within that
+    /// syntax, these are refused: white space within the address (next to `<` and `>` it is accepted), domain literals, and
+    /// quoted local parts with specials. What programs write against that syntax around the address is accepted where every
+    /// reading finds the same address (`LooseMailbox`), and so are comments with specials and encoded words that decode to
+    /// addresses.
     package static func parse(header: HeaderSection) -> Result<AddrSpec, AuthorDefect> {
         var author: HeaderField?
         for field in header.fields {
@@ -30,11 +30,28 @@ package enum AuthorAddress {
 
     /// The one address in the raw value of a From field; see `parse(header:)`.
     package static func parse(value: ArraySlice<UInt8>) -> Result<AddrSpec, AuthorDefect> {
+        let mailbox = StrictMailbox(value)
         do {
-            return .success(try StrictMailbox(value).read())
+            return .success(try mailbox.read())
         } catch {
-            return .failure(error)
+            return (error.isBesideAddress ? mailbox.readLoosely() : nil).map { .success($0) } ?? .failure(error)
         }
+    }
+
+    /// What is before the address in the raw value of a From field, as text; nil where that is nothing.
+    package static func name(value: ArraySlice<UInt8>) -> String? {
+        let tokens = AddressLexer.tokens(of: value).tokens
+        guard let bracket = tokens.lastIndex(where: { $0.isOne(of: "<") }) else { return nil }
+        var text: [UInt8] = []
+        for token in tokens[..<bracket] where token.kind != .comment {
+            if token.isSpaced, !text.isEmpty { text.append(0x20) }
+            if token.kind == .quotedString {
+                AddrSpecReader.appendUnquoted(value[token.range], to: &text)
+            } else if !token.isOne(of: "\\") {
+                text += value[token.range]
+            }
+        }
+        return text.isEmpty ? nil : EncodedWord.decode(text[...])
     }
 
     /// Whether a program that ignores characters not allowed in field names reads the name as `From`.
@@ -107,6 +124,11 @@ private struct StrictMailbox {
         let inside = tokens[(open + 1)..<close]
         if inside.first?.isAt == true, inside.contains(where: { $0.kind == .special(UInt8(ascii: ":")) }) { throw .sourceRoute }
         return try readAddress(inside, isAngled: true)
+    }
+
+    /// The address of a field that is well-formed but for what is beside the address; nil where that may be another one.
+    func readLoosely() -> AddrSpec? {
+        LooseMailbox(value, tokens).read { inside, isAngled in try? readAddress(inside, isAngled: isAngled) }
     }
 
     // MARK: Octets
@@ -192,7 +214,9 @@ private struct StrictMailbox {
             switch piece {
             case .literal: break
             case .undecodable: isUndecodable = true
-            case .word(let word): decoded += Charset.decode(word.bytes, word.charset) ?? "\0"
+            case .word(let word):
+                isUndecodable = isUndecodable || word.holdsControl
+                decoded += Charset.decodeAsShown(word.bytes, word.charset) ?? ""
             }
         }
         if isUndecodable { throw .ambiguousEncodedWord }
@@ -200,7 +224,6 @@ private struct StrictMailbox {
         var hasPunctuation = false
         for scalar in decoded.unicodeScalars {
             switch scalar.value {
-            case 0..<0x20, 0x7F...0x9F, 0x2028, 0x2029: throw .ambiguousEncodedWord
             case 0x40, 0xFF20, 0xFE6B: hasAt = true
             case 0x3C, 0x3E, 0x2C, 0x3B, 0x22, 0x28, 0x29, 0x3A: hasPunctuation = true
             default: break

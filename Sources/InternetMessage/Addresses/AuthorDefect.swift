@@ -65,6 +65,18 @@ package enum AuthorDefect: String, Error, Sendable, Hashable, CaseIterable {
     case notUTF8
 }
 
+extension AuthorDefect {
+    /// Whether the defect is outside the address: the octets are sound, and the field may have one address all the same.
+    var isBesideAddress: Bool {
+        switch self {
+        case .multipleMailboxes, .emptyElement, .atInDisplayName, .ambiguousComment, .strayText, .strayCharacter,
+            .ambiguousEncodedWord, .quotedPair, .group:
+            true
+        default: false
+        }
+    }
+}
+
 extension AuthorDefect: CustomStringConvertible {
     package var description: String {
         switch self {

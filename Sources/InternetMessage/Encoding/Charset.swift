@@ -22,6 +22,13 @@ package enum Charset {
         return decoded.text
     }
 
+    /// Decodes octets as programs show them: the C1 controls of ISO 8859-1 as the characters that windows-1252 has there (WHATWG
+    /// Encoding). Nil where the charset is unknown.
+    package static func decodeAsShown(_ bytes: some Collection<UInt8>, _ label: String) -> String? {
+        guard case .latin1? = Kind(label) else { return decode(bytes, label) }
+        return decodeSingleByte(bytes) { Windows1252.scalar($0) ?? Unicode.Scalar($0) }.text
+    }
+
     /// Decodes octets and says whether all of them were decoded. Nil where the charset is unknown.
     package static func decodeCheckingLoss(_ bytes: some Collection<UInt8>, _ label: String) -> Decoded? {
         switch Kind(label) {

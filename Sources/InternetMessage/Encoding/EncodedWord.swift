@@ -16,7 +16,7 @@ package enum EncodedWord {
         var run: (charset: String, bytes: [UInt8])?
         func flushRun(_ output: inout String) {
             guard let pending = run else { return }
-            output += Charset.decode(pending.bytes, pending.charset) ?? ""
+            output += Charset.decodeAsShown(pending.bytes, pending.charset) ?? ""
             run = nil
         }
         func flushLiteral(_ output: inout String) {
@@ -72,6 +72,20 @@ package enum EncodedWord {
         var bytes: [UInt8]
         /// Where the word is, from `=?` to `?=`.
         var range: Range<Int>
+
+        /// Whether some program reads a control character in it, tab excepted. NEL ends a line also where it is shown as a mark.
+        var holdsControl: Bool {
+            func holds(_ text: String?, where isFound: (UInt32) -> Bool) -> Bool {
+                text.map { $0.unicodeScalars.contains { isFound($0.value) } } ?? true
+            }
+            return holds(Charset.decodeAsShown(bytes, charset)) { value in
+                switch value {
+                case 0x09: false
+                case 0..<0x20, 0x7F...0x9F, 0x2028, 0x2029: true
+                default: false
+                }
+            } || holds(Charset.decode(bytes, charset)) { $0 == 0x85 }
+        }
     }
 
     enum Piece {

@@ -183,7 +183,12 @@ struct ForwardRewriting {
 
     /// - Parameter others: how many other users the message names, where this field mentions them.
     private mutating func rewriteAddresses(_ field: HeaderField, others: Int) -> HeaderEdits.Edit {
-        let list = AddressList.parse(field.rawValue)
+        var list = AddressList.parse(field.rawValue)
+        if !list.isLegal, field.isNamed("From"), var author = list.mailboxes.first {
+            // Only one mailbox was accepted, whatever is around it.
+            author.displayName = AuthorAddress.name(value: field.rawValue)
+            list.addresses = [.mailbox(author)]
+        }
         let mailboxes = list.mailboxes
         let leavesOut = Self.answered.contains(field)
         func stays(_ mailbox: Mailbox) -> Bool { !leavesOut || !isAnotherUsers(mailbox.addrSpec) }

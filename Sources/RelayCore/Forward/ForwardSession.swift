@@ -29,7 +29,7 @@ final class ForwardSession {
     ) throws(Refusal) {
         switch AuthorAddress.parse(header: header) {
         case .success(let address): author = address
-        case .failure(let defect): throw .proofFailed(RelayReason("unclear-author", "\(defect)"))
+        case .failure(let defect): throw .unreadableFrom(defect)
         }
         let author = author
         if ([account] + account.successors).contains(where: { $0.sources.contains { $0.covers(author) } }) {

@@ -1,5 +1,7 @@
 // Every reply that the relay gives, in one place; docs/OPERATING.md has them as a table.
 
+import InternetMessage
+
 extension Refusal {
     // MARK: At RCPT
 
@@ -116,6 +118,17 @@ extension Refusal {
             "Write from the mailbox that this address belongs to; its mail must pass SPF or DKIM for the domain of From",
             reason)
     }
+
+    /// The code is that of a failed proof: no mechanism can prove an author who is not known.
+    package static func unreadableFrom(_ defect: AuthorDefect) -> Refusal {
+        Refusal(550, "5.7.26", "From cannot be read: \(defect)", RelayReason("unclear-author", "\(defect)"))
+    }
+
+    /// A field of any name that two programs read differently.
+    package static let unsafeHeader = Refusal(
+        550, "5.7.26",
+        "The header section cannot be read safely: NUL, bare CR or another octet that programs interpret differently",
+        RelayReason("unsafe-header", "NUL, bare CR or another octet that programs interpret differently"))
 
     package static func proofFailed(_ reason: RelayReason) -> Refusal {
         Refusal(550, "5.7.26", "Neither a valid DKIM signature nor SPF proves the domain of From", reason)

@@ -128,11 +128,11 @@ package final class RelayTransaction {
 
     /// A field that two programs read differently proves no author, whatever else the message says.
     private var unsafeHeader: Refusal {
-        let reason = RelayReason("unsafe-header", "NUL, bare CR or another octet that programs interpret differently")
+        let refusal = Refusal.unsafeHeader
         return switch scope {
-        case .forward: .proofFailed(reason)
-        case .reply, .answer: .replyNotProved(reason)
-        default: .malformedHeader(reason.detail)
+        case .forward: refusal
+        case .reply, .answer: .replyNotProved(refusal.reason)
+        default: .malformedHeader(refusal.reason.detail)
         }
     }
 

@@ -11,7 +11,7 @@ struct AuthorAddressTests {
             let expected = String(line[line.index(after: cut)...])
             switch AuthorAddress.parse(value: value[...]) {
             case .success(let address):
-                let wanted = AddrSpec(envelope: expected)
+                let wanted = AddrSpec(envelope: TestData.unescaped(expected))
                 #expect(address == wanted, "\(line) gave \(address)")
             case .failure(let reason):
                 #expect("!\(reason.rawValue)" == expected, "\(line)")

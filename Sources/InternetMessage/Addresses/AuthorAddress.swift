@@ -166,7 +166,7 @@ private struct StrictMailbox {
         for octet in inner where "()<>@,;:\\\"[]".utf8.contains(octet) { throw .ambiguousComment }
         if EncodedWord.occurs(in: inner) { throw .ambiguousComment }
         let text = String(decoding: inner, as: UTF8.self)
-        for scalar in text.unicodeScalars where Self.isLookAlike(scalar) { throw .ambiguousComment }
+        for scalar in text.unicodeScalars where Self.isSpecialForm(scalar) { throw .ambiguousComment }
     }
 
     /// Only quoted pairs of `"` and `\` are accepted: others are legal, but programs read them differently.
@@ -341,12 +341,17 @@ private struct StrictMailbox {
             throw .invalidDomain
         }
         // An internationalised name must be in its normal form: if programs map it differently, its owner is unclear.
-        if text.utf8.contains(where: { $0 >= 0x80 }), DomainName.toUnicode(ascii) != text { throw .invalidDomain }
+        if text.utf8.contains(where: { $0 >= 0x80 }), DomainName.toUnicode(ascii)?.hasSameOctets(as: text) != true {
+            throw .invalidDomain
+        }
         return text
     }
 
-    /// Full-width and small forms, which compatibility mapping turns into ASCII, `@` among them.
-    private static func isLookAlike(_ scalar: Unicode.Scalar) -> Bool {
+    /// Full-width and small forms, which compatibility mapping turns into ASCII, `@` among them, and letters that folding does.
+    private static func isLookAlike(_ scalar: Unicode.Scalar) -> Bool { scalar.foldsToASCII }
+
+    /// Full-width and small forms, in which `@` and brackets can be written.
+    private static func isSpecialForm(_ scalar: Unicode.Scalar) -> Bool {
         (0xFF01...0xFF5E).contains(scalar.value) || (0xFE50...0xFE6F).contains(scalar.value)
     }
 

@@ -92,6 +92,6 @@ extension AddrSpec {
     /// How addresses are compared: the local part in lower case, the domain, if it is valid, in lower-case A-labels. Only the
     /// domain is case-insensitive by RFC 5321 (section 2.4), but no provider keeps two mailboxes that differ in letter case.
     package var folded: AddrSpec {
-        AddrSpec(localPart: localPart.lowercased(), domain: DomainName.toASCII(domain) ?? domain.lowercased())
+        AddrSpec(localPart: localPart.foldedIdentity, domain: DomainName.toASCII(domain) ?? domain.foldedIdentity)
     }
 }

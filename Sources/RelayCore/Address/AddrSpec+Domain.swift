@@ -1,8 +1,18 @@
 // The one form in which domains are compared.
 
 import InternetMessage
+import Support
 
 extension AddrSpec {
+    /// Whether mail to the address can reach someone by the public DNS: not a domain literal, a host of one label (`localhost`)
+    /// or an IP address without its brackets. No address is made that would lead elsewhere, such as to this host.
+    package var leadsSomewhere: Bool {
+        guard let labels = normalized?.domain.utf8.split(separator: UInt8(ascii: ".")), labels.count > 1, !isDomainLiteral,
+            let last = labels.last
+        else { return false }
+        return !last.allSatisfy(\.isASCIIDigit) && !last.elementsEqual("localhost".utf8)
+    }
+
     /// The domain in lower-case A-labels. An invalid domain name is only lowercased; it then matches nothing registered.
-    package var asciiDomain: String { normalized?.domain ?? domain.lowercased() }
+    package var asciiDomain: String { normalized?.domain ?? domain.foldedIdentity }
 }

@@ -122,7 +122,7 @@ struct ForwardRewriting {
     }
 
     func isRelayAddress(_ address: AddrSpec) -> Bool {
-        address.localPart.lowercased() == account.relayAddress.localPart
+        address.localPart.foldedIdentity == account.relayAddress.localPart
             && address.domain.lowercased() == account.relayAddress.domain.lowercased()
     }
 
@@ -133,7 +133,7 @@ struct ForwardRewriting {
     /// reply to its reverse address could not be delivered.
     private func isAnotherUsers(_ address: AddrSpec) -> Bool {
         engine.settings.isRelayDomain(address.domain) && !isRelayAddress(address)
-            && engine.settings.operatorMailbox(address.localPart.lowercased()) == nil
+            && engine.settings.operatorMailbox(address.localPart.foldedIdentity) == nil
     }
 
     /// How many other users To and Cc name. A user, also this one, may appear with several addresses. An address of no user
@@ -143,7 +143,7 @@ struct ForwardRewriting {
         var addresses: Set<String> = []
         for field in header.all("To") + header.all("Cc") {
             for mailbox in AddressList.parse(field.rawValue).mailboxes where isAnotherUsers(mailbox.addrSpec) {
-                addresses.insert(mailbox.addrSpec.wireForm.lowercased())
+                addresses.insert(mailbox.addrSpec.folded.wireForm)
             }
         }
         var own: Set<AccountNumber> = [account.number]

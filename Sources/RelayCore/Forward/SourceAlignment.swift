@@ -9,7 +9,8 @@ extension RegisteredSource {
         switch scope {
         case .domain(let domain): DomainName.isEqualOrBelow(author.asciiDomain, domain)
         case .address(let address):
-            address.localPart.lowercased() == author.localPart.lowercased() && address.asciiDomain == author.asciiDomain
+            address.localPart.foldedIdentity.hasSameOctets(as: author.localPart.foldedIdentity)
+                && address.asciiDomain.hasSameOctets(as: author.asciiDomain)
         }
     }
 

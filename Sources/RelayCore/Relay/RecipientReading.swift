@@ -26,7 +26,7 @@ package enum RecipientReading: Sendable, Hashable {
             return mentionsRelayDomain(path, settings: settings) ? .unknown : .elsewhere
         }
         guard settings.isRelayDomain(address.domain) else { return .elsewhere }
-        let local = address.localPart.lowercased()
+        let local = address.localPart.foldedIdentity
         if let target = settings.operatorMailbox(local) { return .operatorMailbox(target) }
         if (10...16).contains(local.utf8.count), Base32.isEncoded(local.utf8) {
             return .relayAddress(localPart: local, domain: address.domain.lowercased())

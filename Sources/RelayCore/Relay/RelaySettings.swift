@@ -51,7 +51,9 @@ package struct RelaySettings: Sendable {
     /// Where mail to a correspondent is delivered: for the operator's mailboxes at a relay domain, which end nowhere else, it
     /// is their target.
     package func delivery(_ address: AddrSpec) -> AddrSpec {
-        guard isRelayDomain(address.domain), let target = operatorMailbox(address.localPart.lowercased()) else { return address }
+        guard isRelayDomain(address.domain), let target = operatorMailbox(address.localPart.foldedIdentity) else {
+            return address
+        }
         return target ?? address
     }
 }

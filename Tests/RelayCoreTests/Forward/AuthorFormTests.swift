@@ -67,7 +67,7 @@ struct AuthorFormTests {
             let leaving = AddressList.parse(from)
             #expect(leaving.mailboxes.map(\.addrSpec.localPart) == [reverse], "\(text): \(String(decoding: from, as: UTF8.self))")
             #expect(
-                leaving.defects.subtracting([.encodedWordInQuotes]).allSatisfy(\.isLegal),
+                leaving.defects.subtracting([.encodedWordInQuotes]).allSatisfy { $0.isLegal },
                 "\(text): \(String(decoding: from, as: UTF8.self))")
             #expect(AddressCandidates.find(in: from[...]).allSatisfy { $0.addrSpec.domain == "relay.example" }, "\(text)")
         }

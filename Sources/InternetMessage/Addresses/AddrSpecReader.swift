@@ -9,37 +9,117 @@ enum AddrSpecReader {
     }
 
     /// Every addr-spec among the tokens, which contain no comments; reports what the current grammar does not allow. Linear.
-    static func read(_ tokens: [AddressLexeme], in value: ArraySlice<UInt8>, _ defects: inout Set<AddressDefect>) -> [Found] {
+    ///
+    /// What adjoins the `@` without white space is read whole or not at all: of `a..b@c` the local part is `a..b`, and `a@b@c`,
+    /// `a@b..c`, `a;b@c` and `a b@c` are no address, as each part of these could be another mailbox.
+    /// - Parameter isAngled: whether the tokens are those between angle brackets, where nothing may be beside the address.
+    static func read(
+        _ tokens: [AddressLexeme], in value: ArraySlice<UInt8>, isAngled: Bool = false, _ defects: inout Set<AddressDefect>
+    ) -> [Found] {
         var found = [Found]()
         // Tokens below this one belong to an earlier address.
         var consumed = 0
-        var at = 0
-        while let next = tokens[at...].firstIndex(where: \.isAt) {
-            at = next + 1
-            let first = startOfLocalPart(tokens, before: next, downTo: consumed)
-            let end = endOfDomain(tokens, after: next)
-            if first == next, consumed > 0, consumed == next {
-                defects.insert(.multipleAt)
-                consumed = end
-                at = max(at, end)
-                continue
+        // Whether a word, or a part of no address, is beside the address.
+        var hasMore = false
+        while let next = tokens[consumed...].firstIndex(where: \.isAt) {
+            let place = place(tokens, at: next, downTo: consumed)
+            if place.first > consumed {
+                tellLeftOver(tokens[consumed..<place.first], &defects)
+                hasMore = true
             }
-            if consumed > 0, first >= consumed, first < next, end > next + 1 { defects.insert(.missingSeparator) }
-            if first > consumed { tellLeftOver(tokens[consumed..<first], &defects) }
-            guard first < next, end > next + 1 else {
-                defects.insert(.emptyAddress)
-                consumed = max(end, next + 1)
-                at = max(at, end)
-                continue
+            // `john smith@b`: a word before the local part may belong to it.
+            let isBehindWord = place.first > consumed && tokens[place.first - 1].isWord
+            consumed = place.end
+            switch isBehindWord ? .unreadable : reading(tokens, at: next, place, in: value) {
+            case .empty: defects.insert(.emptyAddress)
+            case .unreadable:
+                defects.insert(.malformedAddrSpec)
+                if tokens[place.first..<place.end].count(where: \.isAt) > 1 { defects.insert(.multipleAt) }
+            case .address(let local, let domain):
+                if !found.isEmpty { defects.insert(.missingSeparator) }
+                inspect(
+                    local: tokens[place.first..<next], at: tokens[next], domain: tokens[(next + 1)..<place.domainEnd], value,
+                    &defects)
+                if place.domainEnd < place.end || !isWords(tokens[place.first..<next]) { defects.insert(.malformedAddrSpec) }
+                let range = tokens[place.first].range.lowerBound..<tokens[place.domainEnd - 1].range.upperBound
+                let address = AddrSpec(
+                    localPart: String(decoding: local, as: UTF8.self), domain: String(decoding: domain, as: UTF8.self))
+                found.append(Found(address: address, range: range))
             }
-            inspect(local: tokens[first..<next], at: tokens[next], domain: tokens[(next + 1)..<end], value, &defects)
-            let range = tokens[first].range.lowerBound..<tokens[end - 1].range.upperBound
-            found.append(Found(address: address(tokens[first..<next], tokens[(next + 1)..<end], value), range: range))
-            consumed = end
-            at = max(at, end)
         }
-        if consumed > 0, consumed < tokens.count { tellLeftOver(tokens[consumed...], &defects) }
-        return found
+        if consumed > 0, consumed < tokens.count {
+            tellLeftOver(tokens[consumed...], &defects)
+            hasMore = true
+        }
+        return isAngled && (hasMore || found.count > 1) ? [] : found
+    }
+
+    /// Where an address is among the tokens.
+    private struct Place {
+        /// The first token of the local part.
+        var first: Int
+        /// Behind the last token of the domain.
+        var domainEnd: Int
+        /// Behind the last token that adjoins it.
+        var end: Int
+    }
+
+    private enum Reading {
+        case address(local: [UInt8], domain: [UInt8])
+        /// Nothing before or after the `@`.
+        case empty
+        /// There is something, but not one address.
+        case unreadable
+    }
+
+    private static func place(_ tokens: [AddressLexeme], at: Int, downTo limit: Int) -> Place {
+        var first = startOfLocalPart(tokens, before: at, downTo: limit)
+        while first > limit, !tokens[first].isSpaced || tokens[first - 1].isDot { first -= 1 }
+        let domainEnd = endOfDomain(tokens, after: at)
+        var end = domainEnd
+        while end < tokens.count, !tokens[end].isSpaced { end += 1 }
+        return Place(first: first, domainEnd: domainEnd, end: end)
+    }
+
+    private static func reading(
+        _ tokens: [AddressLexeme], at: Int, _ place: Place, in value: ArraySlice<UInt8>
+    ) -> Reading {
+        let local = tokens[place.first..<at]
+        let domain = tokens[(at + 1)..<place.domainEnd]
+        guard !local.isEmpty, !domain.isEmpty || place.end > place.domainEnd else { return .empty }
+        let rest = tokens[place.domainEnd..<place.end]
+        // A dot after the domain is that of the root.
+        guard !domain.isEmpty, rest.isEmpty || rest.count == 1 && rest.allSatisfy(\.isDot) else { return .unreadable }
+        var text = [UInt8]()
+        if isWords(local) {
+            for token in local {
+                if token.kind == .quotedString {
+                    appendUnquoted(value[token.range], to: &text)
+                } else {
+                    text.append(contentsOf: value[token.range])
+                }
+            }
+        } else {
+            // Dots in wrong places, as some providers let people choose them: with its quotes that is a legal address.
+            guard local.dropFirst().allSatisfy({ !$0.isSpaced }), local.allSatisfy({ $0.kind == .atom || $0.isDot }) else {
+                return .unreadable
+            }
+            for token in local { text.append(contentsOf: value[token.range]) }
+        }
+        // `mailto://a@b`: the rest of a URI.
+        guard local.first?.kind == .quotedString || !text.starts(with: "//".utf8) else { return .unreadable }
+        var name = [UInt8]()
+        for token in domain {
+            // Only a domain literal can be folded.
+            if token.kind == .domainLiteral { name += HeaderField.unfold(value[token.range]) } else { name += value[token.range] }
+        }
+        return .address(local: text, domain: name)
+    }
+
+    /// Whether the tokens are `word *("." word)`.
+    private static func isWords(_ tokens: ArraySlice<AddressLexeme>) -> Bool {
+        tokens.count % 2 == 1
+            && tokens.enumerated().allSatisfy { offset, token in offset % 2 == 0 ? token.isWord : token.isDot }
     }
 
     /// Walks back over `word *("." word)`.
@@ -114,25 +194,6 @@ enum AddrSpecReader {
             if isTooLong || label.first == UInt8(ascii: "-") || label.last == UInt8(ascii: "-") { defects.insert(.invalidDomain) }
         }
         if length > DomainName.maximumLength { defects.insert(.invalidDomain) }
-    }
-
-    private static func address(
-        _ local: ArraySlice<AddressLexeme>, _ domain: ArraySlice<AddressLexeme>, _ value: ArraySlice<UInt8>
-    ) -> AddrSpec {
-        var localPart = [UInt8]()
-        for token in local {
-            if token.kind == .quotedString {
-                appendUnquoted(value[token.range], to: &localPart)
-            } else {
-                localPart.append(contentsOf: value[token.range])
-            }
-        }
-        var name = [UInt8]()
-        for token in domain {
-            // Only a domain literal can be folded.
-            if token.kind == .domainLiteral { name += HeaderField.unfold(value[token.range]) } else { name += value[token.range] }
-        }
-        return AddrSpec(localPart: String(decoding: localPart, as: UTF8.self), domain: String(decoding: name, as: UTF8.self))
     }
 
     /// Appends what a quoted string or comment says: without its delimiters, folds and the backslashes of quoted pairs.

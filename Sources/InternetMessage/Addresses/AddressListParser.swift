@@ -56,6 +56,9 @@ struct AddressListParser {
                 if !finish(&element), wantsElement { defects.insert(.emptyElement) }
                 wantsElement = true
                 continue
+            case .special(UInt8(ascii: ";")) where group == nil && isWithinWord(element):
+                element.take(token)
+                element.words.append(token)
             case .special(UInt8(ascii: ";")):
                 let isMember = finish(&element)
                 if let closed = group {
@@ -89,6 +92,15 @@ struct AddressListParser {
             addresses.append(.group(name: open.name, open.members))
         }
         return AddressList(addresses: addresses, defects: defects)
+    }
+
+    /// Whether the semicolon that was read last is between words without white space, as in `a;b@c`: then it ends no element.
+    private func isWithinWord(_ element: Element) -> Bool {
+        guard element.angle == nil, !element.hasAt, let last = element.words.last, last.isWord, index < tokens.count else {
+            return false
+        }
+        let (semicolon, next) = (tokens[index - 1], tokens[index])
+        return !semicolon.isSpaced && !next.isSpaced && next.isWord
     }
 
     /// Handles a word after `<…>`. An address there begins a new element (true); anything else is reported and skipped (false).
@@ -174,13 +186,11 @@ struct AddressListParser {
             name = displayName(element.words)
         }
         let comment = element.comment.map { commentText($0) }
-        let found = AddrSpecReader.read(element.angle ?? element.words, in: value, &defects)
+        let found = AddrSpecReader.read(element.angle ?? element.words, in: value, isAngled: isAngled, &defects)
         if found.isEmpty {
             if isAngled { defects.insert(.emptyAddress) }
-            if !isAngled, !element.hasAt {
-                defects.insert(.phraseWithoutAddress)
-                if holdsEncodedWord(element.words) { defects.insert(.encodedWordInAddress) }
-            }
+            if !isAngled, !element.hasAt { defects.insert(.phraseWithoutAddress) }
+            if holdsEncodedWord(element.angle ?? element.words) { defects.insert(.encodedWordInAddress) }
         }
         for (number, spec) in found.enumerated() {
             // Of several addresses in one element, only the first includes what is before it.

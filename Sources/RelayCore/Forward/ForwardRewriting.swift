@@ -181,9 +181,17 @@ struct ForwardRewriting {
         return Mailbox(displayName: name ?? Self.madeUpName(mailbox.addrSpec), addrSpec: reverse(mailbox.addrSpec))
     }
 
+    /// The addresses of a field; decoded first where an encoded word is where an address must be, as many programs do.
+    private func addresses(of field: HeaderField) -> (list: AddressList, isDecoded: Bool) {
+        let list = AddressList.parse(field.rawValue)
+        guard list.defects.contains(.encodedWordInAddress) else { return (list, false) }
+        return (AddressList.parse(field.decodedValue), true)
+    }
+
     /// - Parameter others: how many other users the message names, where this field mentions them.
     private mutating func rewriteAddresses(_ field: HeaderField, others: Int) -> HeaderEdits.Edit {
-        var list = AddressList.parse(field.rawValue)
+        let (read, isDecoded) = addresses(of: field)
+        var list = read
         if !list.isLegal, field.isNamed("From"), var author = list.mailboxes.first {
             // Only one mailbox was accepted, whatever is around it.
             author.displayName = AuthorAddress.name(value: field.rawValue)
@@ -191,8 +199,10 @@ struct ForwardRewriting {
         }
         let mailboxes = list.mailboxes
         let leavesOut = Self.answered.contains(field)
-        func stays(_ mailbox: Mailbox) -> Bool { !leavesOut || !isAnotherUsers(mailbox.addrSpec) }
-        if others == 0, mailboxes.allSatisfy(stays), list.defects.allSatisfy(Self.leavesAddressesClear),
+        func stays(_ mailbox: Mailbox) -> Bool {
+            mailbox.addrSpec.leadsSomewhere && (!leavesOut || !isAnotherUsers(mailbox.addrSpec))
+        }
+        if others == 0, !isDecoded, mailboxes.allSatisfy(stays), list.defects.allSatisfy(Self.leavesAddressesClear),
             ShownName.isShown(list, in: field.rawValue)
         {
             if mailboxes.isEmpty, !list.addresses.isEmpty, AddressCandidates.find(in: field.rawValue).isEmpty { return .keep }
@@ -206,14 +216,6 @@ struct ForwardRewriting {
             case .mailbox(let mailbox): stays(mailbox) ? .mailbox(rewritten(mailbox)) : nil
             case .group(let name, let members):
                 .group(name: ShownName.shown(name) ?? "", members.filter(stays).map { rewritten($0) })
-            }
-        }
-        if !list.isLegal, mailboxes.isEmpty {
-            // Only where no list can be read: next to a readable one, an address-like string in a name is not a recipient.
-            var seen: Set<AddrSpec> = []
-            for candidate in AddressCandidates.find(in: field.rawValue) where seen.insert(candidate.addrSpec).inserted {
-                let mailbox = Mailbox(addrSpec: candidate.addrSpec)
-                if stays(mailbox) { addresses.append(.mailbox(rewritten(mailbox))) }
             }
         }
         if addresses.isEmpty {
@@ -288,7 +290,10 @@ struct ForwardRewriting {
             if mailto.hasBody {
                 note("list-mailto", hasWeb ? "left out, as an https URI is beside it" : "kept as plain words alone")
             }
-            return mailto.hasBody && hasWeb ? nil : mailto.mapping(words: words) { isRelayAddress($0) ? $0 : reverse($0) }
+            guard !mailto.hasBody || !hasWeb else { return nil }
+            let new = mailto.mapping(words: words) { isRelayAddress($0) ? $0 : reverse($0) }
+            // Without an address it leads nowhere.
+            return MailtoURI(new)?.hasRecipients == true ? new : nil
         }
         guard changed || Self.holdsAddress(outside) else { return .keep }
         guard !uris.isEmpty else { return .remove }

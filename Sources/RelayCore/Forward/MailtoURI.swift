@@ -25,14 +25,21 @@ struct MailtoURI {
     /// Whether it says anything but to whom.
     var hasFields: Bool { !fields.isEmpty }
 
+    /// Whether it says to whom.
+    var hasRecipients: Bool {
+        !path.isEmpty || fields.contains { ["to", "cc"].contains(Self.name($0)) && $0.last != UInt8(ascii: "=") }
+    }
+
     /// Whether it brings a body with it.
     var hasBody: Bool { fields.contains { Self.name($0) == "body" } }
 
     /// The URI with every recipient replaced. Of the header fields only those named here stay (RFC 6068 section 4: a program
     /// need not, and should not, take arbitrary fields), and no blind copies.
     ///
-    /// - Parameter keepsEquals: keeps `=` in an address: calendar programs compare addresses with or without decoding.
-    func mapping(keepsEquals: Bool = false, words: MailtoWords, _ transform: (AddrSpec) -> AddrSpec) -> [UInt8] {
+    /// - Parameters:
+    ///   - keepsEquals: keeps `=` in an address: calendar programs compare addresses with or without decoding.
+    ///   - transform: nil for an address that is left out.
+    func mapping(keepsEquals: Bool = false, words: MailtoWords, _ transform: (AddrSpec) -> AddrSpec?) -> [UInt8] {
         write(path: Self.map(path, keepsEquals, transform), words) { Self.map($0, keepsEquals, transform) }
     }
 
@@ -72,15 +79,15 @@ struct MailtoURI {
     }
 
     /// Commas between addresses stay unchanged, those within one are encoded (RFC 6068 section 2); some programs encode both.
-    private static func map(_ list: ArraySlice<UInt8>, _ keepsEquals: Bool, _ transform: (AddrSpec) -> AddrSpec) -> [UInt8] {
+    private static func map(_ list: ArraySlice<UInt8>, _ keepsEquals: Bool, _ transform: (AddrSpec) -> AddrSpec?) -> [UInt8] {
         var seen: Set<AddrSpec> = []
         let addresses = list.split(separator: UInt8(ascii: ",")).flatMap { element in
             let text = percentDecoded(element)
-            if let address = AddrSpec(envelope: String(decoding: text, as: UTF8.self)) { return [address] }
             return AddressList.parse(text).mailboxes.map(\.addrSpec)
         }
         return Array(
-            addresses.filter { seen.insert($0).inserted }.map { percentEncoded(Array(transform($0).wireForm.utf8), keepsEquals) }
+            addresses.filter { seen.insert($0).inserted }.compactMap(transform)
+                .map { percentEncoded(Array($0.wireForm.utf8), keepsEquals) }
                 .joined(separator: [UInt8(ascii: ",")]))
     }
 

@@ -92,13 +92,16 @@ struct CalendarAddresses {
             guard holdsAddress || mailto.hasFields else { return [] }
             let new =
                 holdsAddress
-                ? mailto.mapping(keepsEquals: true, words: words) { transform($0, true) }
+                ? mailto.mapping(keepsEquals: true, words: words) { $0.leadsSomewhere ? transform($0, true) : nil }
                 : mailto.keepingRecipients(words: words)
             return new.elementsEqual(trimmed) ? [] : [TextEdit(range: trimmed.startIndex..<trimmed.endIndex, replacement: new)]
         }
         guard isEmail, trimmed.contains(UInt8(ascii: "@")) else { return [] }
         // `eva@app.example`, and `Eva <eva@app.example>` as in vCalendar 1.0.
         return AddressList.parse(trimmed).mailboxes.compactMap { mailbox in
+            guard mailbox.addrSpec.leadsSomewhere else {
+                return TextEdit(range: mailbox.addrSpecRange, replacement: [])
+            }
             let new = transform(mailbox.addrSpec, true)
             return new == mailbox.addrSpec || mailbox.addrSpecRange.isEmpty
                 ? nil : TextEdit(range: mailbox.addrSpecRange, replacement: Array(new.wireForm.utf8))

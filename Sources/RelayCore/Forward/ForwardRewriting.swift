@@ -7,6 +7,8 @@ struct ForwardRewriting {
     let engine: RelayEngine
     let account: RelayAccount
     private let author: AddrSpec
+    /// Whether nothing proves that the team wrote Reply-To: anyone could have put it on a signed message and sent that again.
+    private let isReplyToUnproved: Bool
     /// Addresses that do not fit their tokens, by token: to be stored before the mail leaves.
     private(set) var toStore: [String: StoredAddress] = [:]
     /// What was changed that its reader may miss.
@@ -44,7 +46,8 @@ struct ForwardRewriting {
         "arc-authentication-results",
     ]
 
-    init(engine: RelayEngine, account: RelayAccount, author: AddrSpec) {
+    init(engine: RelayEngine, account: RelayAccount, author: AddrSpec, isReplyToUnproved: Bool = false) {
+        self.isReplyToUnproved = isReplyToUnproved
         self.engine = engine
         self.account = account
         self.author = author
@@ -69,7 +72,11 @@ struct ForwardRewriting {
         let others = try others(in: header)
         let noting = header.fields.firstIndex { $0.isNamed("To") } ?? header.fields.firstIndex { $0.isNamed("Cc") }
         for (index, field) in header.fields.enumerated() {
-            if Self.addressFields.contains(field) {
+            if isReplyToUnproved, field.isNamed("Reply-To"), leadsOutside(field) {
+                edits.edits[index] = .remove
+                reasons.append(
+                    RelayReason("reply-to-unsigned", "the signature does not cover Reply-To, which leads away from the team"))
+            } else if Self.addressFields.contains(field) {
                 edits.edits[index] = rewriteAddresses(field, others: index == noting ? others : 0)
             } else if Self.listFields.contains(field) {
                 edits.edits[index] = rewriteList(field)
@@ -85,6 +92,11 @@ struct ForwardRewriting {
         edits.inserted = inserted(header, evidence: evidence)
         addWitnesses(header, to: &edits)
         return edits
+    }
+
+    /// Whether an address of the field is not the team's.
+    private func leadsOutside(_ field: HeaderField) -> Bool {
+        !addresses(of: field).list.mailboxes.allSatisfy { mailbox in account.sources.contains { $0.isOfTeam(mailbox.addrSpec) } }
     }
 
     /// What becomes of the subject and the body in links.

@@ -106,7 +106,8 @@ final class ForwardSession {
         ) { [settings = engine.settings, number = account.number] address in
             !settings.isDeadEnd(settings.delivery(address).domain, for: number)
         }
-        var rewriting = ForwardRewriting(engine: engine, account: account, author: author)
+        var rewriting = ForwardRewriting(
+            engine: engine, account: account, author: author, isReplyToUnproved: !isCovered("Reply-To", by: proof, evidence))
         let edits = try rewriting.rewrite(header, evidence: evidence).edits
         let newBody = try rewriteBody(&rewriting, inbox: inbox.address)
         let returnPath = ForwardEnvelope.returnPath(engine: engine, account: account, client: client, sender: sender, day: day)
@@ -134,6 +135,12 @@ final class ForwardSession {
                 + [.addRecipient("<\(inbox.address.revealed.wireForm)>")],
             reasons: [RelayReason("forwarded", "author proved by \(proof.method)")] + rewriting.reasons
                 + Self.reasons(newBody))
+    }
+
+    /// Whether what proves the author proves a field as well: SPF, as the team's server sent all of it, or a signature over it.
+    private func isCovered(_ name: String, by proof: SenderProof, _ evidence: AuthenticationEvidence) -> Bool {
+        guard case .dkim(let domain) = proof, !isEnvelopeProof else { return true }
+        return evidence.dkim.contains { $0.isProof && $0.domain == domain && $0.covers(name, in: header) }
     }
 
     private func rewriteBody(_ rewriting: inout ForwardRewriting, inbox: InboxAddress) throws(Refusal) -> ForwardRewriting.Body {

@@ -22,6 +22,9 @@ extension RegisteredSource {
         }
     }
 
+    /// Whether an address is the team's by this source: covered by it, or at its envelope domain.
+    func isOfTeam(_ address: AddrSpec) -> Bool { covers(address) || isPaired(envelope: address.asciiDomain) }
+
     /// Whether the envelope domain was explicitly paired with this source.
     package func isPaired(envelope domain: String) -> Bool {
         guard let pairedEnvelopeDomain else { return false }

@@ -124,6 +124,13 @@ extension Refusal {
         Refusal(550, "5.7.26", "From cannot be read: \(defect)", RelayReason("unclear-author", "\(defect)"))
     }
 
+    /// What was signed is one of the two, and what a program shows may be the other.
+    package static func repeatedField(_ field: OnceField) -> Refusal {
+        Refusal(
+            550, "5.7.26", "The header section cannot be read safely: more than one \(field.rawValue) field",
+            RelayReason("repeated-field", field.rawValue))
+    }
+
     /// A field of any name that two programs read differently.
     package static let unsafeHeader = Refusal(
         550, "5.7.26",

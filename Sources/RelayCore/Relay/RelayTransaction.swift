@@ -144,6 +144,14 @@ package final class RelayTransaction {
         case .ours: throw .loop
         case .hops(let hops): if hops > engine.settings.limits.hops { throw .loop }
         }
+        if let repeated = header.repeatedField {
+            let refusal = Refusal.repeatedField(repeated)
+            switch scope {
+            case .forward: throw refusal
+            case .reply, .answer: throw .replyNotProved(refusal.reason)
+            case .empty, .elsewhere, .operatorMail, .returnPath: break
+            }
+        }
         if scope.account != nil { repetition = RepetitionDigest(header: header, sender: client.mailFrom) }
         switch scope {
         case .empty, .elsewhere, .operatorMail: break

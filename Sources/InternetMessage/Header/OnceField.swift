@@ -1,0 +1,27 @@
+// Fields that a message has at most once (RFC 5322 section 3.6): programs read the first of several, or the last, or both.
+
+/// A field of which a second one makes two programs read different messages. From is not among them: `AuthorAddress` reads it.
+package enum OnceField: String, Sendable, Hashable, CaseIterable {
+    case subject = "Subject"
+    case date = "Date"
+    case to = "To"
+    case cc = "Cc"
+    case bcc = "Bcc"
+    case sender = "Sender"
+    case replyTo = "Reply-To"
+    case messageID = "Message-ID"
+    case inReplyTo = "In-Reply-To"
+    case references = "References"
+}
+
+extension HeaderSection {
+    /// The first field, from the top, that repeats one which may be there once; nil where none does.
+    package var repeatedField: OnceField? {
+        var seen: Set<OnceField> = []
+        for field in fields {
+            guard let once = OnceField.allCases.first(where: { field.isNamed($0.rawValue) }) else { continue }
+            guard seen.insert(once).inserted else { return once }
+        }
+        return nil
+    }
+}

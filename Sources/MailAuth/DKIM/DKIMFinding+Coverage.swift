@@ -1,0 +1,26 @@
+// Which fields the signature of a finding covers.
+
+import InternetMessage
+import Support
+
+extension DKIMFinding {
+    /// Whether `h=` of the signature names a field. True also where the header section has no such signature, as where an
+    /// upstream filter removed it: then nothing shows that the field is not covered.
+    package func covers(_ name: String, in header: HeaderSection) -> Bool {
+        let own = header.all("DKIM-Signature").compactMap { try? DKIMTagList($0.rawValue) }.filter(isOfThis)
+        return own.allSatisfy { tags in
+            guard let names = tags["h"]?.value else { return false }
+            return names.split(separator: UInt8(ascii: ":")).contains {
+                HeaderField.trim($0).equalsIgnoringASCIICase(name.utf8)
+            }
+        }
+    }
+
+    private func isOfThis(_ tags: DKIMTagList) -> Bool {
+        guard let value = tags["d"]?.value, let signer = DKIMSyntax.domain(value), signer.hasSameOctets(as: domain) else {
+            return false
+        }
+        let signature = (tags["b"]?.value ?? []).filter { !$0.isFoldingWhiteSpace }
+        return signature.starts(with: signaturePrefix.utf8)
+    }
+}

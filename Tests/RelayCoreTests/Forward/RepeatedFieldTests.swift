@@ -1,0 +1,114 @@
+// Signed mail that is sent again with more fields: a second one of a kind, or a Reply-To that the signature does not cover.
+
+import InternetMessage
+import MailAuth
+import MailTesting
+import RelayCore
+import Testing
+
+struct RepeatedFieldTests {
+    private static let once = [
+        "Subject: a", "Date: Fri, 21 Nov 2025 06:00:00 +0100", "To: annarelay2@relay.example", "Cc: c@app.example",
+        "Bcc: c@app.example",
+        "Sender: s@app.example", "Reply-To: r@app.example", "Message-ID: <1@app.example>", "In-Reply-To: <2@app.example>",
+        "References: <3@app.example>",
+    ]
+
+    private func found(_ decision: RelayDecision) -> Refusal? {
+        if case .refuse(let refusal) = decision.outcome { refusal } else { nil }
+    }
+
+    @Test(arguments: once) func field_secondOneInForward_isRefused(_ field: String) throws {
+        let message = "From: b@app.example\r\n" + Self.once.map { $0 + "\r\n" }.joined()
+        func play(_ message: String) -> RelayDecision {
+            Fixture(evidence: .signed("app.example"))
+                .play(from: "b@app.example", to: ["annarelay2@relay.example"], message: message + "\r\nHello\r\n").decision
+        }
+        #expect(play(message).outcome == .relay)
+        let name = try #require(field.split(separator: ":").first)
+        for second in [field, field.lowercased(), "\(name) : x"] {
+            for repeated in [second + "\r\n" + message, message + second + "\r\n"] {
+                let refusal = try #require(found(play(repeated)), "\(second)")
+                #expect(refusal.reply.code == 550 && refusal.reason.code == "repeated-field")
+                #expect(refusal.reply.text == "The header section cannot be read safely: more than one \(name) field")
+            }
+        }
+    }
+
+    @Test(arguments: ["Subject: a", "Reply-To: r@inbox.example", "Date: x"])
+    func field_secondOneInReply_isRefusedLikeAnUnprovedReply(_ field: String) {
+        let fixture = Fixture(evidence: .signed("inbox.example"))
+        let reverse = fixture.engine.tokens.reverse(
+            account: Fixture.anna.number, correspondent: AddrSpec(localPart: "b", domain: "app.example")
+        ).localPart
+        func play(_ fields: String) -> RelayDecision {
+            fixture.play(
+                from: "anna@inbox.example", to: ["\(reverse)@relay.example"],
+                message: "From: anna@inbox.example\r\nTo: \(reverse)@relay.example\r\n\(fields)\r\nHello\r\n"
+            ).decision
+        }
+        #expect(play(field + "\r\n").outcome == .relay)
+        let refusal = found(play(field + "\r\n" + field + "\r\n"))
+        #expect(refusal?.reply == Refusal.replyNotProved(RelayReason("x")).reply && refusal?.reason.code == "repeated-field")
+    }
+
+    // MARK: Reply-To beside a signature
+
+    private func replyTo(
+        _ value: String, signed fields: String, spf: SPFResult = .none, domain: String = "app.example"
+    ) -> [String] {
+        let evidence = AuthenticationEvidence(
+            spf: [SPFFinding(result: spf, identity: .mailFrom, domain: "app.example", reason: "")],
+            dkim: [
+                DKIMFinding(
+                    result: .pass, domain: "app.example", selector: "s", algorithm: "rsa-sha256", coversWholeBody: true,
+                    reason: "",
+                    signaturePrefix: "AbCdEfGh")
+            ])
+        let fixture = Fixture(evidence: evidence)
+        let message = """
+            DKIM-Signature: v=1; a=rsa-sha256; d=\(domain); s=s; h=\(fields);\r
+             bh=x; b=AbC\r
+             dEfGhIjKl\r
+            DKIM-Signature: v=1; a=rsa-sha256; d=app.example; s=s; h=from:reply-to; bh=x; b=Forged\r
+            From: b@app.example\r
+            To: annarelay2@relay.example\r
+            Reply-To: \(value)\r
+            Subject: x\r
+            \r
+            Hello\r
+
+            """
+        let decision = fixture.play(from: "b@app.example", to: ["annarelay2@relay.example"], message: message).decision
+        #expect(decision.outcome == .relay)
+        let old = Message.parse(Array(message.utf8))
+        var new = ModifiedMessage(header: old.header, body: old.body, sender: "", recipients: [])
+        new.apply(decision.modifications)
+        let isNoted = decision.reasons.contains { $0.code == "reply-to-unsigned" }
+        let found = HeaderSection(new.header).all("Reply-To").flatMap { AddressList.parse($0.rawValue).mailboxes }
+            .map { String($0.addrSpec.localPart.prefix { $0 != "=" }) }
+        #expect(isNoted == found.isEmpty)
+        return found
+    }
+
+    @Test func replyTo_coveredBySignature_stays() {
+        #expect(replyTo("x@evil.example", signed: "from:to:subject:Reply-To") == ["x"])
+        #expect(replyTo("x@evil.example", signed: "From : To : Reply-To : Subject") == ["x"])
+    }
+
+    @Test func replyTo_notCoveredAndOutsideTheTeam_isNotHonoured() {
+        #expect(replyTo("x@evil.example", signed: "from:to:subject") == [])
+        #expect(replyTo("r@app.example, x@evil.example", signed: "from:to:subject:in-reply-to") == [])
+        #expect(replyTo("=?utf-8?Q?x=40evil.example?=", signed: "from:to:subject") == [])
+    }
+
+    @Test func replyTo_notCovered_staysWhereItIsTheTeamsOrSPFProves() {
+        #expect(replyTo("r@app.example", signed: "from:to:subject") == ["r"])
+        #expect(replyTo("r@mail.app.example", signed: "from:to:subject") == ["r"])
+        #expect(replyTo("x@evil.example", signed: "from:to:subject", spf: .pass) == ["x"])
+    }
+
+    @Test func replyTo_upstreamFilterRemovedTheSignature_stays() {
+        #expect(replyTo("x@evil.example", signed: "from", domain: "other.example") == ["x"])
+    }
+}

@@ -16,32 +16,8 @@ struct ForwardRewriting {
 
     static let originalFromField = "X-Postern-Original-From"
 
-    /// Address fields whose mailboxes become reverse addresses.
-    private static let addressFields: FieldNameSet = ["from", "reply-to", "sender", "to", "cc"]
-
-    /// Fields with URIs of a mailing list (RFC 2369), of which `mailto:` ones are rewritten.
-    private static let listFields: FieldNameSet = [
-        "list-unsubscribe", "list-post", "list-help", "list-subscribe", "list-owner", "list-archive",
-    ]
-
-    /// Fields of message ids; hidden ids in them become the user's own again.
-    private static let threadFields: FieldNameSet = ["in-reply-to", "references"]
-
-    /// Removed fields: those that make the user's program write past the relay, those that show it another address of the user,
-    /// and signatures that the rewriting breaks.
+    /// Removed fields besides those that lead elsewhere (`FieldNames`): signatures over what is changed, and earlier stages.
     private static let removed: FieldNameSet = [
-        // Requests for receipts and answers elsewhere
-        "disposition-notification-to", "disposition-notification-options", "return-receipt-to", "return-receipt-requested",
-        "x-confirm-reading-to", "read-receipt-to", "registered-mail-reply-requested-by", "generate-delivery-report",
-        "prevent-nondelivery-report", "original-recipient", "errors-to", "x-errors-to", "mail-followup-to", "mail-reply-to",
-        "mail-copies-to", "followup-to", "x-reply-to", "return-errors-to", "content-return",
-        // Complaints (RFC 9477), which a provider would send past the relay with the inbox in them
-        "cfbl-address", "cfbl-feedback-id",
-        // Other recipients and earlier stages
-        "bcc", "return-path", "delivered-to", "x-delivered-to", "x-original-to", "x-envelope-to", "x-envelope-from",
-        "envelope-to",
-        "x-rcpt-to", "apparently-to", "x-apparently-to", "x-forwarded-to", "x-forwarded-for",
-        // Signatures over what is changed
         "dkim-signature", "domainkey-signature", "x-google-dkim-signature", "arc-seal", "arc-message-signature",
         "arc-authentication-results",
     ]
@@ -76,14 +52,16 @@ struct ForwardRewriting {
                 edits.edits[index] = .remove
                 reasons.append(
                     RelayReason("reply-to-unsigned", "the signature does not cover Reply-To, which leads away from the team"))
-            } else if Self.addressFields.contains(field) {
-                edits.edits[index] = rewriteAddresses(field, others: index == noting ? others : 0)
-            } else if Self.listFields.contains(field) {
-                edits.edits[index] = rewriteList(field)
-            } else if Self.threadFields.contains(field) {
-                edits.edits[index] = restoreIdentifiers(field)
-            } else if Self.removed.contains(field) || field.nameBegins(with: "resent-") || field.nameBegins(with: "x-postern-") {
+            } else if Self.removed.contains(field) || field.nameBegins(with: "x-postern-") {
                 edits.edits[index] = .remove
+            } else {
+                switch FieldNames.inForward(field) {
+                case .reverse: edits.edits[index] = rewriteAddresses(field, others: index == noting ? others : 0)
+                case .links: edits.edits[index] = rewriteList(field)
+                case .ids: edits.edits[index] = restoreIdentifiers(field)
+                case .removed: edits.edits[index] = .remove
+                case nil: break
+                }
             }
         }
         for index in AuthenticationResults.fieldsClaiming(ids: [engine.settings.authservID], in: header) {
@@ -268,32 +246,12 @@ struct ForwardRewriting {
     // MARK: Mailing lists
 
     /// Rewrites the `mailto:` URIs between angle brackets; anything outside brackets is not a URI (RFC 2369 section 2) and is
-    /// dropped. So is one with a body where an https URI is beside it.
+    /// dropped. So is one with a body where an https URI is beside it. Encoded words are decoded first, as many programs do.
     private mutating func rewriteList(_ field: HeaderField) -> HeaderEdits.Edit {
-        let value = field.unfoldedBytes
-        var uris: [[UInt8]] = []
-        var current: [UInt8]?
-        var outside: [UInt8] = []
-        var changed = false
-        for octet in value {
-            switch octet {
-            case UInt8(ascii: "<"):
-                // Brackets do not nest; text after a bracket that is never closed is outside.
-                outside += current ?? []
-                current = []
-            case UInt8(ascii: ">"):
-                if let uri = current {
-                    let isBare = !uri.contains(UInt8(ascii: ":")) && uri.contains(UInt8(ascii: "@"))
-                    uris.append(isBare ? Array("mailto:".utf8) + uri : uri)
-                }
-                current = nil
-            case 0x20, 0x09:
-                if current == nil { outside.append(octet) }
-            default:
-                if current == nil { outside.append(octet) } else { current?.append(octet) }
-            }
-        }
-        outside += current ?? []
+        let written = ListURIs(field.unfoldedBytes)
+        let read = EncodedWord.occurs(in: field.rawValue) ? ListURIs(Array(field.decodedValue.utf8)) : written
+        var uris = read.uris
+        var changed = uris != written.uris
         let hasWeb = uris.contains { $0.map(\.asciiLowercased).starts(with: "https:".utf8) }
         let words = MailtoWords(relayAddress: account.relayAddress, keepsBody: true)
         uris = uris.compactMap { uri in
@@ -307,7 +265,7 @@ struct ForwardRewriting {
             // Without an address it leads nowhere.
             return MailtoURI(new)?.hasRecipients == true ? new : nil
         }
-        guard changed || Self.holdsAddress(outside) else { return .keep }
+        guard changed || read.holdsAddressOutside else { return .keep }
         guard !uris.isEmpty else { return .remove }
         var out: [UInt8] = []
         for (index, uri) in uris.enumerated() {
@@ -320,15 +278,6 @@ struct ForwardRewriting {
     private mutating func note(_ code: String, _ detail: String) {
         let reason = RelayReason(code, "a mailto URI of a mailing list with a body: \(detail)")
         if !reasons.contains(where: { $0.detail.hasSameOctets(as: reason.detail) }) { reasons.append(reason) }
-    }
-
-    /// Whether a word outside brackets could be taken for an address or a `mailto:`; the `@` of a web address does not count.
-    private static func holdsAddress(_ text: [UInt8]) -> Bool {
-        text.split { ", \t".utf8.contains($0) }.contains { word in
-            guard word.contains(UInt8(ascii: "@")) else { return false }
-            let word = String(decoding: word, as: UTF8.self).lowercased()
-            return !word.contains("://") || word.contains("mailto:")
-        }
     }
 
     // MARK: Message ids

@@ -8,11 +8,13 @@ enum HTMLReference {
         ("period", 0x2E),
         ("Tab", 0x09), ("NewLine", 0x0A), ("plus", 0x2B), ("num", 0x23), ("quest", 0x3F), ("equals", 0x3D), ("percnt", 0x25),
         ("comma", 0x2C),
-        ("semi", 0x3B), ("lowbar", 0x5F), ("sol", 0x2F), ("excl", 0x21), ("nbsp", 0xA0),
+        ("semi", 0x3B), ("lowbar", 0x5F), ("UnderBar", 0x5F), ("sol", 0x2F), ("excl", 0x21), ("nbsp", 0xA0), ("AMP", 0x26),
+        ("QUOT", 0x22), ("LT", 0x3C), ("GT", 0x3E), ("dollar", 0x24), ("ast", 0x2A), ("midast", 0x2A), ("lpar", 0x28),
+        ("rpar", 0x29),
+        ("lsqb", 0x5B), ("lbrack", 0x5B), ("rsqb", 0x5D), ("rbrack", 0x5D), ("bsol", 0x5C), ("Hat", 0x5E), ("grave", 0x60),
+        ("DiacriticalGrave", 0x60), ("lcub", 0x7B), ("lbrace", 0x7B), ("rcub", 0x7D), ("rbrace", 0x7D), ("verbar", 0x7C),
+        ("vert", 0x7C), ("VerticalLine", 0x7C),
     ]
-    /// Digits of a numeric reference that are read; more stand for no character.
-    private static let maximumDigits = 16
-
     /// The reference that begins at an index.
     static func read(_ text: UnsafeBufferPointer<UInt8>, at start: Int) -> (scalar: UInt32, end: Int)? {
         guard start + 1 < text.count, text[start] == UInt8(ascii: "&") else { return nil }
@@ -22,7 +24,7 @@ enum HTMLReference {
         if isHex { index += 1 }
         let first = index
         var scalar: UInt32 = 0
-        while index < text.count, index - first < maximumDigits, let digit = text[index].hexValue, isHex || digit < 10 {
+        while index < text.count, let digit = text[index].hexValue, isHex || digit < 10 {
             scalar = min(0x110000, scalar * (isHex ? 16 : 10) + UInt32(digit))
             index += 1
         }

@@ -47,6 +47,7 @@ struct MailtoLinks {
                     new = mailto.keepingRecipients(words: words)
                 } else if count < Self.maximumCount {
                     new = mailto.mapping(keepsEquals: syntax == .calendar, words: words) { address in
+                        guard address.leadsSomewhere else { return nil }
                         if let other = transform(address) { return other }
                         isLeft = true
                         return address
@@ -73,10 +74,23 @@ struct MailtoLinks {
         func occur(_ text: [UInt8]) -> Bool {
             text.withUnsafeBufferPointer { next(in: $0, from: 0, isMarkup ? .markup : .plain) != nil }
         }
-        if occur(stretch.octets) { return true }
+        if occur(stretch.octets) || isMarkup && holdsLongGap(stretch.octets) { return true }
         // In UTF-16 and similar, whatever charset the part declares.
         guard stretch.octets.contains(0) else { return false }
         return occur(stretch.octets.filter { $0 != 0 })
+    }
+
+    /// Octets of zeros, or of tabs and line breaks, that a browser skips within a scheme. One written with more may be longer
+    /// than the overlap of two stretches, so that it is looked for in the whole text.
+    private static let longGap = 32
+
+    private static func holdsLongGap(_ text: [UInt8]) -> Bool {
+        var (zeros, breaks) = (0, 0)
+        return text.contains { octet in
+            zeros = octet == UInt8(ascii: "0") ? zeros + 1 : 0
+            breaks = isPassedOver(UInt32(octet)) ? breaks + 1 : 0
+            return zeros >= longGap || breaks >= longGap
+        }
     }
 
     private static func holdsAddress(_ uri: [UInt8]) -> Bool {
@@ -109,7 +123,7 @@ struct MailtoLinks {
         for letter in scheme.dropLast().reversed() {
             index -= 1
             // A browser skips tabs and line breaks in a URI.
-            while syntax == .markup, index >= floor, colon - index < 32, isPassedOver(UInt32(text[index])) { index -= 1 }
+            while syntax == .markup, index >= floor, isPassedOver(UInt32(text[index])) { index -= 1 }
             guard index >= floor, text[index].asciiLowercased == letter else { return nil }
         }
         return index
@@ -120,7 +134,7 @@ struct MailtoLinks {
         var index = start
         for (number, letter) in scheme.enumerated() {
             var next = read(text, at: index)
-            while number > 0, index - start < 256, let passed = next, isPassedOver(passed.scalar) {
+            while number > 0, let passed = next, isPassedOver(passed.scalar) {
                 index = passed.end
                 next = read(text, at: index)
             }

@@ -55,6 +55,23 @@ struct MIMEPartTests {
         #expect(part.defects == defects)
     }
 
+    @Test(
+        arguments: [
+            ("Hello\r\n\r\nAnna", "text/plain\"Hello||Anna\""), ("  Hello: x\r\nAnna", "text/plain\"  Hello: x|Anna\""),
+            ("Content-Type: text/html\r\n<p>\r\n\r\nx", "text/html\"<p>||x\""),
+            ("Dear Anna: x\r\ny", "text/plain\"Dear Anna: x|y\""),
+            ("X: y\r\n z\r\n: x\r\n", "text/plain\": x|\""), ("\u{e9}: x\r\n", "text/plain\"\u{e9}: x|\""),
+            ("From a@b Sat\r\nContent-Type: text/html\r\n\r\nx", "text/html\"x\""), ("--c\r\nx\r\n", "text/plain\"--c|x|\""),
+            ("Content-Type: message/rfc822\r\nHello\r\n\r\nx", "message/rfc822(text/plain\"Hello||x\")"),
+            ("Content-Type: multipart/mixed; boundary=c\r\nHello\r\n--c\r\n\r\nx\r\n--c--", "multipart/mixed(text/plain\"x\")"),
+        ])
+    func part_linesThatAreNoFields_beginItsBody(_ text: String, _ expected: String) {
+        let message = Message.parse(mixed("--b\r\n\(text)\r\n--b--\r\n").octets)
+        let part = MIMEPart.parse(message)
+        #expect(show(part, message.bytes) == "multipart/mixed(\(expected))")
+        #expect(part.children.first?.headerDefects.contains(.lineWithoutColon) == true)
+    }
+
     @Test func aPartMayEndWithinItsHeader() {
         let (part, message) = parse(mixed("--b\r\nContent-Type: text/html\r\n--b\r\n\r\nx\r\n--b--"))
         #expect(show(part, message.bytes) == "multipart/mixed(text/html\"\" text/plain\"x\")")

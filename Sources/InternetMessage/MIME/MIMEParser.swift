@@ -122,6 +122,14 @@ struct MIMEParser<Visitor: MIMEVisitor> {
             } else if isInHeader, line.start == line.end, case .header(let start)? = stack.last?.phase {
                 finishHeader(start, headerEnd: position, bodyStart: origin + line.next)
                 look()
+            } else if isInHeader, case .header(let start)? = stack.last?.phase, isText(line, isFirst: position == start) {
+                // The same line again: it is the first of the body, which may be a message with a header section of its own.
+                let index = stack.count - 1
+                finishHeader(start, headerEnd: position, bodyStart: position)
+                stack[index].part.headerDefects.insert(.lineWithoutColon)
+                stack[index].part.defects.insert(.malformedHeader)
+                look()
+                continue
             }
             lastBreak = line.next - line.end
             position = origin + line.next
@@ -132,6 +140,20 @@ struct MIMEParser<Visitor: MIMEVisitor> {
             return end
         }
         return keep(until: end)
+    }
+
+    /// Whether a line in a header section is no field and continues none: the part has no empty line, and its text begins here,
+    /// as most readers see it.
+    /// - Parameter isFirst: whether the header section begins with the line; that of a file may be an mbox separator.
+    private func isText(_ line: Line, isFirst: Bool) -> Bool {
+        let text = window[line.start..<line.end]
+        guard let first = text.first else { return false }
+        if first.isWhiteSpace { return isFirst }
+        if isFirst, text.starts(with: "From ".utf8) || text.starts(with: ">From ".utf8) { return false }
+        guard let colon = text.firstIndex(of: UInt8(ascii: ":")) else { return true }
+        var name = text[..<colon]
+        while let last = name.last, last.isWhiteSpace { name.removeLast() }
+        return name.isEmpty || !name.allSatisfy { $0 > 0x20 && $0 < 0x7F }
     }
 
     /// Updates what depends on the stack, after a change.

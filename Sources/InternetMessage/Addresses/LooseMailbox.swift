@@ -42,7 +42,7 @@ struct LooseMailbox {
         tokens.indices.allSatisfy { index in
             let token = tokens[index]
             guard case .special(let octet) = token.kind else { return true }
-            guard octet == UInt8(ascii: "\\") else { return "@,.)]".utf8.contains(octet) }
+            guard octet == UInt8(ascii: "\\") else { return "@,;.)]".utf8.contains(octet) }
             // `O\'Brien`: only before a mark, as `\n` is a line end to some.
             guard index + 1 < tokens.endIndex, case let next = tokens[index + 1], !next.isSpaced, next.kind == .atom else {
                 return false

@@ -20,8 +20,10 @@ import Testing
     /// of their own.
     private static func forced(_ bytes: [UInt8]) -> (header: HeaderSection, body: [UInt8]) {
         let message = Message.parse(Corpus.crlf(bytes))
-        let fields = message.header.fields.filter {
-            $0.isSafe && !"from".elementsEqual($0.name.lowercased().filter { $0.isLetter })
+        var seen: Set<OnceField> = []
+        let fields = message.header.fields.filter { field in
+            guard field.isSafe, !"from".elementsEqual(field.name.lowercased().filter { $0.isLetter }) else { return false }
+            return OnceField.allCases.first { field.isNamed($0.rawValue) }.map { seen.insert($0).inserted } ?? true
         }
         return (HeaderSection([HeaderField("From", "Billing <billing@app.example>")] + fields), Array(message.body))
     }

@@ -22,6 +22,13 @@ extension Failure {
             Foundation.exit(status)
         }
         let code = Postern.exitCode(for: error)
+        if code == .success {
+            // Help, version and completion scripts, which may be on their way into a file.
+            let text = Postern.fullMessage(for: error)
+            if !text.isEmpty { print(text) }
+            do { try finishOutput() } catch { exit(error) }
+            Foundation.exit(code.rawValue)
+        }
         guard code == .validationFailure else { Postern.exit(withError: error) }
         // ArgumentParser says what is wrong, then usage and a pointer to the help over several lines: one line will do.
         let full = Postern.fullMessage(for: error)

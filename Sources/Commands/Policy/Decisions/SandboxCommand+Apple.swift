@@ -44,13 +44,14 @@ extension SandboxCommand {
         var logger = Logger(label: "postern") { StreamLogHandler.standardError(label: $0) }
         logger.logLevel = .notice
         let json = output.json
+        let announcement = Announcement()
         try await AppleSandbox.run(
             AppleSandbox.Settings(port: port, seed: seed, auto: auto), now: PosternClock.now, logger: logger
         ) { url in
             let facts = AppleFacts(seed, url: url)
-            if json { try? printJSON(facts) } else { print(Self.introduction(facts)) }
-            fflush(nil)
+            announcement.make { if json { try printJSON(facts) } else { print(Self.introduction(facts)) } }
         }
+        try announcement.check()
     }
 
     /// The text that is shown while it runs.

@@ -8,6 +8,7 @@ import CommandSupport
 import Foundation
 import Logging
 import Sandbox
+import Synchronization
 
 struct SandboxCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -84,16 +85,36 @@ struct SandboxCommand: AsyncParsableCommand {
         var logger = Logger(label: "postern") { StreamLogHandler.standardError(label: $0) }
         logger.logLevel = .warning
         let json = output.json
+        let announcement = Announcement()
         try await Sandbox.run(settings, now: PosternClock.now, logger: logger) { facts in
-            if json {
-                try? printJSON(
+            announcement.make {
+                guard json else { return print(Self.introduction(facts)) }
+                try printJSON(
                     Facts(
                         url: facts.url, clientId: facts.clientID, key: facts.key, issuer: facts.issuer,
                         testSubjects: Dictionary(uniqueKeysWithValues: CannedResponse.subjects.map { ($0.name, $0.purpose) })))
-            } else {
-                print(Self.introduction(facts))
             }
-            fflush(nil)
+        }
+        try announcement.check()
+    }
+
+    /// What is printed once a sandbox listens. No one can use one whose address and key could not be written: it ends.
+    final class Announcement: Sendable {
+        private let failure = Mutex<(any Error)?>(nil)
+
+        func make(_ show: () throws -> Void) {
+            do {
+                try show()
+                try finishOutput()
+            } catch {
+                failure.withLock { $0 = error }
+                kill(getpid(), SIGTERM)
+            }
+        }
+
+        /// Throws why nothing could be printed.
+        func check() throws {
+            if let failure = failure.withLock({ $0 }) { throw failure }
         }
     }
 

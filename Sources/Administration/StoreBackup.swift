@@ -17,8 +17,9 @@ package enum StoreBackup {
         package fileprivate(set) var auditFailure: StoreFailure?
     }
 
-    /// Copies one consistent state of the database into a new file, complete by itself, and checks it. Throws
-    /// `ConfigurationError` (`exists`) rather than overwrite; `unmet` for a server, which has its own way.
+    /// Copies one consistent state of the database into a new file, complete by itself, and checks it. The file gets its name
+    /// once it is whole. Throws `ConfigurationError` (`exists`) rather than overwrite; `unmet` for a server, which has its own
+    /// way.
     package static func make(_ location: DatabaseLocation, to file: String, _ change: Change) throws -> Contents {
         let path = try path(location, file, "pg_dump --format=custom --file=\(file) '\(location)'")
         guard !FileManager.default.fileExists(atPath: file) else {
@@ -33,10 +34,56 @@ package enum StoreBackup {
                 try connection.audit(change, "store.backup", "store", file)
             }
         } catch { failure = error }
-        try database.backUp(to: file)
-        var contents = try examine(file, keys: nil)
-        contents.auditFailure = failure
-        return contents
+        removeAbandoned(of: file)
+        let new = "\(file)\(incomplete)\(getpid())"
+        do {
+            try database.backUp(to: new)
+            var contents = try examine(new, keys: nil)
+            contents.auditFailure = failure
+            try place(new, at: file)
+            return contents
+        } catch {
+            unlink(new)
+            throw error
+        }
+    }
+
+    /// Behind the name of a backup that is being made; the number of the process follows.
+    private static let incomplete = ".incomplete-"
+
+    /// Removes what backups of this name left whose process was killed.
+    private static func removeAbandoned(of file: String) {
+        let url = URL(fileURLWithPath: file)
+        let folder = url.deletingLastPathComponent()
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? [] {
+            let start = url.lastPathComponent + incomplete
+            guard name.hasPrefix(start), let process = pid_t(name.dropFirst(start.count)), kill(process, 0) != 0, errno == ESRCH
+            else { continue }
+            unlink(folder.appendingPathComponent(name).path)
+        }
+    }
+
+    /// Gives a whole file its name. Throws `ConfigurationError` (`exists`) where there is one by now.
+    private static func place(_ new: String, at path: String) throws(ConfigurationError) {
+        let code = link(new, path) == 0 ? 0 : errno
+        if code == 0 {
+            unlink(new)
+        } else if [EPERM, ENOTSUP, EMLINK].contains(code), !FileManager.default.fileExists(atPath: path) {
+            // A file system without links, as of many removable disks.
+            guard rename(new, path) == 0 else { throw unplaced(path, errno) }
+        } else {
+            throw unplaced(path, code)
+        }
+        let folder = open(URL(fileURLWithPath: path).deletingLastPathComponent().path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        if folder >= 0 {
+            fsync(folder)
+            close(folder)
+        }
+    }
+
+    private static func unplaced(_ path: String, _ code: Int32) -> ConfigurationError {
+        ConfigurationError(
+            code == EEXIST ? .exists : .inputOutput, at: path, "it cannot be created: \(String(cString: strerror(code)))")
     }
 
     /// Restores a backup to the configured place of the database, if there is none. Throws `ConfigurationError` (`exists`)
@@ -61,25 +108,30 @@ package enum StoreBackup {
         }
         // Checked before it is in place, and under a name that nothing opens.
         let new = path + ".restoring"
-        try? FileManager.default.removeItem(atPath: new)
-        let source = try SQLiteDatabase(path: file)
-        do {
-            defer { try? source.close() }
-            try source.backUp(to: new)
-        }
+        for suffix in ["", "-wal", "-shm", "-journal"] { unlink(new + suffix) }
+        try copy(file, to: new)
         do {
             try requireOwnProgram(new)
             let contents = try examine(new, keys: keys)
-            // Fails if a file is there by now; otherwise puts the whole file there at once.
-            guard link(new, path) == 0 else {
-                throw ConfigurationError(.exists, at: path, "it cannot be created: \(String(cString: strerror(errno)))")
-            }
-            unlink(new)
+            try place(new, at: path)
             return contents
         } catch {
             unlink(new)
             throw error
         }
+    }
+
+    /// Copies a backup. One without a log beside it is whole, and is only read: its place may be mounted read-only. Another may
+    /// be in use, so that SQLite copies it, unless it cannot be written to.
+    private static func copy(_ file: String, to new: String) throws(StoreFailure) {
+        let folder = URL(fileURLWithPath: file).deletingLastPathComponent().path
+        let mayBeInUse = ["-wal", "-journal"].contains { FileManager.default.fileExists(atPath: file + $0) }
+        guard mayBeInUse, access(file, W_OK) == 0, access(folder, W_OK) == 0 else {
+            return try SQLiteDatabase.copyFile(file, to: new)
+        }
+        let source = try SQLiteDatabase(path: file)
+        defer { try? source.close() }
+        try source.backUp(to: new)
     }
 
     private static func path(_ location: DatabaseLocation, _ file: String, _ command: String) throws -> String {

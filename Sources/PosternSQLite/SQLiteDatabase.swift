@@ -195,7 +195,7 @@ package final class SQLiteDatabase: Database {
         try readers.read { connection throws(StoreFailure) in try Self.check(connection) }
     }
 
-    private static func check(_ connection: SQLiteConnection) throws(StoreFailure) {
+    static func check(_ connection: SQLiteConnection) throws(StoreFailure) {
         var complaints = try connection.values("PRAGMA integrity_check(3)", String.self).filter { $0 != "ok" }
         let orphans = try connection.rows("PRAGMA foreign_key_check").count
         if orphans > 0 { complaints.append("\(orphans) rows refer to missing rows") }

@@ -4,6 +4,7 @@ import Accounts
 import Database
 import Foundation
 import PosternConfiguration
+import PostfixHarness
 import PostgresHarness
 import TestSupport
 import Testing
@@ -152,6 +153,49 @@ import Testing
         #expect(try runner.succeed("restore", "copy.db").contains("1 users"))
         #expect(try runner.succeed("address", "show", address).contains("anna"))
         #expect(try FileManager.default.contentsOfDirectory(atPath: data.path).filter { $0.contains("restoring") }.isEmpty)
+    }
+
+    @Test func backup_interruptedOrThroughAPipe_leavesNoFileOfItsName() throws {
+        let runner = try CommandRunner.initialised()
+        // What a killed process leaves: its number is free again.
+        let gone = try ManagedProcess.run("/bin/sh", ["-c", "echo $$"]).output.trimmingCharacters(in: .whitespacesAndNewlines)
+        let left = runner.folder.appendingPathComponent("copy.db.incomplete-\(gone)")
+        try Data("half".utf8).write(to: left)
+        let running = runner.folder.appendingPathComponent("copy.db.incomplete-\(getpid())")
+        try Data("half".utf8).write(to: running)
+        try runner.succeed("backup", "copy.db")
+        #expect(!FileManager.default.fileExists(atPath: left.path))
+        #expect(FileManager.default.fileExists(atPath: running.path), "of a process that may be writing it")
+        try runner.fail("backup", "-", status: 64, saying: "not written through a pipe")
+        try runner.fail("restore", "-", status: 64, saying: "not read through a pipe")
+        #expect(try !FileManager.default.contentsOfDirectory(atPath: runner.folder.path).contains("-"))
+    }
+
+    private static let mayMount = (try? ManagedProcess.run("/usr/bin/unshare", ["-m", "true"]))?.status == 0
+
+    @Test(.enabled(if: mayMount, "a file system is mounted, which is not allowed here"))
+    func restore_fromAReadOnlyMount_works() throws {
+        let runner = try CommandRunner.initialised()
+        let address = try Self.use(runner)
+        let folder = runner.folder.appendingPathComponent("backups")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+        try runner.succeed("backup", "backups/copy.db")
+        let before = try Data(contentsOf: folder.appendingPathComponent("copy.db"))
+        for name in ["postern.db", "postern.db-wal", "postern.db-shm"] {
+            try? FileManager.default.removeItem(at: runner.folder.appendingPathComponent("data/\(name)"))
+        }
+        let script =
+            "mount --bind '\(folder.path)' '\(folder.path)' && mount -o remount,bind,ro '\(folder.path)' && exec \"$@\""
+        let result = try ManagedProcess.run(
+            "/usr/bin/unshare",
+            [
+                "-m", "sh", "-c", script, "sh", CommandRunner.executable.path, "restore", folder.path + "/copy.db", "--config",
+                runner.configuration,
+            ])
+        #expect(result.status == 0, "\(result)")
+        #expect(try runner.succeed("address", "show", address).contains("anna"))
+        #expect(try Data(contentsOf: folder.appendingPathComponent("copy.db")) == before)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["copy.db"])
     }
 
     @Test(arguments: [

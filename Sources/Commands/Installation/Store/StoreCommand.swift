@@ -26,8 +26,8 @@ struct BackupCommand: ParsableCommand {
         commandName: "backup",
         abstract: "Copy the SQLite database into a new file, while the relay runs.",
         discussion: """
-            The file (mode 0600) holds one consistent state and is complete; it is checked before the command ends. It does \
-            not contain the key file: keep that elsewhere, since both together reveal every inbox.
+            The file (mode 0600) holds one consistent state. It is written beside its place, is checked, and gets its name \
+            once it is whole. It does not contain the key file: keep that elsewhere, since both together reveal every inbox.
 
             A database on PostgreSQL is backed up with pg_dump; this command then prints the command line for that.
             """)
@@ -40,10 +40,17 @@ struct BackupCommand: ParsableCommand {
 
     func run() throws {
         let (configuration, _) = try installation.configuration()
+        try refuseStandardStream(file, "written")
         let contents = try StoreBackup.make(configuration.database, to: file, thisChange())
         if let failure = contents.auditFailure { Failure.warn("the audit has no line of this backup: \(failure)") }
         try contents.print(file: file, done: "Made \(file)", output)
     }
+}
+
+/// SQLite writes and reads a database in any order, so that none goes through a pipe.
+private func refuseStandardStream(_ file: String, _ done: String) throws {
+    guard file == "-" else { return }
+    throw CommandError.usage("a backup is not \(done) through a pipe: name a file (./- for one of that name)")
 }
 
 struct RestoreCommand: ParsableCommand {
@@ -64,6 +71,7 @@ struct RestoreCommand: ParsableCommand {
 
     func run() throws {
         let (configuration, _) = try installation.configuration()
+        try refuseStandardStream(file, "read")
         let keys = try KeyFile.read(path: configuration.keyFilePath)
         try StoreBackup.restore(file, to: configuration.database, keys: keys)
             .print(file: file, done: "Restored \(configuration.database)", output)

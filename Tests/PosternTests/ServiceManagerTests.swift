@@ -86,6 +86,20 @@ import Testing
         own?.isReady()
     }
 
+    /// A database that came up some seconds after the service left the unit failed for good.
+    @Test func unit_causeThatPasses_isTriedAgainWithoutEnd() throws {
+        let lines = try String(contentsOf: Folders.package.appending(path: "docs/postern.service"), encoding: .utf8)
+            .split(separator: "\n").map(String.init)
+        let unit = lines.prefix { $0 != "[Service]" }
+        #expect(unit.contains("StartLimitIntervalSec=0") && lines.contains("Restart=on-failure"))
+        #expect(lines.contains { $0.hasPrefix("ExecStartPre=-") } && !lines.contains { $0.hasPrefix("ExecStartPre=/") })
+        // systemd starts it again for any status but 0.
+        let runner = try CommandRunner.initialised()
+        let away = "postgresql://postern@127.0.0.1:\(try FreePort.next())/postern"
+        let run = try runner.run(["serve", "--set", "database=\(away)"])
+        #expect(run.status == 75, "\(run.errors)")
+    }
+
     /// systemd's own measure of the unit: 10 is everything allowed.
     @Test(
         .enabled(

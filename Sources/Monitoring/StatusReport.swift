@@ -181,6 +181,11 @@ package struct StatusReport: Encodable, Sendable {
                 "\(host.host) cannot check Postfix's queue for mail that was not rewritten: \(trouble); \(queueRemedy)"
             )
         }
+        for host in running {
+            guard let trouble = host.snapshot?.certificateTrouble else { continue }
+            warnings.append(
+                "\(host.host): \(trouble); renew the files of http.tls_certificate, which are read again by themselves")
+        }
         if running.isEmpty { warnings.append("no service is running: mail waits at its senders; start postern serve") }
         for host in hosts where !host.isRunning {
             warnings.append(

@@ -60,7 +60,9 @@ package enum RelayService {
                 pool: servicePool, now: now,
                 logger: logger
             ),
-            StatusService(parts: parts, pool: servicePool, queueTrouble: queueTrouble, keysInUse: keysInUse),
+            StatusService(
+                parts: parts, pool: servicePool, queueTrouble: queueTrouble,
+                certificateTrouble: { http?.certificateTrouble(now: $0) }, keysInUse: keysInUse),
             QueueWatchService(
                 directory: configuration.postfixDirectory, relayDomains: configuration.relayDomains, pool: parts.pool,
                 metrics: parts.metrics, trouble: queueTrouble, logger: logger),

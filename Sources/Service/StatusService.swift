@@ -19,6 +19,8 @@ struct StatusService: Service {
     let pool: BlockingPool
     /// Why Postfix's queue cannot be read; nil if it can, or was not read yet.
     let queueTrouble: ValueHolder<String?>
+    /// Why HTTP clients cannot connect, or should not trust the certificate.
+    let certificateTrouble: @Sendable (_ now: Int64) -> String?
     /// The keys used to decide mail: those of the store, once the engine was made with them.
     let keysInUse: ValueHolder<KeyRing>
 
@@ -37,6 +39,7 @@ struct StatusService: Service {
             var made = next.snapshot(now: now)
             made.keys = keysInUse.current.summary
             made.queueTrouble = queueTrouble.current
+            made.certificateTrouble = certificateTrouble(now)
             let snapshot = made
             do {
                 try await pool.run { [store = parts.store] in

@@ -198,15 +198,14 @@ package enum HTTPRoutes {
         return modules
     }
 
-    /// The listener; nil where the configuration has none. Throws `ConfigurationError` where the certificate cannot be used.
+    /// The listener; nil where the configuration has none. While its certificate cannot be used, it answers no request: mail does
+    /// not depend on it.
     package static func service(_ parts: ServiceParts) throws -> APIService? {
         let configuration = parts.installation.configuration.http
         guard let listen = configuration.listen else { return nil }
-        let certificates: TLSCertificates?
-        do {
-            certificates = try configuration.certificate.map { try TLSCertificates(certificatePath: $0.chain, keyPath: $0.key) }
-        } catch let failure as TLSCertificates.Failure {
-            throw ConfigurationError(.invalidValue, at: parts.installation.resolved.path, "http.tls_certificate: \(failure)")
+        let certificates = configuration.certificate.map { TLSCertificates(waitingFor: $0.chain, keyPath: $0.key) }
+        if let trouble = certificates?.trouble(now: parts.now()) {
+            parts.logger.error("the HTTP certificate cannot be used", metadata: ["detail": "http.tls_certificate: \(trouble)"])
         }
         let settings = APISettings(
             host: listen.host, port: listen.port, certificates: certificates, connections: configuration.connections,

@@ -32,7 +32,7 @@ import Testing
         /// What a service that runs since `start` says after each minute up to `end`; it counts what `count` does in between.
         func serve(
             pid: Int64, from start: Int64, to end: Int64, endsWell: Bool = false, queueTrouble: String? = nil,
-            clockAhead: Double = 0,
+            certificateTrouble: String? = nil, clockAhead: Double = 0,
             _ count: (ServiceMetrics) -> Void
         ) throws {
             let metrics = ServiceMetrics(version: "")
@@ -46,6 +46,7 @@ import Testing
             count(metrics)
             var last = maker.snapshot(now: end + 2)
             last.queueTrouble = queueTrouble
+            last.certificateTrouble = certificateTrouble
             last.clockAhead = clockAhead
             try report(last, pid, nil, end + 2)
             guard endsWell else { return }
@@ -213,6 +214,13 @@ import Testing
         #expect(
             check.verdict == .warning && check.sentence.contains("Permission denied")
                 && check.remedy?.contains("postdrop") == true)
+    }
+
+    @Test func certificate_thatCannotBeUsed_needsCare() throws {
+        let opened = try Opened()
+        let trouble = "/etc/x.pem: the certificate has expired"
+        try opened.serve(pid: 10, from: Self.now - 60, to: Self.now - 2, certificateTrouble: trouble) { _ in }
+        #expect(try opened.report().warnings.filter { $0.contains("mx1: \(trouble); renew") }.count == 1)
     }
 
     /// Why is said by the tool itself.

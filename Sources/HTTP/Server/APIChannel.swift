@@ -36,6 +36,8 @@ struct APIChannel: ServerChildChannel, HTTPChannelHandler {
         if let id { channel.closeFuture.whenComplete { [connections] _ in connections.close(id) } }
         // A connection that is not counted gets no TLS either.
         let context = id == nil ? nil : certificates?.context
+        // Nothing is said in clear where a certificate belongs.
+        let isClosed = id == nil || (certificates != nil && context == nil)
         let connection = NIOLoopBound(
             ConnectionGuard(
                 timeouts: timeouts, isEncrypted: context != nil,
@@ -43,7 +45,7 @@ struct APIChannel: ServerChildChannel, HTTPChannelHandler {
                 problem: { Self.problem($0).body(requestID: nil) }),
             eventLoop: channel.eventLoop)
         return channel.eventLoop.makeCompletedFuture {
-            if id == nil { try channel.pipeline.syncOperations.addHandler(ClosesAtOnce()) }
+            if isClosed { try channel.pipeline.syncOperations.addHandler(ClosesAtOnce()) }
             if let context {
                 try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: context))
             }
@@ -84,7 +86,7 @@ struct APIChannel: ServerChildChannel, HTTPChannelHandler {
     }
 }
 
-/// Closes a connection for which there is no room.
+/// Closes a connection for which there is no room, or no certificate.
 private final class ClosesAtOnce: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 

@@ -123,6 +123,9 @@ package struct APIService: Service {
         return (router.buildResponder(), table.entries)
     }
 
+    /// Why clients cannot connect, or should not trust the certificate; nil where all is well.
+    package func certificateTrouble(now: Int64) -> String? { certificates?.trouble(now: now) }
+
     /// Reads the certificate again if its files changed; returns whether they did; blocks. Throws `TLSCertificates.Failure`,
     /// and the old certificate stays.
     package func reloadCertificate() throws -> Bool { try certificates?.reloadIfChanged() ?? false }
@@ -164,6 +167,7 @@ package struct APIService: Service {
     /// Every second, refreshes keys; every minute, writes which were used; every ten seconds, reloads changed certificates.
     private func upkeep() async {
         var second = 0
+        var told = ""
         while !Task.isCancelled {
             guard (try? await Task.sleep(for: .seconds(1))) != nil else { return }
             second += 1
@@ -177,10 +181,14 @@ package struct APIService: Service {
             do {
                 if try await keys.blocking({ _ in try certificates.reloadIfChanged() }) {
                     logger.notice("HTTP certificate reloaded")
+                    told = ""
                 }
-            } catch {
-                logger.error("HTTP certificate not reloaded, the old one stays in use", metadata: ["detail": "\(error)"])
-            }
+            } catch  where "\(error)" != told {
+                told = "\(error)"
+                logger.error(
+                    "the HTTP certificate cannot be used",
+                    metadata: ["detail": "\(certificates.trouble(now: clock.now()) ?? told)"])
+            } catch {}
         }
         // A cancelled task gets no thread, but the remaining data must still be written.
         await Task { [keys, clock] in try? await keys.blocking { try $0.flushUse(now: clock.now()) } }.value

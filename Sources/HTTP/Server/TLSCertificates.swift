@@ -8,8 +8,13 @@ import Synchronization
 /// A certificate chain and its key, in PEM files that may be replaced at any time.
 package final class TLSCertificates: Sendable {
     private struct State {
-        var context: NIOSSLContext
+        /// Nil while the files cannot be used.
+        var context: NIOSSLContext?
         var stamp: [String]
+        /// Seconds since 1970 at which the certificate in use ends.
+        var end: Int64?
+        /// Why the files cannot be used now; nil where they can.
+        var failure: Failure?
     }
 
     private let certificatePath: String
@@ -22,27 +27,49 @@ package final class TLSCertificates: Sendable {
     }
 
     /// Reads the files. Throws `Failure`.
-    package init(certificatePath: String, keyPath: String) throws {
-        self.certificatePath = certificatePath
-        self.keyPath = keyPath
-        let stamp = Self.stamp([certificatePath, keyPath])
-        state = Mutex(State(context: try Self.context(certificatePath, keyPath), stamp: stamp))
+    package convenience init(certificatePath: String, keyPath: String) throws {
+        self.init(waitingFor: certificatePath, keyPath: keyPath)
+        if let failure = state.withLock({ $0.failure }) { throw failure }
     }
 
-    /// The context for new connections.
-    var context: NIOSSLContext { state.withLock { $0.context } }
+    /// Reads the files. While they cannot be used, there is no context, and `trouble` says why.
+    package init(waitingFor certificatePath: String, keyPath: String) {
+        self.certificatePath = certificatePath
+        self.keyPath = keyPath
+        state = Mutex(State(stamp: []))
+        _ = try? reloadIfChanged()
+    }
+
+    /// The context for new connections; nil while there is none: then no connection is served.
+    var context: NIOSSLContext? { state.withLock { $0.context } }
+
+    /// Why clients cannot connect, or should not trust the certificate; nil where all is well.
+    /// - Parameter now: seconds since 1970.
+    package func trouble(now: Int64) -> String? {
+        let (failure, end, isServing) = state.withLock { ($0.failure, $0.end, $0.context != nil) }
+        if let failure { return isServing ? "\(failure); the former one stays in use" : "\(failure): no request is answered" }
+        guard let end, end <= now else { return nil }
+        return "\(certificatePath): the certificate has expired"
+    }
 
     /// Reads the files again if they changed; returns whether they did. Throws `Failure` if they cannot be used: the old ones
     /// stay, and the next call tries again.
     package func reloadIfChanged() throws -> Bool {
         let stamp = Self.stamp([certificatePath, keyPath])
         guard state.withLock({ $0.stamp }) != stamp else { return false }
-        let context = try Self.context(certificatePath, keyPath)
-        state.withLock { $0 = State(context: context, stamp: stamp) }
-        return true
+        do throws(Failure) {
+            let (context, end) = try Self.context(certificatePath, keyPath)
+            state.withLock { $0 = State(context: context, stamp: stamp, end: end) }
+            return true
+        } catch {
+            state.withLock { $0.failure = error }
+            throw error
+        }
     }
 
-    private static func context(_ certificatePath: String, _ keyPath: String) throws -> NIOSSLContext {
+    private static func context(
+        _ certificatePath: String, _ keyPath: String
+    ) throws(Failure) -> (context: NIOSSLContext, end: Int64?) {
         let chain: [NIOSSLCertificate]
         do {
             chain = try NIOSSLCertificate.fromPEMFile(certificatePath)
@@ -55,7 +82,7 @@ package final class TLSCertificates: Sendable {
                 certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
             configuration.requireForwardSecrecy()
             configuration.applicationProtocols = ["http/1.1"]
-            return try NIOSSLContext(configuration: configuration)
+            return (try NIOSSLContext(configuration: configuration), chain.first.map { Int64($0.notValidAfter) })
         } catch {
             throw Failure(description: "\(keyPath): no private key in PEM form that belongs to \(certificatePath) found")
         }

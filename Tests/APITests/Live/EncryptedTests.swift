@@ -51,6 +51,26 @@ import Testing
         #expect(!service.log.contains("PRIVATE KEY"))
     }
 
+    /// The certificate of HTTP stopped all mail: the service did not begin.
+    @Test(arguments: [false, true]) func certificate_thatCannotBeUsed_keepsClientsOutAndNothingElse(_ isThere: Bool) throws {
+        let folder = NSTemporaryDirectory() + "postern-tls-" + UUID().uuidString.prefix(8).lowercased()
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let certificate = try TestCertificate(in: folder, name: "http", commonName: "first")
+        let kept = folder + "/kept.pem"
+        try FileManager.default.moveItem(atPath: certificate.certificate, toPath: kept)
+        if isThere { try Data("nonsense".utf8).write(to: URL(fileURLWithPath: certificate.certificate)) }
+        let service = try LiveService(["http.tls_certificate": certificate.certificate, "http.tls_key": certificate.key])
+        #expect(service.log.contains("the HTTP certificate cannot be used"), "\(service.log)")
+        let wire = try Wire(service.port)
+        wire.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        #expect(wire.rest() == "", "nothing is said in clear")
+        try? FileManager.default.removeItem(atPath: certificate.certificate)
+        try FileManager.default.copyItem(atPath: kept, toPath: certificate.certificate)
+        try service.reload(until: "configuration reloaded")
+        #expect(try ask(service, trusting: kept).contains("HTTP/1.1 200"))
+    }
+
     @Test func sighupPutsInForceWhatItCanAndNamesTheRest() throws {
         let service = try LiveService()
         let path = service.folder + "/postern.yaml"

@@ -253,8 +253,8 @@ let package = Package(
         .target(
             name: "PosternConfiguration",
             dependencies: [
-                "HTTP", "SignIn", "InternetMessage", "MailCrypto", "PosternPostgres", "PosternSQLite", "Accounts", "Database",
-                "RiskPolicy", "Support", yams,
+                "AppAttest", "HTTP", "SignIn", "InternetMessage", "MailCrypto", "PosternPostgres", "PosternSQLite", "Accounts",
+                "Database", "RiskPolicy", "Support", yams,
             ], swiftSettings: strict),
         .target(
             name: "Monitoring",

@@ -5,6 +5,8 @@ import Glibc
 import Milter
 import PosternConfiguration
 import PostfixSetup
+import Relay
+import SMTP
 
 package enum StartChecks {
     /// Checks configuration, key file, store, policies, secrets, ports and certificate.
@@ -17,7 +19,7 @@ package enum StartChecks {
         var checks = LocalChecks.ofStore(facts)
         guard let (configuration, resolved) = try? Installation.configuration(flag: flag, environment: environment, set: set)
         else { return checks }
-        checks += secrets(configuration, at: resolved.path)
+        checks += secrets(configuration, at: resolved.path) + files(configuration, at: resolved.path)
         checks.append(milter(configuration.milter.socket))
         if let listen = configuration.http.listen, listen.port > 0 {
             checks.append(http(listen, isEncrypted: configuration.http.certificate != nil))
@@ -53,6 +55,40 @@ package enum StartChecks {
         }
         if let upstream = configuration.provider.upstream {
             look("sign_in.upstream") { () throws(ConfigurationError) in _ = try upstream.settings(at: place) }
+        }
+        return checks
+    }
+
+    /// Files that the service reads when it begins. Those that are not named are not mentioned.
+    private static func files(_ configuration: Configuration, at place: String) -> [Check] {
+        var checks: [Check] = []
+        func look(_ name: String, _ read: () throws -> Void) {
+            do {
+                try read()
+                checks.append(.ok(name, "\(name) can be used"))
+            } catch {
+                let why = (error as? ConfigurationError)?.message ?? "\(name): \(error)"
+                checks.append(.broken(name, why, remedy: "fix what is named, or take the key out of postern.yaml"))
+            }
+        }
+        if configuration.provider.languagesPath != nil || configuration.mail.templates != nil {
+            let name = configuration.mail.templates == nil ? "sign_in.languages" : "mail.templates"
+            look(name) { _ = try MailerFactory.templates(configuration, at: place) }
+        }
+        if configuration.pageLogoPath != nil { look("page.logo") { _ = try ServiceFiles.logo(configuration, at: place) } }
+        if configuration.provider.passkeyRootsPath != nil {
+            look("sign_in.passkey_roots") { _ = try ServiceFiles.passkeyRoots(configuration, at: place) }
+        }
+        for (name, path) in [
+            ("mail.trusted_certificates", configuration.mail.rootsPath),
+            ("events.trusted_certificates", configuration.eventRootsPath),
+        ] {
+            guard let path else { continue }
+            look(name) {
+                do { _ = try SubmissionSecurity.context(rootsPath: path) } catch {
+                    throw ConfigurationError(.invalidValue, at: place, "\(name): no certificates (PEM) found in \(path)")
+                }
+            }
         }
         return checks
     }

@@ -7,6 +7,18 @@ import PosternMetrics
 import SignIn
 
 package enum EventServices {
+    /// Throws `ConfigurationError` where the certificates cannot be read: before anything is made that has to be stopped.
+    package static func checkRoots(_ installation: Installation) throws(ConfigurationError) {
+        _ = try poster(installation)
+    }
+
+    private static func poster(_ installation: Installation) throws(ConfigurationError) -> HTTPEventPoster {
+        do { return try HTTPEventPoster(rootsPath: installation.configuration.eventRootsPath) } catch {
+            throw ConfigurationError(
+                .invalidValue, at: installation.resolved.path, "events.trusted_certificates: no certificates (PEM) found")
+        }
+    }
+
     /// The delivery of an installation, and its poster, which the caller stops; nil where no issuer is configured.
     /// Throws `ConfigurationError` where the certificates cannot be read, and what `resolver` throws.
     package static func parts(
@@ -15,11 +27,7 @@ package enum EventServices {
     ) throws -> (delivery: EventDelivery, logouts: LogoutDelivery, poster: HTTPEventPoster, threads: DeliveryThreads)? {
         let configuration = installation.configuration
         guard let issuer = configuration.provider.issuer else { return nil }
-        let poster: HTTPEventPoster
-        do { poster = try HTTPEventPoster(rootsPath: configuration.eventRootsPath) } catch {
-            throw ConfigurationError(
-                .invalidValue, at: installation.resolved.path, "events.trusted_certificates: no certificates (PEM) found")
-        }
+        let poster = try poster(installation)
         let (threads, resolver) = (DeliveryThreads(), try resolver())
         let delivery = EventDelivery(
             outbox: installation.store.outbox, signer: signer, issuer: issuer, poster: poster, resolver: resolver,

@@ -20,13 +20,15 @@ package enum MailerFactory {
             submission: SMTPSubmission(
                 host: configuration.mail.submission.host, port: UInt16(clamping: configuration.mail.submission.port),
                 helo: configuration.hostname, security: try security(installation), credentials: try credentials(installation)),
-            templates: try templates(installation))
+            templates: try templates(configuration, at: installation.resolved.path))
     }
 
     /// The message for users who reply to the one that verifies an inbox.
     /// - Throws: `TemplateError`, `ConfigurationError`.
     static func replyNotice(_ installation: Installation) throws -> ReplyNotice {
-        ReplyNotice(settings: settings(installation.configuration), templates: try templates(installation))
+        ReplyNotice(
+            settings: settings(installation.configuration),
+            templates: try templates(installation.configuration, at: installation.resolved.path))
     }
 
     private static func settings(_ configuration: Configuration) -> MailerSettings {
@@ -35,14 +37,15 @@ package enum MailerFactory {
             publicURL: configuration.publicURL, limits: configuration.verification.limits)
     }
 
-    private static func templates(_ installation: Installation) throws -> NoticeTemplates {
-        let configuration = installation.configuration
+    /// The texts of mail, in the languages of the installation.
+    /// - Parameter place: the configuration file, for errors.
+    package static func templates(_ configuration: Configuration, at place: String) throws -> NoticeTemplates {
         let languages: Languages
         do throws(CatalogueError) {
             languages =
                 if let folder = configuration.provider.languagesPath { try Languages(folder: folder) } else { try .builtIn() }
         } catch {
-            throw ConfigurationError(.invalidValue, at: installation.resolved.path, "sign_in.languages: \(error)")
+            throw ConfigurationError(.invalidValue, at: place, "sign_in.languages: \(error)")
         }
         return try configuration.mail.templates.map { try NoticeTemplates(folder: $0, languages) } ?? .standard(languages)
     }

@@ -30,6 +30,7 @@ package enum RelayService {
         manager: ServiceManager? = nil, announce: @escaping @Sendable (String) -> Void
     ) async throws {
         let configuration = installation.configuration
+        try EventServices.checkRoots(installation)
         let hold = try installation.store.database.holdForService()
         defer { hold?.release() }
         let counters = CounterBuffer(installation.store.counters)

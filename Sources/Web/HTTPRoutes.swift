@@ -57,39 +57,6 @@ package struct ServiceParts: Sendable {
     /// Tells users by mail what is due; nothing where they have no page. Blocks.
     @Sendable package func tellUsers() throws { try page?.tellOfRefusals() }
 
-    /// Throws `ConfigurationError` where the logo cannot be used.
-    private static func looks(_ configuration: Configuration, _ path: String) throws(ConfigurationError) -> PageLooks {
-        func refuse(_ detail: String) -> ConfigurationError {
-            ConfigurationError(.invalidValue, at: path, "page.logo: \(detail)")
-        }
-        guard let logo = configuration.pageLogoPath else { return PageLooks(colours: configuration.pageColours, logo: nil) }
-        guard let file = FileHandle(forReadingAtPath: logo), let octets = try? file.read(upToCount: AppIcon.maximumSize + 1)
-        else {
-            throw refuse("\(logo) cannot be read")
-        }
-        let icon: AppIcon
-        do { icon = try AppIcon(png: Array(octets)) } catch {
-            throw refuse(error.publicMessage.replacing("the icon", with: "it"))
-        }
-        return PageLooks(colours: configuration.pageColours, logo: icon)
-    }
-
-    /// Certificates of makers of devices, for new passkeys.
-    private static func passkeyRoots(_ configuration: Configuration, _ place: String) throws(ConfigurationError) -> [Certificate]
-    {
-        guard let path = configuration.provider.passkeyRootsPath else { return [] }
-        guard let octets = FileManager.default.contents(atPath: path), let found = CertificateFile.read(Array(octets)) else {
-            throw ConfigurationError(.invalidValue, at: place, "sign_in.passkey_roots: \(path) holds no certificates in PEM")
-        }
-        do throws(CryptoError) {
-            var roots: [Certificate] = []
-            for der in found { roots.append(try Certificate(der: der)) }
-            return roots
-        } catch {
-            throw ConfigurationError(.invalidValue, at: place, "sign_in.passkey_roots: \(path): \(error.message)")
-        }
-    }
-
     /// Threads for policies that take long: enough for one at work and one that waits for it, on the machines there are.
     private static let interpretingThreads = 2
 
@@ -121,11 +88,14 @@ package struct ServiceParts: Sendable {
             store: installation.store, mailer: mailer, queue: mailQueue, tokens: MailerFactory.tokens(installation), pool: pool,
             now: now, proxies: installation.configuration.http.proxies, provider: sheet, signUp: provider.signUp,
             limits: provider.limits,
-            looks: Self.looks(installation.configuration, installation.resolved.path),
+            looks: PageLooks(
+                colours: installation.configuration.pageColours,
+                logo: ServiceFiles.logo(installation.configuration, at: installation.resolved.path)),
             deletionDays: installation.configuration.pageDeletionDays,
             upstream: provider.upstream.map { source in
                 UpstreamProvider(try source.settings(at: installation.resolved.path), now: now, logger: logger)
-            }, passkeyRoots: Self.passkeyRoots(installation.configuration, installation.resolved.path), logger: logger)
+            }, passkeyRoots: ServiceFiles.passkeyRoots(installation.configuration, at: installation.resolved.path), logger: logger
+        )
         let (trust, identitySigner, metrics) = (trust, identitySigner, metrics)
         metrics.registry.readings(
             "postern_sign_in_wrong_codes",

@@ -54,6 +54,26 @@ import Testing
         #expect(try runner.run(["config", "check", "--reload", "--set", "milter.socket=unix:/nowhere/at/all"]).status == 0)
     }
 
+    /// The check said ok where the service did not begin.
+    @Test(arguments: [
+        "sign_in.languages", "mail.templates", "page.logo", "sign_in.passkey_roots", "events.trusted_certificates",
+    ]) func file_thatTheServiceCannotUse_isNamedAsTheServiceNamesIt(_ key: String) throws {
+        let runner = try CommandRunner.initialised()
+        let free = "http.listen=127.0.0.1:\(try FreePort.next())"
+        let issuer = "http.public_url=https://id.example"
+        try Data("nonsense".utf8).write(to: runner.folder.appendingPathComponent("file"))
+        for place in ["/nope", runner.folder.path + "/file"] {
+            #expect(try check(runner, free, issuer, "\(key)=\(place)") == ([key], 78), "\(place)")
+            let run = try runner.run(
+                [
+                    "serve", "--set", free, "--set", issuer, "--set", "milter.socket=unix:\(runner.folder.path)/milter", "--set",
+                    "\(key)=\(place)",
+                ])
+            #expect(run.status == 78, "\(run.errors)")
+            #expect(run.errors.contains(place) || run.errors.contains(key), "\(run.errors)")
+        }
+    }
+
     @Test func whatWouldStopTheStartIsNamedWithItsExitStatus() throws {
         let runner = try CommandRunner.initialised()
         let taken = try CaptureListener()

@@ -50,6 +50,23 @@ package struct PostfixProbe {
         }
     }
 
+    /// Why mail that comes in would pass no milter of ours; nil where it passes Postern.
+    package func milterTrouble() -> String? {
+        let (facts, _, _) = gather()
+        if let trouble = facts.trouble { return "Postfix's settings cannot be read: \(trouble)" }
+        if facts.isRunning == false { return "Postfix (\(facts.directory)) is not running" }
+        return facts.differences.first { $0.name == "smtpd_milters" }.map {
+            "\($0.name) is \($0.present.isEmpty ? "empty" : $0.present)"
+        }
+    }
+
+    /// Where other servers bring their mail to this Postfix, those on loopback left out.
+    package func incomingDoors() throws -> [IncomingDoor] {
+        guard let socket = MilterSocket(configuration.milter.socket) else { return [] }
+        return try PostfixConfiguration.read(directory: directory).incomingDoors(
+            of: LocalAddresses.all(), besides: configuration.fanOut?.text, socket: socket.postfixName)
+    }
+
     /// The port to which Postfix sends mail that stays at a relay domain, if it is on this machine.
     package func capturePort(of address: String) throws -> UInt16? {
         try DeadEndTransport.port(of: address, in: PostfixConfiguration.read(directory: directory))

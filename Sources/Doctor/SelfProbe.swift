@@ -4,6 +4,7 @@ import Accounts
 import Foundation
 import InternetMessage
 import PosternConfiguration
+import PostfixSetup
 import Relay
 import RelayCore
 import SMTP
@@ -12,7 +13,9 @@ import SMTP
 package struct SelfProbe {
     /// The route of the test mail.
     package struct Route: Sendable {
-        /// Where Postfix accepts mail.
+        /// Where other servers bring their mail, which are tried first: what Postfix does with theirs, it does with the probe's.
+        package let doors: [IncomingDoor]
+        /// Where Postfix accepts mail besides.
         package let host: String
         package let port: UInt16
         /// The port on 127.0.0.1 to which Postfix sends mail that stays at the relay domain.
@@ -20,7 +23,8 @@ package struct SelfProbe {
         /// Seconds that the mail may take.
         package let timeout: Double
 
-        package init(host: String, port: UInt16, capturePort: UInt16, timeout: Double) {
+        package init(doors: [IncomingDoor] = [], host: String, port: UInt16, capturePort: UInt16, timeout: Double) {
+            self.doors = doors
             self.host = host
             self.port = port
             self.capturePort = capturePort
@@ -126,8 +130,23 @@ package struct SelfProbe {
         from senders: [AddrSpec], to recipient: AddrSpec, _ message: [UInt8], _ place: CaptureServer,
         _ isIt: (CapturedMessage) -> Bool
     ) -> (result: ProbeResult, offersDSN: Bool) {
+        for door in route.doors {
+            // Where a stranger's mail is turned away, for example for its name, the door for this machine's own mail is left.
+            let found = probe(by: door, from: senders, to: recipient, message, place, isIt)
+            switch found.result {
+            case .arrived, .neverCame: return found
+            case .unreachable, .notTaken: continue
+            }
+        }
+        return probe(by: IncomingDoor(host: route.host, port: route.port), from: senders, to: recipient, message, place, isIt)
+    }
+
+    private func probe(
+        by door: IncomingDoor, from senders: [AddrSpec], to recipient: AddrSpec, _ message: [UInt8], _ place: CaptureServer,
+        _ isIt: (CapturedMessage) -> Bool
+    ) -> (result: ProbeResult, offersDSN: Bool) {
         let submission = SMTPSubmission(
-            host: route.host, port: route.port, helo: ProbeLetter.helo(nonce), timeout: route.timeout, dataTimeout: route.timeout)
+            host: door.host, port: door.port, helo: ProbeLetter.helo(nonce), timeout: route.timeout, dataTimeout: route.timeout)
         var refusal = ProbeResult.neverCame
         for sender in senders {
             do throws(SubmissionFailure) {

@@ -34,6 +34,25 @@ private func writeCheck(_ content: String, _ path: String) throws {
         #expect(named.contains { $0.contains("smtpd_milters has inet:localhost:1 behind Postern") }, "\(named)")
     }
 
+    /// A filter that left out what comes from loopback wrote the inbox into every answer but the probe's.
+    @Test func probe_door_isWhereOtherServersBringTheirMail() {
+        let addresses = ["127.0.0.1", "192.0.2.1", "2001:db8::1", "::1"]
+        func doors(_ fields: [String: String], values: [String: String] = [:], master: [String: String] = [:]) -> [String] {
+            PostfixConfiguration(directory: "/etc/postfix", values: values, master: master, fields: fields)
+                .incomingDoors(of: addresses, besides: "127.0.0.1:8892", socket: "unix:/run/postern/milter.sock")
+                .map { "\($0.host) \($0.port)" }
+        }
+        let smtpd = ["smtp/inet/command": "smtpd", "submission/inet/command": "smtpd", "127.0.0.1:8892/inet/command": "smtpd"]
+        #expect(doors(smtpd) == ["192.0.2.1 25", "2001:db8::1 25"])
+        #expect(doors(smtpd, values: ["inet_protocols": "ipv4"]) == ["192.0.2.1 25"])
+        #expect(doors(smtpd, values: ["inet_interfaces": "127.0.0.1, [2001:db8::1]"]) == ["2001:db8::1 25"])
+        #expect(doors(smtpd, values: ["inet_interfaces": "loopback-only"]) == [])
+        #expect(doors(["192.0.2.1:2525/inet/command": "smtpd -v", "[::1]:25/inet/command": "smtpd"]) == ["192.0.2.1 2525"])
+        let screened = ["smtp/inet/command": "postscreen", "smtpd/pass/command": "smtpd"]
+        #expect(doors(screened).count == 2)
+        #expect(doors(screened, master: ["smtpd/pass/smtpd_milters": "inet:127.0.0.1:1"]) == [])
+    }
+
     @Test func everySettingHasAReasonAndStandsOnce() {
         let settings = PostfixSettings.main(Self.inputs)
         var fanOutInputs = Self.inputs

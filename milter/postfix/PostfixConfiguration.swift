@@ -77,7 +77,8 @@ package struct PostfixConfiguration: Sendable, Hashable {
             "transport_maps", "mydestination", "relay_domains", "virtual_alias_domains", "myhostname", "mail_name",
             "smtpd_milter_maps", "smtpd_discard_ehlo_keyword_address_maps", "receive_override_options",
             "smtpd_recipient_limit", "smtpd_tls_cert_file", "smtpd_tls_chain_files", "smtpd_tls_eccert_file",
-            "mailbox_size_limit", "virtual_mailbox_limit", "queue_directory", "relayhost", "mail_owner",
+            "mailbox_size_limit", "virtual_mailbox_limit", "queue_directory", "relayhost", "mail_owner", "inet_interfaces",
+            "inet_protocols",
         ]
     }
 

@@ -17,7 +17,8 @@ struct DoctorCommand: AsyncParsableCommand {
             whether a milter answers at the milter's socket and the HTTP API at its address, and the HTTP certificate.
             postfix: every setting that the relay needs, services in master.cf that bypass it, the certificate.
             probe: sends a test reply and a test bounce through the running Postfix and milter, captures them on their way \
-            out, and checks whether anything in them reveals the user. They are sent only if the parts above found nothing \
+            out, and checks whether anything in them reveals the user. They come in where other servers' mail does, so that \
+            they pass the same filters. They are sent only if the parts above found nothing \
             broken. The probe needs root, to listen where Postfix sends undeliverable mail (virtual_transport). No other \
             mail is touched, and nothing of the probe remains.
             outside: the DNS records of each relay domain: MX, SPF, DKIM, DMARC with its reports, MTA-STS, TLS-RPT, and PTR \
@@ -37,7 +38,10 @@ struct DoctorCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Where main.cf is.", valueName: "dir")) var configDirectory = "/etc/postfix"
     @Option(help: ArgumentHelp("Skip a part: local, postfix, probe, outside; may be repeated.", valueName: "part")) var skip:
         [Part] = []
-    @Option(help: ArgumentHelp("Where Postfix accepts mail, for the probe. By default mail.submission.", valueName: "host:port"))
+    @Option(
+        help: ArgumentHelp(
+            "Where Postfix accepts mail, for the probe. By default where other servers reach it, else mail.submission.",
+            valueName: "host:port"))
     var smtp: String?
     @Option(help: ArgumentHelp("Timeout for the probe's mail, in seconds.", valueName: "seconds")) var patience = 60
     @OptionGroup var dns: DNSOptions
@@ -105,7 +109,8 @@ struct DoctorCommand: AsyncParsableCommand {
                 )
             }
             let route = SelfProbe.Route(
-                host: address.host, port: UInt16(clamping: address.port), capturePort: port, timeout: Double(patience))
+                doors: smtp == nil ? try postfix.incomingDoors() : [], host: address.host, port: UInt16(clamping: address.port),
+                capturePort: port, timeout: Double(patience))
             let nonce =
                 String(UUID().uuidString.lowercased().filter(\.isLetter).prefix(4))
                 + String(UInt32.random(in: 0 ... .max), radix: 36)

@@ -207,6 +207,7 @@ package struct StatusReport: Encodable, Sendable {
                 warnings.append("\(refusal): postern policy list gives the reason; activate a policy that loads")
             }
         }
+        warnings += try ContextAdvice(installation.store, now: now).troubles()
         let keys = try installation.store.dkimKeys.keys()
         for domain in installation.configuration.relayDomains
         where !keys.contains(where: { $0.domain == domain && $0.state == .active }) {

@@ -28,6 +28,10 @@ package final class ServiceMetrics: Sendable {
     package let decisions: Family<Counter>
     /// `rule`: of the active policy.
     package let decisionRules: Family<Counter>
+    /// `rule`: of the active policy, or the kind of a challenge.
+    package let decisionErrors: Family<Counter>
+    /// `trouble`: ignored_context, invalid_context; `name`: the first fifty that came.
+    package let decisionContext: Family<Counter>
     /// Seconds since the oldest undelivered event was created; 0 if there is none.
     package let outboxAge: Gauge
     package let outboxSize: Gauge
@@ -57,6 +61,12 @@ package final class ServiceMetrics: Sendable {
             "postern_http_request_seconds", "Time until the response to an HTTP request.", labels: ["route"])
         decisions = registry.counter("postern_decisions_total", "Risk decisions.", labels: ["outcome"])
         decisionRules = registry.counter("postern_decision_rules_total", "Rules that decided.", labels: ["rule"])
+        decisionErrors = registry.counter(
+            "postern_decision_errors_total", "Rules and challenges whose condition ended in an error.", labels: ["rule"])
+        decisionContext = registry.counter(
+            "postern_decision_context_total",
+            "Questions with context that the policy does not declare (ignored_context) or cannot use (invalid_context).",
+            labels: ["trouble", "name"])
         outboxAge = registry.gauge("postern_outbox_oldest_seconds", "Age of the oldest event that waits to be delivered.")()
         outboxSize = registry.gauge("postern_outbox_events", "Events that wait to be delivered.")()
         storeWritable = registry.gauge(

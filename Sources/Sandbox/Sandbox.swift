@@ -85,9 +85,9 @@ package struct Sandbox {
         let policy = try settings.policy ?? LoadedPolicy(.builtIn)
         let service = DecisionService(
             store: store, policies: policy, verifier: TokenVerifier(issuers: issuer, keys: issuer), log: log, commits: commits,
-            reads: reads, executor: pool, breaker: breaker, settings: DecisionService.Settings(canned: CannedResponse.answer),
-            now: clockNow,
-            logger: logger)
+            reads: reads, executor: pool, breaker: breaker,
+            settings: DecisionService.Settings(refusesOddContext: true, canned: CannedResponse.answer),
+            now: clockNow, logger: logger)
         let parts = DecisionParts(
             service: service,
             idempotency: IdempotencyGuard(store: store, executor: pool, breaker: breaker, now: clockNow), log: log,

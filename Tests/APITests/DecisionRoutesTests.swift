@@ -103,7 +103,6 @@ import Testing
         (#"{"event":"sign_off","client_id":"com.juice.app","sub":"a"}"#, 422), (#"{"client_id":"com.juice.app","sub":"a"}"#, 422),
         (#"{"event":"sign_in","client_id":"com.soda","sub":"a"}"#, 422),
         (#"{"event":"sign_in","client_id":"com.juice.app","sub":"a","extra":1}"#, 422),
-        (#"{"event":"sign_in","client_id":"com.juice.app","sub":"a","context":{"x":1}}"#, 422),
         (#"{"event":"sign_in","client_id":"com.juice.app","sub":"a","context":[1]}"#, 422),
         (#"{"event":"sign_in","client_id":"com.juice.app","sub":"a","sub":"b"}"#, 400), ("[]", 422), ("", 400), ("{", 400),
         (#"{"event":"sign_in","client_id":"com.juice.app","identity_token":"a.b.c","nonce":"n"}"#, 422),
@@ -112,6 +111,18 @@ import Testing
         let answer = try await setting.decide(body)
         #expect(answer.status == status, "\(answer.text)")
         #expect(answer.problem != nil)
+    }
+
+    @Test(arguments: ["1", "null", "[[1]]", #"{"a":1}"#, #""text""#, "1e999"])
+    func context_notDeclared_isLeftOutAndNamed(_ value: String) async throws {
+        let setting = try await setting()
+        let answer = try await setting.decide(
+            #"{"event":"sign_in","client_id":"com.juice.app","sub":"a","context":{"x":\#(value),"Y Z":1}}"#)
+        #expect(answer.status == 200, "\(answer.text)")
+        #expect(answer.json["ignored_context"].items.map(\.string) == ["(other)", "x"])
+        #expect(answer.json["invalid_context"].items.isEmpty)
+        let id = try #require(answer.json["decision_id"].string)
+        #expect(try await setting.fixture.ask(.get, "/v1/decisions/\(id)", key: setting.key).body == answer.body)
     }
 
     @Test func anIdempotencyKeyBindsAnAnswerToABody() async throws {

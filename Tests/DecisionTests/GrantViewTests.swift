@@ -140,14 +140,114 @@ import Testing
             mark(same)?.prefix(20) == record.signals.split(separator: "\"context.ip_prefix\":").last?.prefix(20),
             "equal values, equal hashes")
         #expect(mark(other)?.prefix(20) != mark(same)?.prefix(20))
-        await expectInvalid("/context/amount") { _ = try await ask([("amount", .string("900"))]) }
-        await expectInvalid("/context/amount") { _ = try await ask([("amount", .int(-1))]) }
-        await expectInvalid("/context/other") { _ = try await ask([("other", .int(1))]) }
         // What hangs on it cannot be made again, and is said.
         let replay = try Replay(record, policy: try Self.policy().policy)
         #expect(replay.isIdentical)
         #expect(!replay.isWhole)
         #expect(replay.takenAsLogged == ["large", "odd"])
+    }
+
+    private static func question(_ sub: String, _ context: [(String, CELValue)]) -> DecisionRequest {
+        DecisionRequest(
+            event: .sensitiveAction, clientID: DecisionFixture.app, sub: sub, context: context.map { (name: $0.0, value: $0.1) })
+    }
+
+    private static func list(_ body: String, _ name: String) throws -> [String] {
+        let object = try JSONSerialization.jsonObject(with: Data(body.utf8)) as? [String: Any]
+        return object?[name] as? [String] ?? []
+    }
+
+    @Test func context_notDeclared_isLeftOutNamedAndReplayed() async throws {
+        let policy = try Self.policy()
+        let bench = try await DecisionFixture(policy: policy)
+        let sub = try bench.user("u1")
+        _ = try await bench.ask(.signIn, sub: sub)
+        let plain = try await bench.ask(Self.question(sub, []))
+        let answer = try await bench.ask(
+            Self.question(sub, [("other", .int(1)), ("jane@home.example", .int(1)), ("amount", .int(7))]))
+        #expect(answer.decision == plain.decision)
+        #expect(answer.reasons == plain.reasons)
+        #expect(try Self.list(answer.body, "ignored_context") == ["other", "(other)"])
+        #expect(!answer.names.contains("invalid_context"))
+        #expect(!plain.names.contains("ignored_context"))
+        let record = try bench.logged(answer.id)
+        #expect(record.contextTroubles.ignored == ["other", "(other)"])
+        #expect(!record.signals.contains("home.example"))
+        #expect(try await bench.service.decision(answer.id, for: bench.juice) == answer.body)
+        #expect(try Replay(record, policy: policy.policy).isIdentical)
+    }
+
+    @Test(
+        arguments: [
+            ("amount", CELValue.string("900")), ("amount", .int(-1)), ("amount", .int(1_000_001)), ("amount", .bool(true)),
+            ("amount", .double(1.5)), ("amount", .list([.int(1)])), ("amount", .map(CELMap())), ("ip_prefix", .int(1)),
+            ("ip_prefix", .string(String(repeating: "1", count: 100_000))),
+        ]) func context_thatCannotBeUsed_asksByEveryRuleThatReadsIt(_ name: String, _ value: CELValue) async throws
+    {
+        let policy = try Self.policy()
+        let bench = try await DecisionFixture(policy: policy)
+        let sub = try bench.user("u1")
+        _ = try await bench.ask(.signIn, sub: sub)
+        let answer = try await bench.ask(Self.question(sub, [(name, value)]))
+        #expect(answer.decision == "require_verification")
+        #expect(answer.reasons.contains("POLICY_ERROR"))
+        if name == "amount" { #expect(answer.challenges == ["reauthenticate"], "no weaker than its rule asks for") }
+        #expect(try Self.list(answer.body, "invalid_context") == [name])
+        let record = try bench.logged(answer.id)
+        #expect(record.errors == [name == "amount" ? "large" : "odd"])
+        #expect(record.errorTexts.count == 1)
+        #expect(record.errorTexts.first?.contains("context.\(name)") == true)
+        #expect(try await bench.service.decision(answer.id, for: bench.juice) == answer.body)
+        #expect(try Replay(record, policy: policy.policy).isIdentical)
+    }
+
+    @Test func context_null_isMissing() async throws {
+        let bench = try await DecisionFixture(policy: try Self.policy())
+        let sub = try bench.user("u1")
+        _ = try await bench.ask(.signIn, sub: sub)
+        let answer = try await bench.ask(Self.question(sub, [("amount", .null)]))
+        #expect(!answer.names.contains("invalid_context"))
+        #expect(try bench.logged(answer.id).errors.isEmpty)
+    }
+
+    @Test func context_strictly_isRefused() throws {
+        let source = SignalSource(try Self.policy().policy)
+        func refusal(_ name: String, _ value: CELValue) -> DecisionError? {
+            do throws(DecisionError) {
+                try source.checkStrictly(source.context([(name, value)]))
+                return nil
+            } catch { return error }
+        }
+        #expect(refusal("other", .int(1)) == .invalid("/context/other", "the policy declares no such context"))
+        guard case .invalid("/context/amount", let text)? = refusal("amount", .string("900")) else {
+            Issue.record("was taken")
+            return
+        }
+        #expect(text == "'context.amount' (int) has another type than the policy declares")
+        #expect(refusal("amount", .int(9)) == nil)
+    }
+
+    @Test func context_ofTheLastDay_isHeldAgainstThePolicyThatWouldDecide() async throws {
+        let policy = try Self.policy()
+        let bench = try await DecisionFixture(policy: policy)
+        let sub = try bench.user("u1")
+        let change = Change(actor: "uid:0", now: bench.clock.now)
+        _ = try bench.store.policies.activate(.builtIn, reach: .everyone, change)
+        _ = try await bench.ask(.signIn, sub: sub)
+        for _ in 0..<3 { _ = try await bench.ask(Self.question(sub, [("amount", .int(9))])) }
+        _ = try await bench.ask(Self.question(sub, [("amount", .int(-9))]))
+        try bench.log.flush()
+        let builtIn = try LoadedPolicy(.builtIn)
+        let advice = try ContextAdvice(bench.store, now: bench.clock.now)
+        #expect(
+            advice.sentences(for: builtIn.policy, label: "old 1", replacing: builtIn.name) == [
+                "com.juice.app sends context.amount, which old 1 does not declare: it is left out (4 questions of the last day)"
+            ])
+        #expect(advice.sentences(for: policy.policy, label: "new 2", replacing: builtIn.name).isEmpty)
+        #expect(advice.sentences(for: builtIn.policy, label: "old 1", replacing: "another").isEmpty)
+        #expect(try advice.troubles().count == 1, "the policy in force is the built-in one")
+        let later = try ContextAdvice(bench.store, now: bench.clock.now + 90_000)
+        #expect(try later.troubles().isEmpty)
     }
 }
 

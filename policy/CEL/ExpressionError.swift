@@ -32,6 +32,8 @@ package struct EvaluationError: Error, Sendable, Equatable {
         package static let divisionByZero = Code(name: "division_by_zero")
         /// A value that a function or literal does not accept.
         package static let invalidArgument = Code(name: "invalid_argument")
+        /// A value that was sent for a signal cannot be used.
+        package static let unusableValue = Code(name: "unusable_value")
         /// The evaluation took too many steps.
         package static let budget = Code(name: "budget")
     }
@@ -44,6 +46,17 @@ package struct EvaluationError: Error, Sendable, Equatable {
     init(_ code: Code, _ message: String) {
         self.code = code
         self.message = message
+    }
+
+    /// Division by zero.
+    static let zeroDivisor = EvaluationError(.divisionByZero, "division by zero")
+    static let zeroRemainder = EvaluationError(.divisionByZero, "remainder of a division by zero")
+    static let noIndex = EvaluationError(.invalidArgument, "the list has no such index")
+    static let unknownZone = EvaluationError(.invalidArgument, "unknown time zone")
+
+    /// For a part that reads a signal whose value cannot be used.
+    package init(unusable message: String) {
+        self.init(.unusableValue, message)
     }
 
     /// By code.

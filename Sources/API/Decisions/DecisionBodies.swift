@@ -61,14 +61,7 @@ extension DecisionRequest {
         guard case .object(let values) = value else {
             throw Problem.invalid("must be an object, not \(value.kind)", at: "/context")
         }
-        context = try values.members.sorted { $0.name < $1.name }.map { member in
-            guard let value = CELValue(member.value) else {
-                throw Problem.invalid(
-                    "\(member.value.kind) is not allowed as a value of context",
-                    at: "/context/" + StrictDecoder.escaped(member.name))
-            }
-            return (member.name, value)
-        }
+        context = values.members.sorted { $0.name < $1.name }.map { ($0.name, CELValue($0.value)) }
     }
 }
 
@@ -98,21 +91,16 @@ extension DecisionReport {
 }
 
 extension CELValue {
-    /// Scalars and lists of scalars; nil for anything else.
-    fileprivate init?(_ json: JSONValue) {
+    /// Any value. No signal is of the type of an object, whose members are not read therefore.
+    fileprivate init(_ json: JSONValue) {
         switch json {
         case .bool(let bool): self = .bool(bool)
-        case .number(let number): self = number.integer.map { .int($0) } ?? .double(number.double)
+        case .number(let number):
+            self = number.integer.map { .int($0) } ?? UInt64(number.text).map { .uint($0) } ?? .double(number.double)
         case .string(let text): self = .string(text)
-        case .array(let items):
-            var values: [CELValue] = []
-            for item in items {
-                if case .array = item { return nil }
-                guard let value = CELValue(item) else { return nil }
-                values.append(value)
-            }
-            self = .list(values)
-        case .null, .object: return nil
+        case .array(let items): self = .list(items.map { CELValue($0) })
+        case .null: self = .null
+        case .object: self = .map(CELMap())
         }
     }
 }

@@ -52,6 +52,15 @@ package enum DecisionResponse {
         writer.raw("]")
         writer.name("degraded")
         writer.raw(record.isDegraded ? "true" : "false")
+        let troubles = record.contextTroubles
+        if !troubles.ignored.isEmpty {
+            writer.name(ContextTrouble.ignored.rawValue)
+            writer.list(troubles.ignored)
+        }
+        if !troubles.unusable.isEmpty {
+            writer.name(ContextTrouble.invalid.rawValue)
+            writer.list(troubles.unusable.map(\.name))
+        }
         if let status = record.realUserStatus {
             writer.name("real_user_status")
             writer.raw("\(status)")

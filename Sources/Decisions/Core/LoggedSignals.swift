@@ -8,7 +8,7 @@ import RiskPolicy
 package struct LoggedSignals {
     /// The input for the policy; signals that the log does not hold are missing in it.
     package let input: PolicyInput
-    /// Signals that the log holds only as a keyed hash, for example all of an operator's own.
+    /// Signals that the log holds only as a keyed hash, for example all of an operator's own, and those that were left out.
     package let hashed: [String]
     /// Signals that the log holds.
     package let present: Set<String>
@@ -24,8 +24,22 @@ package struct LoggedSignals {
         var hashed: [String] = []
         var present: Set<String> = []
         for member in object.members where member.name != "event" {
+            let mark = member.name.utf8.starts(with: "context.".utf8) ? member.value.string : nil
+            let isIgnored = mark.map { $0.utf8.elementsEqual(ContextMark.ignored.utf8) } ?? false
+            guard let slot = policy.slot(named: member.name) else {
+                // Nothing is known of what a policy of that time left out, and nothing need be.
+                if !isIgnored { present.insert(member.name) }
+                continue
+            }
+            if let fault = mark.flatMap(ContextMark.fault) {
+                policy.mark(slot: slot, fault, in: &input)
+                continue
+            }
             present.insert(member.name)
-            guard let slot = policy.slot(named: member.name) else { continue }
+            if isIgnored {
+                hashed.append(member.name)
+                continue
+            }
             if member.name.hasPrefix("context."), member.value.string?.hasPrefix("#") == true {
                 hashed.append(member.name)
                 continue

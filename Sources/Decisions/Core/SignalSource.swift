@@ -53,8 +53,8 @@ package struct SignalSource: Sendable {
         package var rates: AppRates?
         /// Nil where the question names no device.
         package var device: DeviceFacts?
-        /// Already checked against the policy.
-        package var context: [(slot: Int, name: String, value: CELValue)]
+        /// Already read by the policy's declarations.
+        package var context: QuestionContext
         package var isHistoryAvailable: Bool
         /// Values of the policy's counters by their index; a counter for which the question has no key is absent.
         package var velocity: [Int: Int64] = [:]
@@ -65,7 +65,7 @@ package struct SignalSource: Sendable {
 
         package init(
             view: GrantView, history: GrantHistory?, token: TokenFacts?, rates: AppRates? = nil,
-            device: DeviceFacts? = nil, context: [(slot: Int, name: String, value: CELValue)] = [],
+            device: DeviceFacts? = nil, context: QuestionContext = QuestionContext(),
             isHistoryAvailable: Bool = true, time: CELTimestamp
         ) {
             self.view = view
@@ -79,7 +79,7 @@ package struct SignalSource: Sendable {
         }
     }
 
-    private let policy: Policy
+    let policy: Policy
     private let slots: [(kind: Kind, slot: Int)]
     /// By the index of the counter.
     private let velocitySlots: [(name: String, slot: Int)]
@@ -113,40 +113,6 @@ package struct SignalSource: Sendable {
     /// All signals that Postern supplies: for a test that none in the format is forgotten.
     package static var supplied: [String] { Kind.allCases.map(\.rawValue) }
 
-    /// Checks the context that the backend added. Throws `DecisionError.invalid` for a name that the policy does not declare,
-    /// for another type, and for a value out of bounds.
-    package func context(
-        _ values: [(name: String, value: CELValue)]
-    ) throws(DecisionError) -> [(slot: Int, name: String, value: CELValue)] {
-        guard !values.isEmpty else { return [] }
-        var checked: [(slot: Int, name: String, value: CELValue)] = []
-        guard let now = CELTimestamp(seconds: 0) else { return [] }
-        var input = policy.makeInput(event: .signIn, now: now)
-        for (name, value) in values {
-            guard let slot = policy.slot(named: "context." + name) else {
-                throw .invalid("/context/\(StrictDecoder.escaped(name))", "the policy declares no such context")
-            }
-            let taken = policy.signals[slot].type == .double ? value : Self.asDeclared(value, policy.signals[slot].type)
-            do throws(PolicyInputError) {
-                try policy.set(slot: slot, to: taken, in: &input)
-            } catch {
-                throw .invalid("/context/\(StrictDecoder.escaped(name))", error.message)
-            }
-            checked.append((slot, name, taken))
-        }
-        return checked
-    }
-
-    /// JSON has one number type and no time type.
-    private static func asDeclared(_ value: CELValue, _ type: CELType) -> CELValue {
-        switch (value, type) {
-        case (.int(let int), .uint): UInt64(exactly: int).map(CELValue.uint) ?? value
-        case (.string(let text), .timestamp): CELTimestamp(text: text).map(CELValue.timestamp) ?? value
-        case (.string(let text), .duration): CELDuration(text: text).map(CELValue.duration) ?? value
-        default: value
-        }
-    }
-
     /// The policy's input, and the signals as the log keeps them: a JSON object, context as keyed hashes.
     package func input(_ facts: Facts, marks: DecisionMarks) -> (input: PolicyInput, signals: String) {
         let event = facts.view.event
@@ -171,11 +137,16 @@ package struct SignalSource: Sendable {
             line.name(name)
             line.raw("\(count)")
         }
-        for (slot, name, value) in facts.context {
+        for (slot, name, value) in facts.context.values {
             guard (try? policy.set(slot: slot, to: value, in: &input)) != nil else { continue }
             let mark = marks.context(name: name, value: value.text)
             line.member("context." + name, "#" + String(decoding: Base32.encode(mark), as: UTF8.self))
         }
+        for (slot, name, fault) in facts.context.unusable {
+            policy.mark(slot: slot, fault, in: &input)
+            line.member("context." + name, ContextMark.text(fault))
+        }
+        for name in facts.context.ignored { line.member("context." + name, ContextMark.ignored) }
         return (input, line.end())
     }
 

@@ -39,6 +39,25 @@ package struct DecisionRepository: Sendable {
         return Array(found.prefix(limit))
     }
 
+    /// Of the newest `limit` decisions since a time, those with context or with an error, the newest first; without their checks.
+    func newestOdd(since: Int64, among limit: Int) throws(StoreFailure) -> [DecisionRecord] {
+        try database.read { connection throws(StoreFailure) in
+            let oldest: Int64 =
+                try connection.value(
+                    """
+                    SELECT MIN(evaluated_at) FROM (SELECT evaluated_at FROM decisions WHERE evaluated_at >= \(since)
+                        ORDER BY evaluated_at DESC LIMIT \(limit)) newest
+                    """) ?? since
+            let rows = try connection.rows(
+                """
+                \(Self.select) AND t.id = d.team_id AND d.evaluated_at >= \(oldest)
+                    AND (d.errors <> '' OR d.signals LIKE '%"context.%')
+                ORDER BY d.evaluated_at DESC, d.id DESC LIMIT \(limit)
+                """)
+            return try rows.map { row throws(StoreFailure) in try LoggedDecision(row: row).record }
+        }
+    }
+
     /// Reads the decisions that match the filter, the oldest first; `body` gets some of them at a time.
     package func walk(_ filter: DecisionFilter, _ body: ([LoggedDecision]) throws -> Void) throws {
         var place: Place?
@@ -124,7 +143,7 @@ package struct DecisionRepository: Sendable {
     /// teams, and so keep the order of an index.
     fileprivate static let select: SQL = """
         SELECT d.id, d.decision_id, d.team_id, d.client_id, d.grant_id, d.app_account, d.claimed_event, d.event, d.decision,
-            d.challenges, d.reasons, d.wire_reasons, d.asked, d.skips, d.waived, d.missing, d.errors, d.shadow, d.snoozed, d.for_review, d.overridden_by,
+            d.challenges, d.reasons, d.wire_reasons, d.asked, d.skips, d.waived, d.missing, d.errors, d.error_texts, d.shadow, d.snoozed, d.for_review, d.overridden_by,
             d.signals, d.policy_name, d.policy_version, d.policy_hash, d.real_user_status, d.credential_state, d.upgrade_result,
             d.degraded, d.evaluated_at, d.expires_at, t.handle AS team, d.label, d.labelled_at
         FROM decisions d CROSS JOIN teams t WHERE t.removed_at IS NULL
@@ -148,12 +167,16 @@ extension LoggedDecision {
         func words(_ column: String) throws(StoreFailure) -> [String] {
             try (row[column] as String).split(separator: " ").map(String.init)
         }
+        func lines(_ column: String) throws(StoreFailure) -> [String] {
+            try (row[column] as String).split(separator: "\n").map(String.init)
+        }
         let record = try DecisionRecord(
             id: row["decision_id"], teamNumber: row["team_id"], clientID: row["client_id"], grantNumber: row["grant_id"],
             appAccountMark: row["app_account"], claimedEvent: row["claimed_event"], event: row["event"],
             decision: row["decision"], challenges: words("challenges"), reasons: words("reasons"),
             wireReasons: words("wire_reasons"), asked: words("asked"), skips: words("skips"), waived: words("waived"),
-            missing: words("missing"), errors: words("errors"), shadow: words("shadow"), snoozed: words("snoozed"),
+            missing: words("missing"), errors: words("errors"), errorTexts: lines("error_texts"), shadow: words("shadow"),
+            snoozed: words("snoozed"),
             isForReview: row["for_review"], overriddenBy: row["overridden_by"],
             signals: row["signals"], policyName: row["policy_name"], policyVersion: row["policy_version"],
             policyHash: row["policy_hash"], realUserStatus: row["real_user_status"], credentialState: row["credential_state"],
@@ -169,7 +192,7 @@ extension LoggedDecision {
 private enum DecisionRow {
     static let columns = """
         decision_id, team_id, client_id, grant_id, app_account, claimed_event, event, decision, challenges, reasons, wire_reasons, asked,
-        skips, waived, missing, errors, shadow, snoozed, for_review, overridden_by, signals, policy_name, policy_version, policy_hash,
+        skips, waived, missing, errors, error_texts, shadow, snoozed, for_review, overridden_by, signals, policy_name, policy_version, policy_hash,
         real_user_status, credential_state, upgrade_result, degraded, evaluated_at, expires_at
         """
 
@@ -180,7 +203,8 @@ private enum DecisionRow {
         return [
             record.appAccountMark, record.claimedEvent, record.event, record.decision, words(record.challenges),
             words(record.reasons), words(record.wireReasons), words(record.asked), words(record.skips), words(record.waived),
-            words(record.missing), words(record.errors), words(record.shadow), words(record.snoozed), record.isForReview,
+            words(record.missing), words(record.errors), record.errorTexts.joined(separator: "\n"), words(record.shadow),
+            words(record.snoozed), record.isForReview,
             record.overriddenBy, record.signals,
             record.policyName, record.policyVersion, record.policyHash, record.realUserStatus, record.credentialState,
             record.upgradeResult, record.isDegraded, record.evaluatedAt, record.expiresAt,

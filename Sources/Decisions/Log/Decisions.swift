@@ -34,6 +34,8 @@ package struct DecisionRecord: Sendable, Hashable {
     package var missing: [String]
     /// Ids of rules that ended in an error, and kinds whose `unavailable_when` did.
     package var errors: [String]
+    /// The first of these with why, one line each: `rule: division by zero`. They hold no value of a signal.
+    package var errorTexts: [String]
     /// Ids of shadow rules that would have counted.
     package var shadow: [String]
     /// Ids of rules that would have asked but were snoozed for the account.
@@ -67,7 +69,8 @@ package struct DecisionRecord: Sendable, Hashable {
         id: String, teamNumber: Int64, clientID: String, grantNumber: Int64? = nil, appAccountMark: [UInt8]? = nil,
         claimedEvent: String, event: String, decision: String, challenges: [String] = [], reasons: [String] = [],
         wireReasons: [String] = [], asked: [String] = [], skips: [String] = [], waived: [String] = [], missing: [String] = [],
-        errors: [String] = [], shadow: [String] = [], snoozed: [String] = [], isForReview: Bool = false,
+        errors: [String] = [], errorTexts: [String] = [], shadow: [String] = [], snoozed: [String] = [],
+        isForReview: Bool = false,
         overriddenBy: String? = nil, signals: String = "{}", policyName: String,
         policyVersion: String, policyHash: String, realUserStatus: Int? = nil, credentialState: String,
         upgradeResult: String? = nil, isDegraded: Bool = false, evaluatedAt: Int64, expiresAt: Int64
@@ -88,6 +91,7 @@ package struct DecisionRecord: Sendable, Hashable {
         self.waived = waived
         self.missing = missing
         self.errors = errors
+        self.errorTexts = errorTexts
         self.shadow = shadow
         self.snoozed = snoozed
         self.isForReview = isForReview

@@ -32,10 +32,12 @@ package struct DecisionParts: Sendable {
     ///   - executor: runs calls of the store, which block.
     ///   - interpreting: runs policies that take long; nil for the same executor.
     ///   - metrics: counts decisions by outcome and rule.
+    ///   - refusesOddContext: as in `DecisionService.Settings`.
     package init(
         store: Store, policies: any PolicySource, lists: ListsInForce?, trust: IssuerTrust,
         own: (issuer: String, signer: IdentitySigner)?,
         executor: any BlockingExecutor, interpreting: (any BlockingExecutor)? = nil, metrics: ServiceMetrics? = nil,
+        refusesOddContext: Bool = false,
         now: @escaping @Sendable () -> Int64, logger: Logger
     ) {
         let trust = TokenTrust(own: own, others: trust)
@@ -44,17 +46,26 @@ package struct DecisionParts: Sendable {
         commits = GroupCommit(database)
         reads = GroupRead(database)
         let breaker = StoreBreaker()
+        let labels = ContextLabels()
         service = DecisionService(
             store: store, policies: policies, lists: lists, verifier: TokenVerifier(issuers: trust, keys: trust), log: log,
             commits: commits,
             reads: reads, executor: executor, interpreting: interpreting, breaker: breaker,
-            settings: DecisionService.Settings(ownIssuer: own?.issuer), now: now,
+            settings: DecisionService.Settings(ownIssuer: own?.issuer, refusesOddContext: refusesOddContext), now: now,
             logger: logger
         ) { record in
             guard let metrics else { return }
             metrics.decisions(record.decision).add()
             // Rule names are set by the operator: there are as many as in the policy.
             for rule in record.asked.isEmpty ? record.skips : record.asked { metrics.decisionRules(rule).add() }
+            for rule in record.errors { metrics.decisionErrors(rule).add() }
+            let troubles = record.contextTroubles
+            for name in troubles.ignored {
+                metrics.decisionContext(ContextTrouble.ignored.rawValue, labels.label(name)).add()
+            }
+            for (name, _) in troubles.unusable {
+                metrics.decisionContext(ContextTrouble.invalid.rawValue, labels.label(name)).add()
+            }
         }
         idempotency = IdempotencyGuard(store: store, executor: executor, breaker: breaker, now: now)
     }

@@ -23,7 +23,7 @@ extension DecisionService {
         guard !counters.isEmpty else { return nil }
         var question = VelocityQuestion(
             counters: counters, team: asking.app.teamNumber, account: asking.account, device: asking.question.device,
-            context: Dictionary(asking.context.map { ($0.name, $0.value.text) }, uniquingKeysWith: { first, _ in first }),
+            context: Dictionary(asking.context.values.map { ($0.name, $0.value.text) }, uniquingKeysWith: { first, _ in first }),
             marks: store.decisionMarks, now: asking.time.seconds)
         question.used = asking.source.counters
         return question

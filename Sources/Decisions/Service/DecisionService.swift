@@ -32,10 +32,14 @@ package final class DecisionService: Sendable {
         package var canned: (@Sendable (String) -> CannedResponse?)?
         /// Questions that use the store at a time; further ones are refused with `DecisionError.busy`.
         package var atOnce = Admission.standardLimit
+        /// Whether a question is refused for context that the policy does not declare, or cannot use: for developers.
+        package var refusesOddContext: Bool
 
         package init(
-            ownIssuer: String? = nil, validity: Int64 = 300, canned: (@Sendable (String) -> CannedResponse?)? = nil
+            ownIssuer: String? = nil, validity: Int64 = 300, refusesOddContext: Bool = false,
+            canned: (@Sendable (String) -> CannedResponse?)? = nil
         ) {
+            self.refusesOddContext = refusesOddContext
             self.ownIssuer = ownIssuer
             self.validity = validity
             self.canned = canned
@@ -81,6 +85,7 @@ package final class DecisionService: Sendable {
     let logger: Logger
     /// Called once for each decision, for metrics.
     private let observe: @Sendable (DecisionRecord) -> Void
+    let notices = ContextNotices()
     private let sources = Mutex<[String: SignalSource]>([:])
     private let rates = Mutex<[Int64: (rates: AppRates, readAt: Int64)]>([:])
 
@@ -130,7 +135,8 @@ package final class DecisionService: Sendable {
             throw DecisionError.unavailable("no policy is active", retryAfter: 30)
         }
         let source = source(policy)
-        let context = try source.context(question.context)
+        let context = source.context(question.context)
+        if settings.refusesOddContext { try source.checkStrictly(context) }
         let token = try await meaning(of: question, app: app, now: time.seconds)
         if let token, let mark = token.nonceMark, let used = memory.nonce(mark) {
             return try repeated(used, by: token, event: question.event.rawValue)
@@ -160,7 +166,7 @@ package final class DecisionService: Sendable {
         let app: DecisionApp
         let policy: LoadedPolicy
         let source: SignalSource
-        let context: [(slot: Int, name: String, value: CELValue)]
+        let context: QuestionContext
         let token: VerifiedSubject?
         let time: CELTimestamp
         let id: String
@@ -320,6 +326,7 @@ package final class DecisionService: Sendable {
     private func note(_ record: DecisionRecord) {
         statistics.count(record)
         observe(record)
+        noteContext(record)
         if record.overriddenBy != nil {
             logger.warning(
                 "a guarantee overrode the rules of the policy",

@@ -60,6 +60,8 @@ extension PolicyProgram {
         var outcomes = RuleOutcomes()
         let event = events.start + input.event.index
         _ = machine.run(from: event.pointee.rules, program: self, input: input, outcomes: &outcomes)
+        let isDoubtful = !input.storage.faults.isEmpty
+        let doubtful = isDoubtful ? holdFaults(input, &outcomes) : 0
         let matched = outcomes.matched | (outcomes.missing & whenMissing)
         let active = matched & ~shadow
         let errors = outcomes.errors & ~shadow & ~skip
@@ -69,7 +71,7 @@ extension PolicyProgram {
         if skips != 0, required != 0 {
             let strongest = strongestChallenge(of: skips)
             waived = required & ~errors & upToChallenge[strongest]
-            if errorChallenge <= strongest { waived |= required & errors }
+            if errorChallenge <= strongest { waived |= required & errors & (~doubtful | upToChallenge[strongest]) }
         }
         let asking = (active | errors) & always | (required & ~waived)
         let asked = asking & ~input.snoozed.bits
@@ -86,6 +88,8 @@ extension PolicyProgram {
         if asked & ~errors != 0 { strongest = strongestChallenge(of: asked & ~errors) }
         if asked & errors != 0 {
             strongest = max(strongest, errorChallenge)
+            // A value that can be used might have asked for the rule's own challenge.
+            if asked & errors & doubtful != 0 { strongest = max(strongest, strongestChallenge(of: asked & errors & doubtful)) }
             reasons |= errorBit
         }
         if isDegraded, event.pointee.degraded >= 0 {
@@ -118,16 +122,21 @@ extension PolicyProgram {
         var overriding = -1
         var asks = false
         let event = events.start + input.event.index
+        let isDoubtful = !input.storage.faults.isEmpty
         for position in event.pointee.firstGuarantee..<event.pointee.endOfGuarantees {
             let entry = guarantees[position]
             // Of two contradictory guarantees, the one that asks wins: later ones that allow are not evaluated.
             guard overriding < 0 || (entry.asks && !asks) else { continue }
-            let truth = machine.run(from: entry.start, program: self, input: input, outcomes: &outcomes)
+            var truth = machine.run(from: entry.start, program: self, input: input, outcomes: &outcomes)
+            // One that reads a value that cannot be used holds if it asks, and only then.
+            if isDoubtful, self.isDoubtful(readers.guarantees[position], input) { truth = entry.asks ? 1 : 0 }
             // A guarantee that asks holds when no steps are left for it, so that no one is allowed for lack of steps.
             guard truth == 1 || (truth == 3 && entry.asks && outcomes.stepsLeft < 0) else { continue }
             overriding = entry.guarantee
             asks = entry.asks
         }
+        // A skip that was left out for doubt must not lead to a weaker check than the guarantee would have asked for.
+        if isDoubtful, asks, result.decision == .requireVerification { strongest = max(strongest, errorChallenge) }
         guard overriding >= 0, asks != (result.decision == .requireVerification) else { return }
         result.decision = asks ? .requireVerification : .allow
         result.overridingGuarantee = Int8(truncatingIfNeeded: overriding)
@@ -143,15 +152,23 @@ extension PolicyProgram {
         let event = events.start + input.event.index
         var available = event.pointee.offered
         var conditional = event.pointee.conditional
+        var doubtful: UInt8 = 0
         while conditional != 0 {
             let position = conditional.trailingZeroBitCount
             conditional &= conditional &- 1
-            let start = unavailable[input.event.index &* byChallenge.count &+ position]
+            let index = input.event.index &* byChallenge.count &+ position
+            if !input.storage.faults.isEmpty, isDoubtful(readers.unavailable[index], input) {
+                doubtful |= 1 &<< UInt8(truncatingIfNeeded: position)
+                continue
+            }
+            let start = unavailable[index]
             let truth = machine.run(from: start, program: self, input: input, outcomes: &outcomes)
             if truth == 1 { available &= ~(1 &<< UInt8(truncatingIfNeeded: position)) }
             if truth == 3 { result.challengeErrors |= 1 &<< UInt8(truncatingIfNeeded: position) }
         }
         let weaker: UInt8 = (1 &<< UInt8(truncatingIfNeeded: strongest)) &- 1
+        result.challengeErrors |= doubtful
+        if doubtful != 0 { available = narrowed(available, doubtful, weaker: weaker) }
         if available & ~weaker != 0 {
             result.challenges = available & ~weaker
         } else if available & weaker != 0 {
@@ -159,5 +176,15 @@ extension PolicyProgram {
         } else {
             result.challenges = 1 &<< UInt8(truncatingIfNeeded: strongest)
         }
+    }
+
+    /// The challenges to choose from where it is in doubt whether some are available: passing one of them must never be easier
+    /// than it would be with any answer to that.
+    private func narrowed(_ available: UInt8, _ doubtful: UInt8, weaker: UInt8) -> UInt8 {
+        let certain = available & ~doubtful
+        if certain & ~weaker != 0 { return certain }
+        let enough = available & doubtful & ~weaker
+        guard enough != 0 else { return available }
+        return 1 &<< UInt8(truncatingIfNeeded: 7 - enough.leadingZeroBitCount)
     }
 }

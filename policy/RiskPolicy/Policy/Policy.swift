@@ -130,9 +130,10 @@ package struct Policy: Sendable {
         return (rules + others).reduce(into: []) { $0.formUnion($1.resolved.variables) }
     }
 
-    /// Whether a rule with `review: true` matched, even if waived, snoozed or in shadow.
+    /// Whether a rule with `review: true` matched, even if waived, snoozed or in shadow, or ended in an error.
     package func isForReview(_ result: PolicyResult) -> Bool {
-        let matched = [result.asked, result.skips, result.waived, result.snoozed, result.shadow].reduce(0) { $0 | $1.bits }
+        let matched = [result.asked, result.skips, result.waived, result.snoozed, result.shadow, result.errors]
+            .reduce(0) { $0 | $1.bits }
         return RuleSet(bits: matched).contains { rules[$0].isForReview }
     }
 }

@@ -7,6 +7,13 @@ import CEL
 package struct PolicyInputError: Error, Sendable, Equatable {
     /// One line, for the operator: it may name the signal, never its value.
     package let message: String
+    /// What is wrong with the value of a declared signal; nil where the signal is not declared.
+    package let fault: SignalFault?
+
+    init(message: String, fault: SignalFault? = nil) {
+        self.message = message
+        self.fault = fault
+    }
 }
 
 /// A signal's value in the form for programs.
@@ -52,7 +59,14 @@ package struct PolicyInput: Sendable {
         guard slot >= 0, slot < storage.count else { return }
         if !isKnownUniquelyReferenced(&storage) { storage = InputStorage(copying: storage) }
         storage.slots[slot] = stored
+        if !storage.faults.isEmpty { storage.faults[slot] = nil }
         if let boxed, storage.boxed.indices.contains(box) { storage.boxed[box] = boxed }
+    }
+
+    /// Takes the value of a slot away, because what was sent cannot be used.
+    mutating func mark(_ slot: Int, _ fault: SignalFault) {
+        write(SignalSlot(), slot: slot)
+        storage.faults[slot] = fault
     }
 }
 
@@ -66,6 +80,8 @@ final class InputStorage: @unchecked Sendable {
     /// Values that do not fit into a slot (strings, times, lists), by their box.
     fileprivate(set) var boxed: [CELValue]
     fileprivate(set) var lists: (any LiveLists)?
+    /// By slot: why what was sent for it cannot be used. Usually empty.
+    fileprivate(set) var faults: [Int: SignalFault] = [:]
 
     init(program: PolicyProgram) {
         self.program = program
@@ -82,6 +98,7 @@ final class InputStorage: @unchecked Sendable {
         count = other.count
         boxed = other.boxed
         lists = other.lists
+        faults = other.faults
     }
 
     deinit { slots.deallocate() }
@@ -115,10 +132,11 @@ extension Policy {
         if case .int(let int) = value, signal.type == .double { value = .double(Double(int)) }
         if case .null = value { value = .missing }
         guard value.isMissing || Self.fits(value, signal.type) else {
-            throw PolicyInputError(message: "'\(signal.name)' is \(signal.type.text), not \(value.typeName)")
+            throw PolicyInputError(
+                message: "'\(signal.name)' is \(signal.type.text), not \(value.typeName)", fault: .wrongType)
         }
         guard Self.isWithinBounds(value, signal) else {
-            throw PolicyInputError(message: "'\(signal.name)' is out of its bounds")
+            throw PolicyInputError(message: "'\(signal.name)' is out of its bounds", fault: .outOfBounds)
         }
         store(value, slot: slot, in: &input)
     }
@@ -138,6 +156,9 @@ extension Policy {
             guard signal.name != "event", let value = variables.value(slot: slot) else { continue }
             // A signal that this policy does not declare, or declares with another type, is missing in it.
             try? set(signal.name, to: value, in: &own)
+        }
+        for (slot, fault) in input.storage.faults {
+            if let slot = self.slot(named: input.storage.program.signals[slot].name) { mark(slot: slot, fault, in: &own) }
         }
         own.isHistoryUnavailable = input.isHistoryUnavailable
         own.lists = input.lists

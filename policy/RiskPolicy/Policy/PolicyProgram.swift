@@ -74,6 +74,7 @@ final class PolicyProgram: @unchecked Sendable {
     private let sets: [StringList]
     private let liveLists: [LiveListName]
     let signals: [SignalDeclaration]
+    let readers: SlotReaders
     private let zones: TimeZoneOffsets
 
     init(parts: PolicyParts, reasonCodes: [String], zones: TimeZoneOffsets) {
@@ -83,21 +84,28 @@ final class PolicyProgram: @unchecked Sendable {
         var unavailable: [Int] = []
         let halt = Instruction(operation: .halt)
         let eventSlot = parts.signals.firstIndex { $0.name == "event" }
+        var readers = SlotReaders()
         for event in PolicyEvent.allCases {
             let known = eventSlot.map { [$0: CELValue.string(event.rawValue)] } ?? [:]
             var program = EventProgram()
             program.rules = compiler.code.count
+            // The slot after the last signal is `now`.
+            var reading = Array(repeating: UInt128(0), count: parts.signals.count + 1)
             for (position, rule) in parts.rules.enumerated() where rule.mode != .disabled && rule.events.contains(event) {
                 let end = Instruction(operation: .ruleEnd, a: UInt16(position))
-                _ = compiler.compile(rule.condition.resolved.folded(known), end: end)
+                let condition = rule.condition.resolved.folded(known)
+                _ = compiler.compile(condition, end: end)
                 program.evaluated |= 1 << UInt128(position)
+                for slot in condition.variables { reading[slot] |= 1 << UInt128(position) }
             }
+            readers.rules.append(reading)
             compiler.append(halt)
             program.firstGuarantee = guarantees.count
             for (position, guarantee) in parts.guarantees.enumerated() {
                 let condition = guarantee.condition.resolved.folded(known)
                 if case .constant(.bool(false)) = condition.kind { continue }
                 let start = compiler.compile(condition, end: halt)
+                readers.guarantees.append(Set(condition.variables))
                 guarantees.append(
                     GuaranteeProgram(start: start, guarantee: position, asks: guarantee.decision == .requireVerification))
             }
@@ -105,8 +113,9 @@ final class PolicyProgram: @unchecked Sendable {
             for (position, challenge) in parts.challenges.enumerated() {
                 if challenge.isOffered(for: event) { program.offered |= 1 << UInt8(position) }
                 if challenge.unavailableWhen != nil { program.conditional |= program.offered & 1 << UInt8(position) }
-                unavailable.append(
-                    challenge.unavailableWhen.map { compiler.compile($0.resolved.folded(known), end: halt) } ?? 0)
+                let condition = challenge.unavailableWhen?.resolved.folded(known)
+                unavailable.append(condition.map { compiler.compile($0, end: halt) } ?? 0)
+                readers.unavailable.append(Set(condition?.variables ?? []))
             }
             program.degraded = parts.degraded[event] ?? -1
             events.append(program)
@@ -145,6 +154,7 @@ final class PolicyProgram: @unchecked Sendable {
         sets = compiler.sets
         liveLists = compiler.liveLists
         signals = parts.signals
+        self.readers = readers
         self.zones = zones
     }
 

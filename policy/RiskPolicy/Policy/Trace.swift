@@ -47,6 +47,8 @@ extension Policy {
     /// The outcome of a rule's condition alone for an input: `matched`, `notMatched`, `missing` or `error`.
     package func outcome(of rule: Int, _ input: PolicyInput) -> RuleOutcome {
         guard rules.indices.contains(rule) else { return .notMatched }
+        // Whatever else the condition says.
+        if fault(in: rules[rule].condition.resolved, input) != nil { return .error }
         return switch evaluate(rules[rule].condition.resolved, input) {
         case .success(.bool(true)): .matched
         case .success(.missing): rules[rule].matchesWhenMissing ? .matched : .missing
@@ -57,12 +59,41 @@ extension Policy {
 
     /// Evaluates any part of a condition by the interpreter; returns the reason where there is no value.
     package func evaluate(_ part: ResolvedExpression, _ input: PolicyInput) -> Result<CELValue, EvaluationError> {
+        if let fault = fault(in: part, input) { return .failure(fault) }
         var interpreter = Interpreter(
             variables: InputVariables(input: adopted(input)), zones: zones)
         do throws(EvaluationError) {
             return .success(try interpreter.evaluate(part))
         } catch {
             return .failure(error)
+        }
+    }
+
+    /// Most errors of a decision that are given with their reason.
+    package static let maximumErrorTexts = 8
+
+    /// Why conditions of a decision ended in an error: `rule: division by zero`, for the first of them. Contains no value of a
+    /// signal.
+    package func errorTexts(_ result: PolicyResult, _ input: PolicyInput) -> [String] {
+        guard !result.errors.isEmpty || result.challengeErrors != 0 else { return [] }
+        let rules = result.errors.map { (self.rules[$0].id, self.rules[$0].condition.resolved) }
+        let others = challenges.indices.filter { result.challengeErrors >> UInt8($0) & 1 == 1 }.compactMap { position in
+            challenges[position].unavailableWhen.map { (challenges[position].kind, $0.resolved) }
+        }
+        let own = adopted(input)
+        // One budget for all, as at the decision.
+        var stepsLeft = ExpressionLimits.maximumSteps
+        return (rules + others).prefix(Self.maximumErrorTexts).map { name, condition in
+            if let fault = fault(in: condition, own) { return "\(name): \(fault.message)" }
+            var interpreter = Interpreter(variables: InputVariables(input: own), zones: zones, steps: max(0, stepsLeft))
+            defer { stepsLeft = interpreter.stepsLeft }
+            do throws(EvaluationError) {
+                _ = try interpreter.evaluate(condition)
+                // Alone it has a value, so the conditions before it took the steps.
+                return "\(name): the conditions of the decision took more than \(ExpressionLimits.maximumSteps) steps together"
+            } catch {
+                return "\(name): \(error.message)"
+            }
         }
     }
 }

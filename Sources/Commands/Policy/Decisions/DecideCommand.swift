@@ -40,6 +40,12 @@ struct DecideCommand: AsyncParsableCommand {
         help: ArgumentHelp(
             "A context signal of the policy: true, false, a number, or text; may be repeated.", valueName: "name=value"))
     var context: [String] = []
+    @Flag(
+        help: """
+            Refuse context that the policy does not declare, or whose value it cannot use. Without it, as for a backend: the \
+            first is left out, and every rule that reads the second asks.
+            """)
+    var strict = false
     @OptionGroup var installation: InstallationOptions
     @OptionGroup var output: OutputOptions
 
@@ -63,7 +69,7 @@ struct DecideCommand: AsyncParsableCommand {
         let lists = ListsInForce(opened.store.liveLists, now: PosternClock.now(), logger: logger)
         let parts = DecisionParts(
             store: opened.store, policies: policies, lists: lists, trust: trust, own: own, executor: InlineExecutor(),
-            now: PosternClock.now, logger: logger)
+            refusesOddContext: strict, now: PosternClock.now, logger: logger)
         let reply: DecisionReply
         do {
             reply = try await parts.service.decide(question, for: Requester(id: asking.id, number: asking.number))
@@ -120,6 +126,10 @@ struct DecideCommand: AsyncParsableCommand {
             ("first status", text("real_user_status") ?? "-"), ("credential", text("credential_state") ?? "-"),
         ]
         if let result = text("upgrade_result") { lines.append(("upgrade", result)) }
+        for (trouble, meaning) in [(ContextTrouble.ignored, "not declared by the policy"), (.invalid, "cannot be used")] {
+            guard let names = answer[trouble.rawValue] as? [String] else { continue }
+            lines.append((trouble == .ignored ? "ignored" : "invalid", "context \(names.joined(separator: " ")): \(meaning)"))
+        }
         if answer["degraded"] as? Bool == true { lines.append(("degraded", "yes: history could not be read")) }
         lines += [("decision", text("decision_id") ?? "-"), ("valid until", text("expires_at") ?? "-")]
         Properties(lines: lines).print()

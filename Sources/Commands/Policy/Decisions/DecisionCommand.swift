@@ -28,7 +28,8 @@ struct DecisionCommand: ParsableCommand {
             "team": logged.teamID, "client_id": record.clientID, "claimed_event": record.claimedEvent, "event": record.event,
             "grant": record.grantNumber, "decision": record.decision, "challenges": record.challenges, "reasons": record.reasons,
             "wire_reasons": record.wireReasons, "asked": record.asked, "skips": record.skips, "waived": record.waived,
-            "missing": record.missing, "errors": record.errors, "shadow": record.shadow, "snoozed": record.snoozed,
+            "missing": record.missing, "errors": record.errors, "error_texts": record.errorTexts, "shadow": record.shadow,
+            "snoozed": record.snoozed,
             "for_review": record.isForReview, "overridden_by": record.overriddenBy,
             "real_user_status": record.realUserStatus, "credential_state": record.credentialState,
             "upgrade_result": record.upgradeResult, "degraded": record.isDegraded, "policy": record.policyName,
@@ -108,7 +109,11 @@ struct DecisionCommand: ParsableCommand {
                 ("reasons", words(record.reasons)), ("sent to the team", words(record.wireReasons)),
                 ("asked by", words(record.asked)),
                 ("skipped by", words(record.skips)), ("waived", words(record.waived)), ("missing", words(record.missing)),
-                ("errors", words(record.errors)), ("shadow", words(record.shadow)),
+                ("errors", words(record.errors)),
+            ]
+            lines += record.errorTexts.map { ("", $0) }
+            lines += [
+                ("shadow", words(record.shadow)),
                 ("snoozed", words(record.snoozed)), ("for review", record.isForReview ? "yes" : "no"),
             ]
             if let guarantee = record.overriddenBy { lines.append(("overridden by", guarantee)) }
@@ -192,7 +197,7 @@ struct DecisionCommand: ParsableCommand {
             switch member.value {
             case .bool(let flag): (member.name, flag ? "true" : "false")
             case .number(let number): (member.name, number.text)
-            case .string(let text): (member.name, text)
+            case .string(let text): (member.name, DecisionRecord.contextWords(member.name, text) ?? text)
             default: (member.name, "-")
             }
         }

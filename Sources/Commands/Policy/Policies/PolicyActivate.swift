@@ -53,6 +53,7 @@ struct PolicyActivate: ParsableCommand {
             let result = try policies.activate(
                 stored, reach: isStatus ? .status : onlyBound ? .bound : everyone ? .everyone : .automatic, thisChange())
             try Self.report(result, policies)
+            try Self.adviseOnContext(store, result)
             if known.contains(where: { $0.name == stored.name && $0.version == stored.version && $0.hash != stored.hash }) {
                 Failure.warn(
                     "\(stored.name) \(stored.version) had a different text before: raise its version, so that the two can be distinguished"
@@ -90,6 +91,17 @@ struct PolicyActivate: ParsableCommand {
             let stays = standard.map { "; \($0.name) \($0.version) (\(StoredPolicy.short($0.hash))) stays in force" } ?? ""
             FileHandle.standardError.write(Data("postern: \(folder) was not activated\(stays)\n".utf8))
             throw ExitCode.failure
+        }
+    }
+
+    /// Says what apps sent in the last day that the policy does not take as they send it.
+    static func adviseOnContext(_ store: Store, _ result: PolicyActivation) throws {
+        let now = result.policy
+        guard now.name != PolicyKind.statusName else { return }
+        let policy = try ReferredPolicy(hash: now.hash, in: store.policies).policy
+        let advice = try ContextAdvice(store, now: PosternClock.now())
+        for sentence in advice.sentences(for: policy, label: "\(now.name) \(now.version)", replacing: now.name) {
+            Failure.warn(sentence)
         }
     }
 
@@ -136,6 +148,7 @@ struct PolicyRollback: ParsableCommand {
                 : now.name == PolicyKind.statusName ? "the status of users" : "those bound to it"
             print("\(now.name) \(now.version) (\(StoredPolicy.short(now.hash))) decides again for \(whom).")
             if let hash = result.replaced { print("Taken back: \(StoredPolicy.short(hash))") }
+            try PolicyActivate.adviseOnContext(store, result)
         }
     }
 }

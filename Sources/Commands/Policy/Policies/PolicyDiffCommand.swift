@@ -1,5 +1,6 @@
 // `postern policy diff`: how two policies differ in text and in decisions.
 
+import Accounts
 import Decisions
 import ArgumentParser
 import CommandSupport
@@ -36,7 +37,7 @@ struct PolicyDiffCommand: ParsableCommand {
     }
 
     func run() throws {
-        let (old, new) = try policies()
+        let (old, new, advice) = try policies()
         guard old.policy.kind == new.policy.kind else {
             throw CommandError.data("one of them decides statuses, the other checks: they cannot be compared")
         }
@@ -48,30 +49,40 @@ struct PolicyDiffCommand: ParsableCommand {
                 [
                     "from": old.hash, "to": new.hash, "differences": diff.items.map(Self.members),
                     "behaviour": comparison.members,
-                    "examples": examples,
+                    "examples": examples, "context_sent": advice,
                 ] as Members)
         }
         print("\(old.label) → \(new.label)\n")
         print(diff.text)
         print("")
         print(comparison.text(examples, new.policy.kind))
+        if !advice.isEmpty { print("\ncontext\n" + advice.map { "  " + $0 }.joined(separator: "\n")) }
     }
 
-    private func policies() throws -> (ReferredPolicy, ReferredPolicy) {
+    /// Both, and what apps sent in the last day that the second would not take as they send it.
+    private func policies() throws -> (ReferredPolicy, ReferredPolicy, [String]) {
         if let second, ReferredPolicy.isFolder(first), ReferredPolicy.isFolder(second) {
             let none: () throws -> PolicyRepository = { throw CommandError.noInput("no such folder") }
-            return (try ReferredPolicy(first, repository: none), try ReferredPolicy(second, repository: none))
+            return (try ReferredPolicy(first, repository: none), try ReferredPolicy(second, repository: none), [])
         }
         return try installation.withStore { store in
-            let one = try ReferredPolicy(first) { store.policies }
-            if let second { return (one, try ReferredPolicy(second) { store.policies }) }
-            if one.policy.kind == .status { return (try ReferredPolicy(PolicyKind.statusName) { store.policies }, one) }
-            let arrangement = try store.policies.arrangement()
-            guard let active = arrangement.policies.first(where: { $0.name == one.policy.name }) ?? arrangement.standard else {
-                throw CommandError.noInput("no policy is active: give two to compare")
-            }
-            return (try ReferredPolicy(hash: active.hash, in: store.policies), one)
+            let (old, new) = try policies(store)
+            guard new.policy.kind == .verification else { return (old, new, []) }
+            let advice = try ContextAdvice(store, now: PosternClock.now())
+            let label = "\(new.policy.name) \(new.policy.version)"
+            return (old, new, advice.sentences(for: new.policy, label: label, replacing: advice.replaced(by: new.policy)))
         }
+    }
+
+    private func policies(_ store: Store) throws -> (ReferredPolicy, ReferredPolicy) {
+        let one = try ReferredPolicy(first) { store.policies }
+        if let second { return (one, try ReferredPolicy(second) { store.policies }) }
+        if one.policy.kind == .status { return (try ReferredPolicy(PolicyKind.statusName) { store.policies }, one) }
+        let arrangement = try store.policies.arrangement()
+        guard let active = arrangement.policies.first(where: { $0.name == one.policy.name }) ?? arrangement.standard else {
+            throw CommandError.noInput("no policy is active: give two to compare")
+        }
+        return (try ReferredPolicy(hash: active.hash, in: store.policies), one)
     }
 
     private static func members(_ item: PolicyDiff.Item) -> Members {

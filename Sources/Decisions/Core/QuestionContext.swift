@@ -1,0 +1,155 @@
+// What a backend sends as context, read by the policy that decides: what it declares, what it does not, and what cannot be used.
+
+import CEL
+import JSON
+import RiskPolicy
+import Support
+
+/// The context of one question.
+package struct QuestionContext: Sendable {
+    /// Declared, and as declared.
+    package var values: [(slot: Int, name: String, value: CELValue)] = []
+    /// Declared, but the value cannot be used: every rule that reads it is an error.
+    package var unusable: [(slot: Int, name: String, fault: SignalFault)] = []
+    /// Not declared: left out. In the order sent, at most `maximumNamed`.
+    package var ignored: [String] = []
+
+    package init() {}
+
+    /// Most names that the log and the answer give; a backend that sends more has one mistake, not so many.
+    package static let maximumNamed = 32
+    /// Longest name that is kept, in octets; a policy can declare one of 64 letters for each part.
+    package static let maximumNameLength = 128
+    /// Stands for names that no log should hold: not printable ASCII, too long, or with an `@`.
+    package static let otherName = "(other)"
+
+    /// Adds a name that the policy does not declare.
+    mutating func ignore(_ name: String) {
+        let octets = name.utf8
+        let isShown =
+            !octets.isEmpty && octets.count <= Self.maximumNameLength
+            && octets.allSatisfy { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "@") }
+        let shown = isShown ? name : Self.otherName
+        guard ignored.count < Self.maximumNamed, !ignored.contains(where: { $0.hasSameOctets(as: shown) }) else { return }
+        ignored.append(shown)
+    }
+}
+
+/// How the log keeps context: a keyed hash of the value, or a mark in its place. No hash begins with these characters.
+enum ContextMark {
+    /// Before the hash.
+    static let hash = UInt8(ascii: "#")
+    /// The policy did not declare the name.
+    static let ignored = "?"
+    /// Before the fault of a value that could not be used.
+    static let fault = UInt8(ascii: "!")
+
+    static func text(_ fault: SignalFault) -> String { "!" + fault.rawValue }
+
+    /// The fault that a logged text stands for.
+    static func fault(_ text: String) -> SignalFault? {
+        guard text.utf8.first == fault else { return nil }
+        return SignalFault(rawValue: String(decoding: text.utf8.dropFirst(), as: UTF8.self))
+    }
+}
+
+extension SignalSource {
+    /// Reads the context that the backend added.
+    package func context(_ values: [(name: String, value: CELValue)]) -> QuestionContext {
+        var context = QuestionContext()
+        guard !values.isEmpty, let now = CELTimestamp(seconds: 0) else { return context }
+        var input = policy.makeInput(event: .signIn, now: now)
+        for (name, value) in values {
+            guard let slot = policy.slot(named: "context." + name) else {
+                context.ignore(name)
+                continue
+            }
+            let signal = policy.signals[slot]
+            if case .null = value {
+                // Where the type has a `?`, it stands for no value.
+                if !signal.mayBeMissing { context.unusable.append((slot, name, .wrongType)) }
+                continue
+            }
+            let taken = Self.asDeclared(value, signal.type)
+            do throws(PolicyInputError) {
+                try policy.set(slot: slot, to: taken, in: &input)
+                context.values.append((slot, name, taken))
+            } catch {
+                context.unusable.append((slot, name, error.fault ?? .wrongType))
+            }
+        }
+        return context
+    }
+
+    /// Refuses a question with context that is left out or cannot be used: for whoever develops a backend.
+    package func checkStrictly(_ context: QuestionContext) throws(DecisionError) {
+        if let name = context.ignored.first {
+            throw .invalid("/context/\(StrictDecoder.escaped(name))", "the policy declares no such context")
+        }
+        if let (slot, name, fault) = context.unusable.first {
+            let type = policy.signals[slot].type.text
+            throw .invalid("/context/\(StrictDecoder.escaped(name))", "'context.\(name)' (\(type)) \(fault.text)")
+        }
+    }
+
+    /// JSON has one number type and no time type.
+    private static func asDeclared(_ value: CELValue, _ type: CELType) -> CELValue {
+        switch (value, type) {
+        case (.int(let int), .uint): UInt64(exactly: int).map(CELValue.uint) ?? value
+        case (.uint(let uint), .double): .double(Double(uint))
+        case (.string(let text), .timestamp): CELTimestamp(text: text).map(CELValue.timestamp) ?? value
+        case (.string(let text), .duration): CELDuration(text: text).map(CELValue.duration) ?? value
+        default: value
+        }
+    }
+}
+
+extension DecisionRecord {
+    /// Context that was left out, and context that could not be used, by the names behind `context.`.
+    package var contextTroubles: (ignored: [String], unusable: [(name: String, fault: SignalFault)]) {
+        guard Self.hasMarks(signals), let object = try? StrictJSON.parseObject(Array(signals.utf8), limit: 1 << 20) else {
+            return ([], [])
+        }
+        var troubles: (ignored: [String], unusable: [(name: String, fault: SignalFault)]) = ([], [])
+        for member in object.members {
+            guard let name = Self.contextName(member.name), let text = member.value.string else { continue }
+            if text.utf8.elementsEqual(ContextMark.ignored.utf8) { troubles.ignored.append(name) }
+            if let fault = ContextMark.fault(text) { troubles.unusable.append((name, fault)) }
+        }
+        return troubles
+    }
+
+    /// What the log says instead of a value of context; nil for a value's hash and for other signals.
+    package static func contextWords(_ signal: String, _ text: String) -> String? {
+        guard contextName(signal) != nil else { return nil }
+        if text.utf8.elementsEqual(ContextMark.ignored.utf8) { return "left out: the policy did not declare it" }
+        return ContextMark.fault(text).map { "not used: it \($0.text)" }
+    }
+
+    /// All context that the question had, by the names behind `context.`.
+    package var contextNames: [String] {
+        guard let object = try? StrictJSON.parseObject(Array(signals.utf8), limit: 1 << 20) else { return [] }
+        return object.members.compactMap { Self.contextName($0.name) }
+    }
+
+    private static func contextName(_ signal: String) -> String? {
+        let prefix = "context."
+        return signal.utf8.starts(with: prefix.utf8)
+            ? String(decoding: signal.utf8.dropFirst(prefix.utf8.count), as: UTF8.self) : nil
+    }
+
+    /// Whether a value may be a mark: every answer asks, and most logged signals are not parsed for it.
+    private static func hasMarks(_ signals: String) -> Bool {
+        var last: UInt8 = 0
+        var lastButOne: UInt8 = 0
+        for octet in signals.utf8 {
+            if lastButOne == UInt8(ascii: ":"), last == UInt8(ascii: "\""),
+                octet == ContextMark.fault || octet == UInt8(ascii: "?")
+            {
+                return true
+            }
+            (lastButOne, last) = (last, octet)
+        }
+        return false
+    }
+}

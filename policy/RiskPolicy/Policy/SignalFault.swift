@@ -1,0 +1,74 @@
+// Values of declared signals that cannot be used. The question is answered all the same, and never with fewer checks than any
+// value that can be used would give: whoever sends such a value must not gain by it.
+
+import CEL
+
+/// Why the value that was sent for a declared signal cannot be used.
+package enum SignalFault: String, Sendable, CaseIterable {
+    /// It has another type than the declared one.
+    case wrongType = "type"
+    /// It is beyond a declared bound.
+    case outOfBounds = "bounds"
+
+    /// For people, after the name of the signal.
+    package var text: String {
+        switch self {
+        case .wrongType: "has another type than the policy declares"
+        case .outOfBounds: "is out of the bounds that the policy declares"
+        }
+    }
+}
+
+/// Which parts of a program read a slot.
+struct SlotReaders {
+    /// By event and slot: the rules that are evaluated for the event and read the slot.
+    var rules: [[UInt128]] = []
+    /// By position among the program's guarantees.
+    var guarantees: [Set<Int>] = []
+    /// By event and challenge.
+    var unavailable: [Set<Int>] = []
+}
+
+extension Policy {
+    /// Marks a signal whose value cannot be used: it has no value, and every condition that reads it, or a count by it, is an
+    /// error, whatever the rest of the condition says.
+    package func mark(slot: Int, _ fault: SignalFault, in input: inout PolicyInput) {
+        guard signals.indices.contains(slot) else { return }
+        if input.storage.program !== program { input = adopted(input) }
+        let name = signals[slot].name
+        let counts = counters.filter { counter in
+            [counter.key, counter.distinct].contains { $0?.text == name }
+        }
+        for slot in [slot] + counts.compactMap({ self.slot(named: $0.signal) }) { input.mark(slot, fault) }
+    }
+
+    /// Why a part of a condition cannot be evaluated for an input; nil where it can.
+    func fault(in part: ResolvedExpression, _ input: PolicyInput) -> EvaluationError? {
+        let input = adopted(input)
+        guard !input.storage.faults.isEmpty else { return nil }
+        for slot in part.variables {
+            guard let fault = input.storage.faults[slot] else { continue }
+            return EvaluationError(unusable: "'\(signals[slot].name)' \(fault.text)")
+        }
+        return nil
+    }
+}
+
+extension PolicyProgram {
+    /// The rules that read a value that cannot be used: they count as errors.
+    @inline(never)
+    func holdFaults(_ input: borrowing PolicyInput, _ outcomes: inout RuleOutcomes) -> UInt128 {
+        var doubtful: UInt128 = 0
+        for slot in input.storage.faults.keys { doubtful |= readers.rules[input.event.index][slot] }
+        outcomes.matched &= ~doubtful
+        outcomes.missing &= ~doubtful
+        outcomes.errors |= doubtful
+        return doubtful
+    }
+
+    /// Whether one of these slots has a value that cannot be used.
+    @inline(never)
+    func isDoubtful(_ slots: Set<Int>, _ input: borrowing PolicyInput) -> Bool {
+        !slots.isDisjoint(with: input.storage.faults.keys)
+    }
+}

@@ -55,6 +55,13 @@ struct PlainDecision {
 
 /// Random conditions over a few signals of every type.
 enum ConditionMaker {
+    /// Conditions with constants that can only fail are compared too.
+    static let options: PolicyLoadOptions = {
+        var options = PolicyLoadOptions()
+        options.refusesCertainFailures = false
+        return options
+    }()
+
     private static func pick<Element>(_ elements: [Element], _ random: inout SeededGenerator) -> Element {
         elements[Int.random(in: 0..<elements.count, using: &random)]
     }

@@ -60,7 +60,9 @@ import TestSupport
         for round in 0..<count {
             let conditions = (0..<20).map { _ in ConditionMaker.truth(&random, depth: 4) }
             // Some are together over budget.
-            guard let policy = try? PolicyLoader.load(ConditionMaker.policy(conditions)) else { continue }
+            guard let policy = try? PolicyLoader.load(ConditionMaker.policy(conditions), options: ConditionMaker.options) else {
+                continue
+            }
             taken += 1
             var generator = InputGenerator(policy: policy, seed: UInt64(round), now: try now)
             for number in 0..<40 {

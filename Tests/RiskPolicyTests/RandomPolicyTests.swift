@@ -69,7 +69,7 @@ private struct PolicyMaker {
             let text = maker.policy()
             let policy: Policy
             do throws(PolicyRefusal) {
-                policy = try PolicyLoader.load(text)
+                policy = try PolicyLoader.load(text, options: ConditionMaker.options)
             } catch {
                 #expect(!error.diagnostics.isEmpty)
                 continue

@@ -185,6 +185,8 @@ struct CalendarParts {
 package struct TimeZoneOffsets: Sendable {
     /// Seconds east of UTC at a moment (seconds since 1970), or nil for an unknown name.
     package let offset: @Sendable (_ zone: String, _ seconds: Int64) -> Int64?
+    /// Whether it has names at all.
+    package private(set) var hasNames = true
 
     /// A source of IANA names such as `Europe/Berlin`. It is not called for `UTC` and fixed offsets.
     package init(_ offset: @escaping @Sendable (_ zone: String, _ seconds: Int64) -> Int64?) {
@@ -192,7 +194,11 @@ package struct TimeZoneOffsets: Sendable {
     }
 
     /// No names at all: only `UTC` and fixed offsets.
-    package static let none = TimeZoneOffsets { _, _ in nil }
+    package static let none: TimeZoneOffsets = {
+        var none = TimeZoneOffsets { _, _ in nil }
+        none.hasNames = false
+        return none
+    }()
 
     /// Seconds east of UTC for `UTC`, `+hh:mm`, `-hh:mm`, `hh:mm` or a name; nil where unknown.
     func seconds(of zone: String, at moment: Int64) -> Int64? {

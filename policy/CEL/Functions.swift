@@ -28,7 +28,7 @@ extension Interpreter {
                 guard case .string(let zone) = arguments[1] else { break }
                 try charge(ExpressionLimits.zoneSteps)
                 guard let found = zones.seconds(of: zone, at: time.seconds) else {
-                    throw EvaluationError(.invalidArgument, "unknown time zone")
+                    throw .unknownZone
                 }
                 offset = found
             }

@@ -192,7 +192,7 @@ package struct Interpreter {
                 default: nil
                 }
             guard let position, list.indices.contains(position) else {
-                throw EvaluationError(.invalidArgument, "the list has no such index")
+                throw .noIndex
             }
             return list[position]
         default: throw noOverload("index", operand, index)

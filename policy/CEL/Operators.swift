@@ -92,10 +92,10 @@ extension Interpreter {
         case .subtract: return try wrap(left.subtractingReportingOverflow(right), value)
         case .multiply: return try wrap(left.multipliedReportingOverflow(by: right), value)
         case .divide:
-            if right == 0 { throw EvaluationError(.divisionByZero, "division by zero") }
+            if right == 0 { throw .zeroDivisor }
             return try wrap(left.dividedReportingOverflow(by: right), value)
         default:
-            if right == 0 { throw EvaluationError(.divisionByZero, "remainder of a division by zero") }
+            if right == 0 { throw .zeroRemainder }
             return try wrap(left.remainderReportingOverflow(dividingBy: right), value)
         }
     }

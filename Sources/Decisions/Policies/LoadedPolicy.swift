@@ -29,7 +29,9 @@ package final class LoadedPolicy: Sendable {
             throw PolicyLoadError(message: "the document in the store is damaged: its hash differs")
         }
         do throws(PolicyRefusal) {
-            self.init(policy: try document.policy(options: .onThisMachine), hash: stored.hash)
+            var options = PolicyLoadOptions.onThisMachine
+            options.refusesCertainFailures = false
+            self.init(policy: try document.policy(options: options), hash: stored.hash)
         } catch {
             throw PolicyLoadError(message: error.description)
         }

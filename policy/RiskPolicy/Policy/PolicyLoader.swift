@@ -12,6 +12,9 @@ package struct PolicyLoadOptions: Sendable {
     package var listFile: @Sendable (String) -> String? = { _ in nil }
     /// Number of generated inputs on which the guarantees must hold before the policy is accepted.
     package var generatedInputs = 2_000
+    /// Whether a part of a condition that can only fail is a fault. Not for a policy that was accepted once: a host must not lose
+    /// it over a check that is newer.
+    package var refusesCertainFailures = true
 
     /// No zones, no list files, 2,000 generated inputs.
     package init() {}
@@ -290,6 +293,7 @@ package struct PolicyLoader {
                 throw ExpressionFault("a live list can be on the right of 'in' only", at: list.span)
             }
             resolved.prepareLists()
+            if options.refusesCertainFailures, let failure = resolved.certainFailure(zones: options.zones) { throw failure }
             return PolicyExpression(text: scalar.string, resolved: resolved, position: reader.file.position(of: node))
         } catch {
             reader.report(scalar, utf8Offset: error.span.lowerBound, error.message)

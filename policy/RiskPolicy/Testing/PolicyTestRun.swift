@@ -49,6 +49,10 @@ extension PolicyTestSuite {
                     expectation.isOrdered ? actual == expectation.values : actual.sorted() == expectation.values.sorted()
                 return isSame ? nil : .init(key: expectation.key, expected: expectation.values, actual: actual)
             }
+            // A condition that ends in an error is a mistake unless the test names it.
+            if !answer.errors.isEmpty, !test.expected.contains(where: { $0.key == "errors" }) {
+                differences.append(.init(key: "errors", expected: [], actual: answer.errors))
+            }
             // A guarantee that had to override the rules counts as broken, whatever the test expects.
             if let guarantee = answer.overriddenBy {
                 differences.append(.init(key: "guarantee", expected: [guarantee], actual: ["broken by the rules"]))

@@ -69,6 +69,8 @@ struct PolicyActivate: ParsableCommand {
             throw CommandError.noInput("\(PolicyFolder(path: folder).file(PolicyDocument.policyFile)): no such file")
         }
         let referred = try ReferredPolicy(hash: try policies.resolve(folder), in: policies)
+        // A host loads what was accepted once; here it is accepted again.
+        _ = try referred.candidate.document.policy(options: .onThisMachine)
         try ListCheck.hold(referred.candidate.policy, store, file: PolicyDocument.policyFile)
         return try policies.policy(hash: referred.hash)
     }

@@ -100,8 +100,8 @@ package enum PostfixChecks {
                     "\(parked) messages in the queue are for addresses at a relay domain, where nothing is delivered: they bypassed the milter, "
                         + "or were not rewritten",
                     remedy:
-                        "postqueue -p shows them; fix what is named here, then postsuper -r QUEUE-ID passes them to the milter, "
-                        + "or -d QUEUE-ID deletes them"))
+                        "postern queue list shows them; fix what is named here, then postern queue send --all sends them through the milter"
+                ))
         }
         if facts.isRunning == false {
             // Put first: while Postfix does not run, its settings do not matter.

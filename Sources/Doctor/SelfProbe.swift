@@ -120,7 +120,9 @@ package struct SelfProbe {
                 .warning(
                     "parked mail",
                     "mail for \(place.otherRecipientCount) recipients waits in Postfix's queue, as no milter rewrote it",
-                    remedy: "see it with postqueue -p: it came in while smtpd_milters was not in force"))
+                    remedy:
+                        "it came in while smtpd_milters was not in force: postern queue list shows it, postern queue send --all sends it"
+                ))
         }
         return Outcome(checks: checks, isFinished: reply.result.isArrival && bounce.result.isArrival)
     }

@@ -173,7 +173,8 @@ package struct StatusReport: Encodable, Sendable {
         if let parked = running.compactMap({ $0.snapshot?.parked }).max(), parked > 0 {
             warnings.append(
                 "\(parked) messages in Postfix's queue are for addresses at a relay domain, where nothing is delivered: they passed no milter, or "
-                    + "were not rewritten; postqueue -p shows them, postern doctor finds the cause")
+                    + "were not rewritten; postern doctor finds the cause, and postern queue send --all sends them once it is gone"
+            )
         }
         for host in running {
             guard let trouble = host.snapshot?.queueTrouble else { continue }
@@ -211,7 +212,8 @@ package struct StatusReport: Encodable, Sendable {
         let keys = try installation.store.dkimKeys.keys()
         for domain in installation.configuration.relayDomains
         where !keys.contains(where: { $0.domain == domain && $0.state == .active }) {
-            warnings.append("\(domain) has no active signing key, so mail leaves unsigned: run postern dkim generate \(domain)")
+            warnings.append(
+                "\(domain) has no active signing key, so mail leaves unsigned: run postern dkim generate --domain \(domain)")
         }
         for key in try installation.store.apiKeys.keys() {
             guard let end = key.expiresAt, key.state(now: now) == .active, end - now < 7 * 86_400, key.rotatedTo == nil else {

@@ -33,6 +33,58 @@ import Testing
         return Dictionary(checks.map { ($0.name, $0.verdict) }, uniquingKeysWith: max).filter { $0.value != .ok }
     }
 
+    /// What checks, status and the guide propose, word for word: a command that does not exist helps no one.
+    @Test func remedy_ofEveryCheck_namesACommandAndItsOptions() throws {
+        let runner = try CommandRunner()
+        var helps: [[String]: String?] = [:]
+        func help(_ words: [String]) throws -> String? {
+            if let known = helps[words] { return known }
+            let result = try runner.run(words + ["--help"])
+            let text = result.status == 0 ? result.output : nil
+            helps[words] = text
+            return text
+        }
+        func subcommands(_ help: String) -> [String] {
+            guard let list = help.components(separatedBy: "SUBCOMMANDS:").dropFirst().first else { return [] }
+            return list.split(separator: "\n").filter { $0.hasPrefix("  ") && !$0.hasPrefix("   ") }.compactMap {
+                $0.split { " ,(".contains($0) }.first.map(String.init)
+            }
+        }
+        let commands = subcommands(try #require(try help([])))
+        var proposed: [[String]] = []
+        for folder in ["Sources/Doctor", "Sources/Monitoring", "Sources/Relay", "Sources/Commands/Mail", "milter/postfix"] {
+            let root = Folders.package.appending(path: folder)
+            for path in try FileManager.default.subpathsOfDirectory(atPath: root.path) where path.hasSuffix(".swift") {
+                let text = try String(contentsOf: root.appending(path: path), encoding: .utf8)
+                for line in text.split(separator: "\n") where !line.drop(while: { $0 == " " }).hasPrefix("//") {
+                    for match in line.matches(of: /\bpostern ([a-z][a-z-]*)( [a-z][a-z-]*)?((?: --[a-z-]+)*)/) {
+                        let words = [String(match.output.1)] + (match.output.2.map { [String($0.dropFirst())] } ?? [])
+                        let options = match.output.3.split(separator: " ").map(String.init)
+                        // "postern with the …" is no command.
+                        if commands.contains(words[0]), !proposed.contains(words + options) { proposed.append(words + options) }
+                    }
+                }
+            }
+        }
+        #expect(proposed.count > 25, "\(proposed)")
+        for line in proposed {
+            let options = line.filter { $0.hasPrefix("--") }
+            var words = line.filter { !$0.hasPrefix("--") }
+            let first = try #require(try help([words[0]]))
+            let known = subcommands(first)
+            if known.isEmpty {
+                words = [words[0]]
+            } else if words[0] == "setup", words.count == 2, !known.contains(words[1]) {
+                // It is a command of its own too, as in "postern setup again".
+                words = [words[0]]
+            } else if words.count == 2 {
+                #expect(known.contains(words[1]), "postern \(line.joined(separator: " "))")
+            }
+            let text = try #require(try help(words), "postern \(words.joined(separator: " "))")
+            for option in options { #expect(text.contains(option), "postern \(line.joined(separator: " "))") }
+        }
+    }
+
     @Test func aHealthyMachineHasNothingToMend() {
         #expect(verdicts { _ in }.isEmpty)
         #expect(LocalChecks.judge(healthy()).count == 7)

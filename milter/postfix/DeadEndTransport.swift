@@ -37,9 +37,12 @@ package enum DeadEndTransport {
 
 /// Postfix's queue.
 package enum PostfixQueue {
-    private struct Entry: Decodable {
+    struct Entry: Decodable {
         struct Recipient: Decodable { let address: String }
         let queue_id: String
+        let queue_name: String?
+        /// Seconds since 1970.
+        let arrival_time: Int64?
         /// Empty for the null sender; MAILER-DAEMON in some versions.
         let sender: String?
         let recipients: [Recipient]
@@ -48,17 +51,23 @@ package enum PostfixQueue {
     /// How many messages have a recipient at one of these domains (lower case): nothing is delivered there, so they wait until
     /// they are returned. Those of `postern doctor`, which removes them itself, do not count.
     package static func parked(at domains: [String], directory: String) throws -> Int {
+        try entries(at: domains, directory: directory).count
+    }
+
+    /// Messages with a recipient at one of these domains, except those of `postern doctor`.
+    static func entries(at domains: [String], directory: String) throws -> [Entry] {
         let ends = domains.map { "@\($0)" }
         func isParked(_ address: String) -> Bool {
             let address = address.lowercased()
             return ends.contains(where: address.hasSuffix) && !address.hasPrefix("postern-doctor-")
         }
         // The queue of a busy host is long: only entries that may count are parsed as JSON.
-        return try PostfixTool.run("postqueue", ["-c", directory, "-j"]).split(separator: "\n").reduce(0) { count, line in
+        return try PostfixTool.run("postqueue", ["-c", directory, "-j"]).split(separator: "\n").compactMap { line in
             guard ends.contains(where: line.lowercased().contains),
-                let entry = try? JSONDecoder().decode(Entry.self, from: Data(line.utf8))
-            else { return count }
-            return count + (entry.recipients.contains { isParked($0.address) } ? 1 : 0)
+                let entry = try? JSONDecoder().decode(Entry.self, from: Data(line.utf8)),
+                entry.recipients.contains(where: { isParked($0.address) })
+            else { return nil }
+            return entry
         }
     }
 

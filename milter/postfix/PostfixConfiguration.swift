@@ -102,6 +102,11 @@ enum PostfixTool {
     /// Runs a tool to its end and returns its standard output; throws with its standard error if it fails.
     @discardableResult
     static func run(_ tool: String, _ arguments: [String]) throws -> String {
+        String(decoding: try octets(tool, arguments), as: UTF8.self)
+    }
+
+    /// The same, with the output as it came.
+    static func octets(_ tool: String, _ arguments: [String]) throws -> [UInt8] {
         let path = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":").map(String.init) + places
         guard let executable = ToolRun.find(tool, in: path) else {
             throw PostfixToolError(description: "\(tool) was not found; is Postfix installed?")
@@ -110,6 +115,6 @@ enum PostfixTool {
         guard run.status == 0 else {
             throw PostfixToolError(description: "\(tool) failed: \(run.errors.trimmingCharacters(in: .whitespacesAndNewlines))")
         }
-        return run.output
+        return run.octets
     }
 }

@@ -6,7 +6,9 @@ import Foundation
 package struct ToolRun: Sendable {
     /// 0 if it succeeded; 128 + signal if it was killed.
     package let status: Int32
-    package let output: String
+    package var output: String { String(decoding: octets, as: UTF8.self) }
+    /// The output as it came.
+    package let octets: [UInt8]
     package let errors: String
 
     /// Runs a program without input. Throws if it cannot be started. Blocks.
@@ -30,12 +32,12 @@ package struct ToolRun: Sendable {
                 descriptors: (nothing, output.write, errors.write))
         }
         let texts = Self.read([output.read, errors.read])
-        (self.output, self.errors) = (texts[0], texts[1])
+        (octets, self.errors) = (texts[0], String(decoding: texts[1], as: UTF8.self))
         status = process.wait()
     }
 
     /// Reads both pipes in any order, so that a program that fills one of them does not block.
-    private static func read(_ descriptors: [Int32]) -> [String] {
+    private static func read(_ descriptors: [Int32]) -> [[UInt8]] {
         var octets = descriptors.map { _ in [UInt8]() }
         var wanted = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
         var part = [UInt8](repeating: 0, count: 65_536)
@@ -51,7 +53,7 @@ package struct ToolRun: Sendable {
                 }
             }
         }
-        return octets.map { String(decoding: $0, as: UTF8.self) }
+        return octets
     }
 
     /// The first executable file of this name in these folders; nil if there is none.

@@ -6,7 +6,7 @@ import ArgumentParser
 package enum MailCommands {
     /// Setup, checks and explanations.
     package static var all: [any ParsableCommand.Type] {
-        [SetupCommand.self, DoctorCommand.self, ExplainCommand.self, VerifyCommand.self]
+        [SetupCommand.self, DoctorCommand.self, QueueCommand.self, ExplainCommand.self, VerifyCommand.self]
     }
     /// The keys that sign the mail.
     package static var keys: [any ParsableCommand.Type] { [DKIMCommand.self] }

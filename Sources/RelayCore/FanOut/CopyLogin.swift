@@ -39,6 +39,14 @@ package struct CopyLogin {
     }
 }
 
+extension CopyLogin {
+    /// For a command that hands a message over beside the running relay.
+    package static func make(keys: TokenKeys, for address: String?, now: Int64) -> String {
+        CopyLogin(keys: keys).make(
+            for: address, randomness: { count in (0..<count).map { _ in UInt8.random(in: 0...UInt8.max) } }, now: now)
+    }
+}
+
 extension RelayEngine {
     /// The login of a session that hands copies over for a client, by its address.
     package func copyLogin(for address: String?, now: Int64) -> String {

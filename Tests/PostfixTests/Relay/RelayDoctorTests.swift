@@ -128,6 +128,52 @@ import Testing
         #expect(fixture.sink.messages.isEmpty)
     }
 
+    private func queue(_ fixture: RelayFixture, _ words: [String]) throws -> (status: Int32, output: String) {
+        try ManagedProcess.run(
+            fixture.program,
+            ["queue"] + words
+                + ["--config-directory", fixture.postfix.configuration, "--config", fixture.configuration] + fixture.settings)
+    }
+
+    /// doctor proposed postsuper -r, which skips all milters.
+    @Test(arguments: [true, false]) func waitingMail_sentAgain_passesTheMilter(_ fansOut: Bool) throws {
+        let (fixture, address) = try RelayFixtures.anna(
+            RelayFixtures.options {
+                $0.parks = true
+                $0.fansOut = fansOut
+            })
+        defer { fixture.stop() }
+        let milters = try ManagedProcess.run("/usr/sbin/postconf", ["-c", fixture.postfix.configuration, "-h", "smtpd_milters"])
+        try fixture.postfix.set(["smtpd_milters": ""])
+        for number in 1...2 {
+            let text = RelayFixtures.message(to: address, id: "\(number)@juice.example", body: ".dot\nNumber \(number)\n")
+            #expect(try fixture.send(from: "news@juice.example", to: [address], text).data?.code == 250)
+        }
+        try fixture.send(
+            from: "thief@evil.example", to: [address], RelayFixtures.message(from: "thief@evil.example", to: address))
+        let refusing = try queue(fixture, ["send", "--all"])
+        #expect(refusing.status == 78 && refusing.output.contains("smtpd_milters is empty"), "\(refusing.output)")
+        try fixture.postfix.set(["smtpd_milters": milters.output.trimmingCharacters(in: .whitespacesAndNewlines)])
+        let found = try doctor(fixture, skip: ["outside", "probe"])
+        #expect(found.output.contains("postern queue send --all"), "\(found.output)")
+        let list = try queue(fixture, ["list"]).output.split(separator: "\n").map { $0.split(separator: "\t").map(String.init) }
+        #expect(list.count == 3 && list.allSatisfy { $0.count == 4 && $0[3] == address }, "\(list)")
+        let sent = try queue(fixture, ["send", list[0][0]])
+        #expect(sent.status == 0 && sent.output.hasPrefix("\(list[0][0]) sent"), "\(sent.output)")
+        let rest = try queue(fixture, ["send", "--all"])
+        #expect(rest.status == 1 && rest.output.contains("\(list[1][0]) sent\n"), "\(rest.output)")
+        #expect(rest.output.contains("\(list[2][0]) kept: \(address): "), "nothing proves the third: \(rest.output)")
+        let messages = try (1...2).map { try fixture.arrival(for: "anna@home.example", number: $0) }
+        for (number, message) in zip(1..., messages) {
+            #expect(String(decoding: message.data, as: UTF8.self).contains("\r\n.dot\r\nNumber \(number)\r\n"), "\(message)")
+            #expect(message.address("From") != "news@juice.example")
+        }
+        let left = try fixture.postfix.queue().joined()
+        #expect(list.map { left.contains($0[0]) } == [false, false, true], "what was refused is still there")
+        #expect(try queue(fixture, ["send", "4XYZ"]).status == 66)
+        #expect(try queue(fixture, ["send"]).status == 64)
+    }
+
     /// Every connection of Postfix was ended, mail got 451, and doctor as root was let in and said that all was well.
     @Test func aPostfixOfAUserWhoIsNotNamedIsToldWithTheLineToWrite() throws {
         let fixture = try RelayFixtures.anna(RelayFixtures.options { $0.settings["milter.peers"] = "nobody" }).fixture

@@ -110,13 +110,14 @@ struct AddressFinder {
     // MARK: Halves
 
     private mutating func find(around mark: Mark, _ body: (Candidate) -> Void) {
-        let run = run(endingAt: mark.start)
+        // A domain is there less often than a local part, and ends sooner.
+        let needsDomain = mark.form != .at || isApart(mark.start) || isApart(mark.end)
         let ends = domains(from: mark.end)
-        if let run, !ends.isEmpty {
-            let needsDomain = mark.form != .at || isApart(mark.start) || isApart(mark.end)
-            let hasComplete = ends.contains(where: \.isComplete)
+        let hasComplete = ends.contains(where: \.isComplete)
+        if needsDomain ? hasComplete : !ends.isEmpty, let run = run(endingAt: mark.start) {
             for end in ends where !needsDomain || end.isComplete {
-                for local in locals(run, of: mark) {
+                let isQuoted = end.end < units.count && units[end.end] == UInt8(ascii: "'")
+                for local in locals(run, of: mark, isQuoted: isQuoted) {
                     body(
                         Candidate(
                             form: mark.form, local: local, domain: mark.end..<end.end, run: run, isComplete: end.isComplete,
@@ -190,24 +191,37 @@ struct AddressFinder {
         }
         var start = end
         while start > 0, end - start < Self.maximumLocal, Self.isAtom(units[start - 1]) {
-            if start < end, isApart(start), !isWrapped(start) { break }
+            // A line that ends with a full stop ends a sentence, and mostly an address in it.
+            if start < end, isApart(start), !isWrapped(start) || units[start - 1] == UInt8(ascii: ".") { break }
             start -= 1
             steps += 1
         }
         return start < end ? start..<end : nil
     }
 
+    /// The octets of a dot-atom (RFC 5322 section 3.2.3).
     private static func isAtom(_ octet: UInt8) -> Bool {
-        octet.isASCIIAlphanumeric || octet >= 0x80 || ".!#$%&'*+-/=?^_`{|}~".utf8.contains(octet)
+        switch octet {
+        case 0x30...0x39, 0x41...0x5A, 0x5E...0x7E, 0x80...0xFF, 0x21, 0x23...0x27, 0x2A, 0x2B, 0x2D...0x2F, 0x3D, 0x3F: true
+        default: false
+        }
     }
 
     /// What is in a local part that people have.
     private static func isOfLocal(_ octet: UInt8) -> Bool {
-        octet.isASCIIAlphanumeric || octet >= 0x80 || "._-+'".utf8.contains(octet)
+        switch octet {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x80...0xFF, 0x27, 0x2B, 0x2D, 0x2E, 0x5F: true
+        default: false
+        }
     }
 
     /// Marks that stand around an address and are no part of it.
-    private static func isTrimmed(_ octet: UInt8) -> Bool { "._-+'*~/".utf8.contains(octet) }
+    private static func isTrimmed(_ octet: UInt8) -> Bool {
+        switch octet {
+        case 0x27, 0x2A, 0x2B, 0x2D, 0x2E, 0x2F, 0x5F, 0x7E: true
+        default: false
+        }
+    }
 
     private static func isOfDomain(_ octet: UInt8) -> Bool {
         octet.isASCIIAlphanumeric || octet >= 0x80 || octet == UInt8(ascii: "-") || octet == UInt8(ascii: ".")
@@ -221,13 +235,26 @@ struct AddressFinder {
     private static let shortestGlued = 6
 
     /// The local parts that a run may end with: as a rule one.
-    private func locals(_ run: Range<Int>, of mark: Mark) -> [Range<Int>] {
+    /// - Parameter isQuoted: whether an apostrophe is behind the domain.
+    private func locals(_ run: Range<Int>, of mark: Mark, isQuoted: Bool) -> [Range<Int>] {
         if run.upperBound < mark.start, units[run.upperBound] == UInt8(ascii: "\"") { return [run] }
         var start = run.upperBound
         while start > run.lowerBound, Self.isOfLocal(units[start - 1]) { start -= 1 }
-        while start < run.upperBound, Self.isTrimmed(units[start]) { start += 1 }
+        let last = units[start..<run.upperBound].lastIndex { $0 >= 0x80 }
+        if let last, last + 1 < run.upperBound, Script.divides(units, at: last) { start = last + 1 }
+        func trimmed(_ from: Int) -> Range<Int> {
+            var from = from
+            while from < run.upperBound, Self.isTrimmed(units[from]) { from += 1 }
+            return from..<run.upperBound
+        }
+        start = trimmed(start).lowerBound
         guard start < run.upperBound else { return [] }
         var found = [start..<run.upperBound]
+        // A word in letters that people write beside Latin ones, directly before it.
+        if let last, last >= start, !trimmed(last + 1).isEmpty { found.append(trimmed(last + 1)) }
+        if isQuoted, let mark = units[start..<run.upperBound].firstIndex(of: UInt8(ascii: "'")), !trimmed(mark + 1).isEmpty {
+            found.append(trimmed(mark + 1))
+        }
         if mark.form == .verp, let dash = units[start..<run.upperBound].firstIndex(where: { $0 == 0x2D || $0 == 0x2B }),
             dash + 1 < run.upperBound
         {
@@ -267,7 +294,10 @@ struct AddressFinder {
                 let isAtDot =
                     units[end] == UInt8(ascii: ".")
                     || units[end - 1] == UInt8(ascii: ".") && !so.contains(where: \.isComplete)
-                let isBroken = window.separators[end] & DecodedWindow.lineBreak != 0 && (isWrapped(end) || isAtDot)
+                // A whole domain with a full stop ends its sentence.
+                let isOver = units[end - 1] == UInt8(ascii: ".") && so.contains(where: \.isComplete)
+                let isBroken =
+                    window.separators[end] & DecodedWindow.lineBreak != 0 && (isWrapped(end) && !isOver || isAtDot)
                 guard isBroken else { break }
                 found += so.filter(\.isComplete)
             }

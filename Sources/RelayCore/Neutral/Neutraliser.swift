@@ -19,7 +19,7 @@ enum NeutralMark {
 }
 
 /// Writes quoted and programs' text without addresses. Not thread-safe: one for each message.
-struct Neutraliser {
+final class Neutraliser {
     private let names: ReplyNames
     private let reader: TokenReader
     private let own: OwnTokens
@@ -155,7 +155,9 @@ struct Neutraliser {
                         ? last.replacement : last.replacement + find.replacement)
             }
         }
-        return kept.filter { $0.kind != .kept }.map { TextEdit(range: $0.range, replacement: $0.replacement) }
+        return kept.filter { $0.kind != .kept }.map {
+            TextEdit(range: $0.range, replacement: $0.replacement, isMade: $0.kind == .made)
+        }
     }
 
     // MARK: Reading

@@ -18,8 +18,6 @@ package struct ReplyNames {
     package let providers: ProviderRules
     package let account: AccountNumber
     package let relayDomains: [String]
-    /// Domains of the user's inboxes, canonical.
-    package let inboxDomains: Set<String>
     private let teamDomains: Set<String>
     private let engine: RelayEngine
     private let relayAccount: RelayAccount
@@ -48,7 +46,6 @@ package struct ReplyNames {
         ids = engine.ids
         tokenForms = engine.tokens.forms(account: account.number)
         self.stored = stored
-        inboxDomains = Set(account.inboxes.map { engine.settings.providers.canonical($0.address.revealed).domain })
         let teamDomains = Set(account.sources.compactMap(\.registeredDomain))
         self.teamDomains = teamDomains
         var found: [AddrSpec] = account.inboxes.map(\.address.revealed)

@@ -24,6 +24,10 @@ import Testing
         ("6a616e652e6b37377840686f6d652e6578616d706c65", "[address]"),
         ("jane.k77x@home.example and joe.b@other.example", "[address] and [address]"),
         ("image001.png@01D9ABCD.12345678", "image001.png@01D9ABCD.12345678"), ("cid:a1@home.example", "cid:a1@home.example"),
+        (
+            "My address is jane.k77x@home.example, or k77x.jane42@gmail.com.\r\nk77x%2Ejane42%40gmail%2Ecom it is",
+            "My address is [address], or [address].\r\n%5Baddress%5D it is"
+        ),
     ])
     func anAddress_ofAnyone_isReplaced(text: String, expected: String) {
         #expect(Neutral.text(text) == expected)

@@ -216,8 +216,8 @@ final class DecodedWindow {
         value == 0x40 || value == 0x2B || (0x2D...0x2E).contains(value) || value == 0x5F
     }
 
-    /// Reads a mark after a backslash as CSS (`\40`, with leading zeros), JavaScript (`\100`, `\u{40}`) and RTF (`\'40`,
-    /// `\u64?`) write it; returns 0 where there is none.
+    /// Reads a mark after a backslash as CSS (`\40`, with leading zeros), JavaScript (`\100`, `\u{40}`), RTF (`\'40`, `\u64?`)
+    /// and Markdown (`\_`, `\.`) write it; returns 0 where there is none.
     private func readMarkEscape(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int) -> Int {
         let first = index + 1
         guard first + 1 < to else { return 0 }
@@ -233,7 +233,7 @@ final class DecodedWindow {
         case 0x30...0x39:
             guard let escape = Self.numericEscape(text, first, to) else { return 0 }
             (value, end) = escape
-        default: return 0
+        default: (value, end) = (UInt32(text[first]), first + 1)
         }
         guard Self.isMark(value) else { return 0 }
         append(UInt8(value), index, end - index)

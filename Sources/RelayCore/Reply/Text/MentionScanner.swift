@@ -12,7 +12,8 @@ package enum TextSyntax: Sendable, Hashable {
     case fileName
 }
 
-struct MentionScanner {
+/// A class, as each candidate would copy all it holds.
+final class MentionScanner {
     let index: NameIndex
     let names: ReplyNames
     private let reader: TokenReader
@@ -57,7 +58,7 @@ struct MentionScanner {
                 switch pattern.kind {
                 case .relayDomain(let domain): ours(view, position..<end, domain, &found)
                 case .token: token(view, position, &found)
-                case .hiddenDomain, .bareLocal: break
+                case .user: break
                 }
                 return false
             }
@@ -83,13 +84,6 @@ struct MentionScanner {
 
         func hasGap(_ unit: Int) -> Bool { window.separators[unit] != 0 }
 
-        /// Whether only line breaks, no plain spaces, are between the units of a range.
-        func isUnspaced(_ range: Range<Int>) -> Bool {
-            range.dropFirst().allSatisfy {
-                window.separators[$0] & ~DecodedWindow.unseen == 0 || window.separators[$0] & DecodedWindow.lineBreak != 0
-            }
-        }
-
         func isAlphanumeric(_ unit: Int) -> Bool {
             guard unit >= 0, unit < window.octets.count else { return false }
             let octet = window.octets[unit]
@@ -104,29 +98,6 @@ struct MentionScanner {
             if window.octets[end] == UInt8(ascii: "_") { return false }
             let joins = window.octets[end] == UInt8(ascii: ".") || window.octets[end] == UInt8(ascii: "-")
             return !(joins && end + 1 < window.octets.count && !hasGap(end + 1) && isAlphanumeric(end + 1))
-        }
-
-        /// Whether a word can begin at this unit: no part of it is directly before.
-        func wordBegins(at unit: Int) -> Bool {
-            guard unit > 0, !hasGap(unit), isAlphanumeric(unit - 1) else { return true }
-            return isEscapedBreak(unit - 1)
-        }
-
-        func wordEnds(at end: Int) -> Bool { end >= window.octets.count || hasGap(end) || !isAlphanumeric(end) }
-
-        /// `\n`, `\r` or `\t` as JSON and iCalendar write line breaks: their letter is not part of the word.
-        private func isEscapedBreak(_ unit: Int) -> Bool {
-            guard unit > 0, window.octets[unit - 1] == UInt8(ascii: "\\") else { return false }
-            return [UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t")].contains(window.octets[unit])
-        }
-
-        /// Whether a local part can begin at this unit, so that `joanna@` and `jo.anna@` are not `anna@`.
-        func localBegins(at unit: Int, isVERP: Bool) -> Bool {
-            guard wordBegins(at: unit) else { return false }
-            guard unit > 1, !hasGap(unit), !isVERP, syntax != .fileName, "._-+".utf8.contains(window.octets[unit - 1]) else {
-                return true
-            }
-            return hasGap(unit - 1) || !isAlphanumeric(unit - 2)
         }
     }
 

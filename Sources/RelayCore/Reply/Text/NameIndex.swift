@@ -6,12 +6,11 @@ import Support
 /// Search tables over the lower-cased spellings of everything that must be found. Built once for a message.
 struct NameIndex {
     enum Kind {
-        /// A domain of a hidden address, which reveals nothing without a local part; the value is its group.
-        case hiddenDomain(Int)
+        /// A domain of a hidden address, or a local part that is also hidden alone: `TypedSearch` compares those. Here they say
+        /// which texts are read at all.
+        case user
         /// A relay domain.
         case relayDomain(String)
-        /// A local part that is also hidden where it is alone.
-        case bareLocal(LocalPartGuard)
         /// What follows the key id in the account's tokens.
         case token
     }
@@ -24,9 +23,6 @@ struct NameIndex {
     /// Equivalent domains, with the local parts that are hidden there.
     struct Group {
         var ignoresDots: Bool
-        /// Whether the domain is the user's own, so that a long local part there also counts directly after other letters.
-        var countsGlued: Bool
-        var backward = OctetTrie()
         var forward = OctetTrie()
     }
 
@@ -41,6 +37,8 @@ struct NameIndex {
     private var groupOfDomain: [[UInt8]: Int] = [:]
     /// The local parts that are also hidden where they are alone.
     private(set) var bareLocals: Set<[UInt8]> = []
+    /// The addresses as gateways write them into a path, with `_` for each mark: `jane_home_example`.
+    private(set) var joined: Set<[UInt8]> = []
     /// Whether there were more names than can be searched for in linear time.
     private(set) var isOverfull = false
     /// Finds indices into `patterns`.
@@ -60,22 +58,18 @@ struct NameIndex {
             } else {
                 index = groups.count
                 groupOf[head] = index
-                let isOwn =
-                    names.inboxDomains.contains(canonical.domain) && names.providers.rules[canonical.domain] == nil
-                    && !SharedProviders.contains(canonical.domain) && !names.isTeamDomain(canonical.domain)
-                groups.append(Group(ignoresDots: names.providers.ignoresDots(canonical.domain), countsGlued: isOwn))
+                groups.append(Group(ignoresDots: names.providers.ignoresDots(canonical.domain)))
                 for spelling in Self.spellings([address.domain] + names.providers.aliases(of: canonical.domain)) {
-                    add(spelling, .hiddenDomain(index))
+                    add(spelling, .user)
                     groupOfDomain[spelling] = index
                     hiddenDomains.insert(spelling)
                 }
             }
-            groups[index].backward.insert(Self.octets(canonical.localPart).reversed())
             groups[index].forward.insert(Self.octets(canonical.localPart))
+            joined.insert(Self.joined(Self.octets(address.localPart) + [UInt8(ascii: "@")] + Self.octets(address.domain)))
             for local in Set([Self.octets(address.localPart), Self.octets(canonical.localPart)]) {
-                let kind = LocalPartGuard(local)
-                if kind != .none {
-                    add(local, .bareLocal(kind))
+                if LocalPartGuard(local) != .none {
+                    add(local, .user)
                     bareLocals.insert(local)
                 }
             }
@@ -96,6 +90,15 @@ struct NameIndex {
                 node = next
             }
             return node != OctetTrie.root && group.forward.isEnd(node)
+        }
+    }
+
+    static func joined(_ address: [UInt8]) -> [UInt8] {
+        address.map { octet in
+            switch octet {
+            case 0x27, 0x2B, 0x2D, 0x2E, 0x40: UInt8(ascii: "_")
+            default: octet
+            }
         }
     }
 

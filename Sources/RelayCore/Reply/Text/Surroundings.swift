@@ -178,7 +178,8 @@ struct Surroundings {
     private mutating func advance(to unit: Int) {
         while searched < unit {
             defer { searched += 1 }
-            guard units[searched] == UInt8(ascii: ":") else { continue }
+            // `file:` leads to a machine of the user's and to no host.
+            guard units[searched] == UInt8(ascii: ":"), !isFileScheme(before: searched) else { continue }
             // JSON writes `:\/\/`.
             var at = searched + 1
             var slashes = 0
@@ -196,6 +197,11 @@ struct Surroundings {
             while end < at, isHost(units[end]) { end += 1 }
             enter(first..<end, path: at)
         }
+    }
+
+    private func isFileScheme(before colon: Int) -> Bool {
+        colon >= 4 && units[(colon - 4)..<colon].elementsEqual("file".utf8)
+            && (colon == 4 || isBreak(colon - 4) || !isWord(units[colon - 5]))
     }
 
     private mutating func enter(_ host: Range<Int>, path: Int) {

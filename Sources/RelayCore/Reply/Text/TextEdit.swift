@@ -11,23 +11,8 @@ package struct TextEdit: Sendable, Hashable {
     /// Whether it writes a correspondent, or text with one: nothing is looked for in that, as it goes back whoever it is.
     let isMade: Bool
 
-    /// The range of the mention of an inbox that this edit is part of; nil for any other edit.
-    package let mention: Range<Int>?
-
-    /// The local part of that mention as it reads, decoded and in lower case; empty for any other edit.
-    let local: [UInt8]
-
     package init(range: Range<Int>, replacement: [UInt8], isWeak: Bool = false, isMade: Bool = false) {
-        self.init(range: range, replacement: replacement, isWeak: isWeak, isMade: isMade, mention: nil, local: [])
-    }
-
-    init(
-        range: Range<Int>, replacement: [UInt8], isWeak: Bool = false, isMade: Bool = false, mention: Range<Int>?,
-        local: [UInt8]
-    ) {
         self.isMade = isMade
-        self.mention = mention
-        self.local = local
         self.range = range
         self.replacement = replacement
         self.isWeak = isWeak
@@ -42,7 +27,7 @@ package struct TextEdit: Sendable, Hashable {
     func moved(by offset: Int) -> TextEdit {
         TextEdit(
             range: (range.lowerBound + offset)..<(range.upperBound + offset), replacement: replacement, isWeak: isWeak,
-            isMade: isMade, mention: mention.map { ($0.lowerBound + offset)..<($0.upperBound + offset) }, local: local)
+            isMade: isMade)
     }
 }
 
@@ -74,9 +59,7 @@ extension [TextEdit] {
                 kept.append(edit)
                 continue
             }
-            // Where a local part is also searched for alone, the edit of the whole address counts.
-            let isPartOfMore = edit.range == last.range && (edit.mention?.count ?? 0) > (last.mention?.count ?? 0)
-            if edit.range.count > last.range.count || isPartOfMore { kept[kept.count - 1] = edit }
+            if edit.range.count > last.range.count { kept[kept.count - 1] = edit }
         }
         return kept
     }

@@ -55,6 +55,14 @@ package struct TextRewriter {
         return edits.isEmpty ? nil : edits.applied(to: utf8)
     }
 
+    /// Whether a correspondent is written into a field or a header section: nothing is looked for in it then, as what a reverse
+    /// address stands for goes back whoever it is.
+    func makes(_ field: [UInt8], place: TextPlace) -> Bool {
+        if edits(field, place: place).isAnyMade { return true }
+        let decoded = Array(EncodedWord.decode(HeaderField.unfold(field[...])[...]).utf8)
+        return !decoded.elementsEqual(field) && edits(decoded, place: place).isAnyMade
+    }
+
     /// A display name without addresses; nil where it held one.
     func neutralName(_ name: String) -> String? {
         rewrite(Array(name.utf8), place: .whole) == nil ? name : nil
@@ -90,8 +98,42 @@ package struct TextRewriter {
         }
         edits += encodedWordEdits(utf8, place)
         edits += contentIDs.edits(utf8)
-        if depth < Self.maximumDepth { edits += base64Edits(utf8, place, depth: depth) }
+        if depth < Self.maximumDepth {
+            edits += base64Edits(utf8, place, depth: depth)
+            edits += hexadecimalEdits(utf8, place, depth: depth)
+        }
         return edits.reconciled
+    }
+
+    /// Hexadecimal digits of the shortest run that is decoded.
+    private static let shortestHexadecimal = 16
+
+    /// Runs of hexadecimal digits in a text whose content must be rewritten.
+    private func hexadecimalEdits(_ text: [UInt8], _ place: TextPlace, depth: Int) -> [TextEdit] {
+        var edits: [TextEdit] = []
+        var index = 0
+        while index < text.count {
+            let start = index
+            while index < text.count, text[index].hexValue != nil { index += 1 }
+            defer { index += 1 }
+            guard index - start >= Self.shortestHexadecimal else { continue }
+            for from in start...(start + 1) {
+                let content = stride(from: from, to: index - 1, by: 2).map {
+                    (text[$0].hexValue ?? 0) << 4 | (text[$0 + 1].hexValue ?? 0)
+                }
+                guard content.contains(UInt8(ascii: "@")) else { continue }
+                let inner = typedEdits(content, syntax: .plain, place: place, depth: depth + 1)
+                guard !inner.isEmpty else { continue }
+                let range = from..<(from + content.count * 2)
+                let isUpper = text[range].contains { (0x41...0x46).contains($0) }
+                let written = inner.applied(to: content).flatMap { (octet: UInt8) -> [UInt8] in
+                    [octet >> 4, octet & 15].map { ($0 < 10 ? 0x30 : isUpper ? 0x37 : 0x57) + $0 }
+                }
+                edits.append(TextEdit(range: range, replacement: written, isMade: inner.isAnyMade))
+                break
+            }
+        }
+        return edits
     }
 
     /// Levels of nested base64 that are decoded.

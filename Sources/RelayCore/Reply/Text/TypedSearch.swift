@@ -1,6 +1,7 @@
 // What typed text is compared with the user's addresses for: whole candidates, told without knowing a name, and counted first.
 
 import InternetMessage
+import LeakSearch
 import Support
 
 /// The candidates in the typed text of one reply: counted in a first pass, compared in a second one. A text is never searched for
@@ -25,6 +26,9 @@ final class TypedSearch {
         noted = []
         mode = bounds.mode
     }
+
+    /// Whether so much was counted that no more need be.
+    var isCounted: Bool { isCounting && bounds.mode == .neutral }
 
     /// Whether words alone are looked at, and whether those in links are.
     var readsWords: Bool { isCounting ? bounds.mode == .full : mode == .full }
@@ -58,6 +62,7 @@ extension MentionScanner {
         _ window: DecodedWindow, text: UnsafeBufferPointer<UInt8>, lens: DecodingPass, syntax: TextSyntax, range: Range<Int>,
         search: TypedSearch, into edits: inout [TextEdit]
     ) {
+        if search.isCounted { return }
         let units = window.octets
         func source(_ range: Range<Int>) -> Range<Int> { window.start(range.lowerBound)..<window.end(range.upperBound - 1) }
         var finder = AddressFinder(window, of: text, lens: lens)
@@ -125,6 +130,9 @@ extension MentionScanner {
         // The pieces of one run, without white space between them.
         var pieces: [Range<Int>] = []
         func endRun() {
+            if pieces.count > 2, let last = pieces.last, TopLevelDomains.contains(units[last]) {
+                lookAtGateways(pieces[0].lowerBound..<last.upperBound)
+            }
             for (number, first) in pieces.enumerated() where range.contains(window.start(first.lowerBound)) {
                 for last in pieces[number..<min(number + Self.mostPieces, pieces.count)] {
                     look(first.lowerBound..<last.upperBound)
@@ -148,12 +156,28 @@ extension MentionScanner {
                         range: window.start(place.lowerBound)..<window.end(place.upperBound - 1), replacement: relayLocal))
             }
         }
+        /// A whole address as gateways write it into a path.
+        func lookAtGateways(_ place: Range<Int>) {
+            guard range.contains(window.start(place.lowerBound)), place.count <= 128, place.lowerBound > 0,
+                units[place.lowerBound - 1] == UInt8(ascii: "/"),
+                units[place].allSatisfy({ Self.isOfPiece($0) || $0 == UInt8(ascii: "_") })
+            else { return }
+            let word = Array(units[place])
+            if search.isCounting {
+                search.note(word: word, isLinked: false)
+            } else if index.joined.contains(word) {
+                edits.append(
+                    TextEdit(
+                        range: window.start(place.lowerBound)..<window.end(place.upperBound - 1),
+                        replacement: NameIndex.joined(relayLocal + [UInt8(ascii: "@")] + relayDomain)))
+            }
+        }
         var unit = 0
         while unit < units.count {
             let isApart = window.separators[unit] & ~DecodedWindow.unseen != 0
             if isApart { endRun() }
             guard Self.isOfPiece(units[unit]) else {
-                if !"._-+'".utf8.contains(units[unit]) { endRun() }
+                if !Self.joins(units[unit]) { endRun() }
                 unit += 1
                 continue
             }
@@ -168,4 +192,12 @@ extension MentionScanner {
     }
 
     private static func isOfPiece(_ octet: UInt8) -> Bool { octet.isASCIIAlphanumeric || octet >= 0x80 }
+
+    /// `.`, `_`, `-`, `+`, `'`: what may be within a local part.
+    private static func joins(_ octet: UInt8) -> Bool {
+        switch octet {
+        case 0x27, 0x2B, 0x2D, 0x2E, 0x5F: true
+        default: false
+        }
+    }
 }

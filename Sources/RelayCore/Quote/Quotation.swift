@@ -24,7 +24,11 @@ enum Quotation {
         while start < text.count {
             guard lines.count < maximumLines else { return Stretches(.quoted) }
             let end = text.firstIndex(of: 0x0A, from: start) ?? text.count
-            lines.append(QuoteLines.Line(start: start, in: text, to: end))
+            if let parts = QuoteLines.divided(text, start..<end) {
+                for part in parts { lines.append(QuoteLines.Line(start: part.start, words: part.words, in: text)) }
+            } else {
+                lines.append(QuoteLines.Line(start: start, words: start..<end, in: text))
+            }
             start = end + 1
         }
         return QuoteLines(lines, of: text, isMarkup: false).stretches()
@@ -80,10 +84,10 @@ struct QuoteLines {
         var isBlank: Bool { words.isEmpty }
 
         /// A line of plain text.
-        init(start: Int, in text: UnsafeBufferPointer<UInt8>, to end: Int) {
+        init(start: Int, words: Range<Int>, in text: UnsafeBufferPointer<UInt8>) {
             self.start = start
-            let (marked, first) = QuoteLines.mark(text, start..<end)
-            words = QuoteLines.trimmed(text, first..<end)
+            let (marked, first) = QuoteLines.mark(text, words)
+            self.words = QuoteLines.trimmed(text, first..<words.upperBound)
             isMarked = marked
             (isAttribution, isTail) = (false, false)
         }
@@ -181,7 +185,7 @@ struct QuoteLines {
         }
     }
 
-    fileprivate static func trimmed(_ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>) -> Range<Int> {
+    static func trimmed(_ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>) -> Range<Int> {
         var end = range.upperBound
         while end > range.lowerBound, text[end - 1] <= 0x20 { end -= 1 }
         // U+00A0, and marks of direction behind a colon.

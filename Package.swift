@@ -433,8 +433,8 @@ let package = Package(
         .testTarget(
             name: "MilterTests",
             dependencies: [
-                "Milter", "MilterTesting", "RelayMilter", "RelayCore", "PosternMetrics", "InternetMessage", "MailAuth",
-                "MailCrypto", "MailTesting", "TestSupport", logging,
+                "Milter", "MilterTesting", "RelayMilter", "RelayCore", "PosternMetrics", "InternetMessage", "LeakSearch",
+                "MailAuth", "MailCrypto", "MailTesting", "TestSupport", logging,
             ], swiftSettings: strict),
         .target(name: "PostgresHarness", dependencies: ["Concurrency"], path: "Tests/PostgresHarness", swiftSettings: strict),
         .target(

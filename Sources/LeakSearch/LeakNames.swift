@@ -1,7 +1,7 @@
 // What the leak check looks for, as plain octets in lower case.
 
 /// The user's addresses, and those that may be there.
-package struct LeakNames: Sendable {
+package struct LeakNames {
     /// An address of the user that may not leave.
     package struct Inbox: Sendable, Hashable {
         /// UTF-8 in lower case, as it is written or canonical; further spellings are further inboxes.
@@ -18,13 +18,13 @@ package struct LeakNames: Sendable {
     }
 
     /// What recognizes a token of the account that has no domain.
-    package struct Tokens: Sendable {
+    package struct Tokens {
         /// Octets that are in each one.
         package let anchors: [[UInt8]]
         /// Makes a reader for one message: whether the octets around an anchor, at this index of a word, are a token.
-        package let reader: @Sendable () -> ([UInt8], Int) -> Bool
+        package let reader: () -> ([UInt8], Int) -> Bool
 
-        package init(anchors: [[UInt8]], reader: @escaping @Sendable () -> ([UInt8], Int) -> Bool) {
+        package init(anchors: [[UInt8]], reader: @escaping () -> ([UInt8], Int) -> Bool) {
             self.anchors = anchors
             self.reader = reader
         }
@@ -39,6 +39,8 @@ package struct LeakNames: Sendable {
     package var tokens: Tokens?
     /// Addresses that the rewriting saw in the typed text: `local@domain`.
     package var seenAddresses: Set<[UInt8]> = []
+    /// Whether typed text with more than a few other addresses leaks, whatever they are.
+    package var countsAddresses = true
     /// Whether the rewriting looked for bare local parts.
     package var looksForWords = true
 

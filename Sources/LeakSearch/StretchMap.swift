@@ -33,11 +33,18 @@ package struct StretchMap: Sendable {
         /// are.
         package var charset: String?
         package var isMarkup: Bool
+        /// Whether it is no part's text: delimiter lines, header fields, what is around parts.
+        fileprivate var isStructure = false
 
         package init(encoding: TransferEncoding = .sevenBit, charset: String? = nil, isMarkup: Bool = false) {
             self.encoding = encoding
             self.charset = charset
             self.isMarkup = isMarkup
+        }
+
+        fileprivate init(isStructure: Bool) {
+            self.init()
+            self.isStructure = isStructure
         }
     }
 
@@ -89,5 +96,26 @@ extension [StretchMap.Stretch] {
         } else {
             append(StretchMap.Stretch(end: (last?.end ?? 0) + count, kind: kind))
         }
+    }
+}
+
+extension StretchMap {
+    /// Adds lines of this many octets that are no part's text.
+    package mutating func append(_ count: Int, _ kind: Kind) {
+        guard count > 0 else { return }
+        if case .text(let form, let stretches)? = pieces.last?.content, form.isStructure, stretches.count == 1,
+            stretches[0].kind == kind
+        {
+            pieces[pieces.count - 1].end += count
+            pieces[pieces.count - 1].content = .text(form, [Stretch(end: stretches[0].end + count, kind: kind)])
+        } else {
+            append(count, .text(Form(isStructure: true), [Stretch(end: count, kind: kind)]))
+        }
+    }
+
+    /// A map of one piece.
+    package init(_ count: Int, _ content: Content) {
+        self.init()
+        append(count, content)
     }
 }

@@ -7,7 +7,7 @@ package final class WorkBudget {
     /// Units for a small message: enough for an office file that unpacks to 5 MB.
     private static let least = 50_000_000
     /// Units for each octet of a larger one. The most costly message without compressed parts takes fewer.
-    private static let perOctet = 100
+    private static let perOctet = 150
 
     /// Units that may be spent.
     package let limit: Int

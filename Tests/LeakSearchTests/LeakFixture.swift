@@ -10,7 +10,7 @@ enum LeakFixture {
 
     static func octets(_ text: String) -> [UInt8] { Array(text.utf8) }
 
-    static let names: LeakNames = {
+    static var names: LeakNames {
         var names = LeakNames(
             inboxes: [
                 LeakNames.Inbox(local: octets("jane.k77x"), domain: octets("home.example")),
@@ -22,7 +22,7 @@ enum LeakFixture {
             relayDomains: [octets("relay.example")])
         names.tokens = LeakNames.Tokens(anchors: [octets("zq7")]) { { word, index in word.count >= index + 6 } }
         return names
-    }()
+    }
 
     /// A piece of a message, with its octets.
     struct Part {
@@ -47,23 +47,23 @@ enum LeakFixture {
     }
 
     static func verdict(
-        _ parts: [Part], names: LeakNames = names, header: [StretchCheck.Field] = [],
+        _ parts: [Part], names: LeakNames = names, header: [LeakCheck.Field] = [],
         work: WorkBudget = WorkBudget(octets: 1 << 20)
-    ) -> StretchCheck.Verdict {
+    ) -> LeakCheck.Verdict {
         var map = StretchMap()
         for part in parts { map.append(part.octets.count, part.content) }
-        return StretchCheck(names).verdict(header: header, body: parts.map { $0.octets[...] }, map: map, work: work)
+        return LeakCheck(names).verdict(header: header, body: parts.map { $0.octets[...] }, map: map, work: work)
     }
 
-    static func typed(_ text: String, names: LeakNames = names, isMarkup: Bool = false) -> StretchCheck.Verdict {
+    static func typed(_ text: String, names: LeakNames = names, isMarkup: Bool = false) -> LeakCheck.Verdict {
         verdict([.text([(text, .typed)], form: StretchMap.Form(isMarkup: isMarkup))], names: names)
     }
 
-    static func neutral(_ text: String, isMarkup: Bool = false) -> StretchCheck.Verdict {
+    static func neutral(_ text: String, isMarkup: Bool = false) -> LeakCheck.Verdict {
         verdict([.text([(text, .neutral)], form: StretchMap.Form(isMarkup: isMarkup))])
     }
 
-    static func file(_ text: String) -> StretchCheck.Verdict { verdict([.file(octets(text))]) }
+    static func file(_ text: String) -> LeakCheck.Verdict { verdict([.file(octets(text))]) }
 
     static func base64(_ text: String, lines: Int = .max, between: String = "\r\n") -> String {
         let encoded = Array(Base64.encodeUnbroken(octets(text)))

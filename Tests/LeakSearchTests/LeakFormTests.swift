@@ -130,7 +130,7 @@ import Testing
 
     @Test func transferEncodings_areDecoded() {
         let inbox = "Gr\u{FC}\u{DF}e: jane.k77x@home.example"
-        func verdict(_ octets: [UInt8], _ encoding: TransferEncoding, _ charset: String?) -> StretchCheck.Verdict {
+        func verdict(_ octets: [UInt8], _ encoding: TransferEncoding, _ charset: String?) -> LeakCheck.Verdict {
             let form = StretchMap.Form(encoding: encoding, charset: charset)
             return LeakFixture.verdict([
                 LeakFixture.Part(octets: octets, content: .text(form, [StretchMap.Stretch(end: octets.count, kind: .typed)]))

@@ -31,6 +31,23 @@ import Testing
         }
     }
 
+    /// Whether the text is about the user or about anyone else of that length: the same is charged.
+    @Test(arguments: [
+        "jane.k77x@home.example", "jane.k77x", "jane_k77x_home_example", "amFuZS5rNzd4QGhvbWUuZXhhbXBsZQ==", "jane.k77x at home",
+    ])
+    func work_userOrStranger_isTheSame(_ text: String) {
+        let words = (0..<20).map { "word\($0).x" }.joined(separator: " ")
+        var stranger = LeakFixture.names
+        stranger.inboxes = [LeakNames.Inbox(local: LeakFixture.octets("vctu.q41p"), domain: LeakFixture.octets("home.example"))]
+        stranger.words = [LeakFixture.octets("vctu.q41p")]
+        let spent = [LeakFixture.names, stranger].map { names in
+            let work = WorkBudget(limit: .max)
+            _ = LeakFixture.verdict([.text([("\(words) \(text)", .typed)])], names: names, work: work)
+            return work.spent
+        }
+        #expect(spent[0] == spent[1] && spent[0] > 0)
+    }
+
     @Test(arguments: patterns) func candidates_areFoundInALinearNumberOfSteps(_ pattern: String) {
         func steps(_ count: Int) -> Int {
             let octets = Array(repeatElement(Array(pattern.utf8), count: count / pattern.utf8.count).joined())

@@ -1,6 +1,7 @@
 // RelayMilter, event by event: what is answered when, what is asked of the MTA, and what is left for the next message.
 
 import InternetMessage
+import LeakSearch
 import MailTesting
 import Milter
 import MilterTesting
@@ -13,7 +14,8 @@ import Testing
 /// A rewriter that overlooks everything.
 private struct BlindRewriter: BodyRewriting {
     func rewrite(content header: HeaderSection, body: [UInt8]) throws(Refusal) -> RewrittenBody {
-        RewrittenBody(contentFields: [], body: nil, reasons: [])
+        let content = StretchMap.Content.text(StretchMap.Form(), [StretchMap.Stretch(end: body.count, kind: .typed)])
+        return RewrittenBody(contentFields: [], body: nil, reasons: [], map: StretchMap(body.count, content))
     }
 }
 

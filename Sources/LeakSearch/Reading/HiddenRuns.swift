@@ -6,6 +6,8 @@ enum HiddenRuns {
     /// Shorter runs hold no address.
     private static let shortestBase64 = 12
     private static let shortestHexadecimal = 16
+    /// Digits in a row without which nothing is decoded; breaks may be within a run.
+    static let shortest = 8
     /// Octets of a line that a program breaks within a run; then a blank may be left of the break.
     private static let longLine = 20
     /// Printable octets in a row without which no address is there.
@@ -39,6 +41,11 @@ enum HiddenRuns {
                 }
             }
         }
+    }
+
+    /// Whether an octet is a digit of base64 or hexadecimal.
+    static func isDigit(_ octet: UInt8) -> Bool {
+        octet.isASCIIAlphanumeric || octet == 0x2B || octet == 0x2F || octet == 0x2D || octet == 0x5F
     }
 
     private static let digits: [UInt8] = (0..<256).map { TransferReading.digit(UInt8($0)) ?? 255 }
@@ -111,7 +118,10 @@ enum HiddenRuns {
         var hasBreak = false
         while index < text.count, index - start < 80 {
             switch text[index] {
-            case 0x0A, 0x0D: hasBreak = true
+            // An empty line ends what is encoded.
+            case 0x0A where hasBreak: return nil
+            case 0x0A: hasBreak = true
+            case 0x0D: break
             case 0x20, 0x09: break
             case UInt8(ascii: ">") where hasBreak, UInt8(ascii: "|") where hasBreak: break
             default:

@@ -4,13 +4,15 @@ import Support
 
 extension Reading {
     /// Every reading of a text that differs from the others, the plain one first.
-    /// - Parameter body: gets a reading, and whether its at signs are what a reader sees; in others they may be chance.
-    func forEachReading(_ body: (Reading, Bool) -> Void) {
+    /// - Parameters:
+    ///   - isMarkup: whether a reader sees the text without its tags.
+    ///   - body: gets a reading, and whether its at signs are what a reader sees; in others they may be chance.
+    func forEachReading(isMarkup: Bool, _ body: (Reading, Bool) -> Void) {
         body(self, true)
         let referenced = withoutReferences()
         if let referenced { body(referenced, true) }
         let shown = withoutTags().map { $0.withoutReferences() ?? $0 }
-        if let shown { body(shown, true) }
+        if let shown { body(shown, isMarkup) }
         let outer = referenced ?? self
         let escaped = outer.withoutEscapes()
         if let escaped { body(escaped, false) }
@@ -117,7 +119,7 @@ extension Reading {
         if start < text.count, text[start] == UInt8(ascii: "/") { start += 1 }
         var end = start
         while end < text.count, end - start < 12, end == start || text.gaps[end] == 0, text[end].isASCIIAlphanumeric { end += 1 }
-        return Self.blocks.contains { text[start..<end].elementsEqual($0) }
+        return Self.blocks.contains { $0.count == end - start && $0[0] == text[start] && text[start..<end].elementsEqual($0) }
     }
 
     // MARK: Escapes

@@ -42,6 +42,19 @@ struct AddressReading {
         }
     }
 
+    /// Whether an octet in lower case, behind another one, may be of a mark or stand for one: without any, no address is there.
+    static func mayMark(_ octet: UInt8, after last: UInt8) -> Bool {
+        switch octet {
+        // `@`, `=`, `#`, `%`, brackets; what begins a reference or an escape; a wide at sign.
+        case 0x40, 0x3D, 0x23, 0x25, 0x29, 0x5D, 0x7D, 0x26, 0x5C, 0x2B, 0xEF: true
+        // `-at-`, `_at_`.
+        case 0x2D, 0x5F: last == UInt8(ascii: "t")
+        // `-40`, `*40`.
+        case 0x30: last == UInt8(ascii: "4")
+        default: false
+        }
+    }
+
     /// Calls with each candidate, in order.
     mutating func forEach(_ body: (Candidate) -> Void) {
         steps += text.count
@@ -153,15 +166,21 @@ struct AddressReading {
     /// Lines that one half may be broken into.
     private static let maximumBreaks = 2
 
-    private mutating func domains(_ start: Int) -> [Range<Int>] { forward(start, Self.maximumDomain, Self.isOfDomain) }
+    private mutating func domains(_ start: Int) -> [Range<Int>] {
+        forward(start, Self.maximumDomain, goesOnBehindDots: true, Self.isOfDomain)
+    }
 
-    private mutating func forward(_ start: Int, _ maximum: Int, _ isPart: (UInt8) -> Bool) -> [Range<Int>] {
+    /// - Parameter goesOnBehindDots: whether a line that ends in a dot may end within it, however short it is.
+    private mutating func forward(
+        _ start: Int, _ maximum: Int, goesOnBehindDots: Bool = false, _ isPart: (UInt8) -> Bool
+    ) -> [Range<Int>] {
         var end = start
         var ends: [Int] = []
         while end < text.count, end - start < maximum, isPart(text[end]) {
             if end > start {
-                if text.isApart(end) { break }
-                if text.isWrapped(end), ends.count < Self.maximumBreaks { ends.append(end) }
+                let isAtDot = goesOnBehindDots && text.gaps[end] == Reading.lineBreak && text[end - 1] == UInt8(ascii: ".")
+                if text.isApart(end), !isAtDot { break }
+                if text.isWrapped(end) || isAtDot, ends.count < Self.maximumBreaks { ends.append(end) }
             }
             end += 1
             steps += 1

@@ -27,22 +27,24 @@ final class OctetFeeder: StreamSearch {
             held += octets[position..<(position + taken)]
             position += taken
             guard held.count == Self.window else { continue }
-            look()
+            // What follows a word says what it is: the last one is read with the next window.
+            let end = held.lastIndex { $0 <= 0x20 } ?? held.endIndex
+            look(upTo: end > Self.window - Self.overlap ? end : held.endIndex)
             held.removeFirst(Self.window - Self.overlap)
-            searched = held.count
+            searched = end > Self.window - Self.overlap ? 0 : held.count
         }
     }
 
     func finish() -> Bool {
-        if held.count > searched, !isFound, !work.isSpent { look() }
+        if held.count > searched, !isFound, !work.isSpent { look(upTo: held.endIndex) }
         held.removeAll(keepingCapacity: true)
         searched = 0
         defer { isFound = false }
         return isFound
     }
 
-    private func look() {
-        search.search(held[...], Self.isBinary(held) ? .binary : .file, isMarkup: false)
+    private func look(upTo end: Int) {
+        search.search(held[..<end], Self.isBinary(held) ? .binary : .file, isMarkup: false)
         if search.isFoundInFile() { isFound = true }
     }
 
@@ -65,18 +67,19 @@ final class OctetFeeder: StreamSearch {
 }
 
 /// Searches the files of one message. Not thread-safe.
-final class FileSearch {
+package final class FileSearch {
     private let feeder: OctetFeeder
     private let archives: ArchiveScan
 
-    init(_ names: LeakNames, work: WorkBudget) {
+    /// - Parameter work: the budget of the message. Once it is spent, nothing more is found, and the message is refused.
+    package init(_ names: LeakNames, work: WorkBudget) {
         let search = StretchSearch(names, work: work)
         feeder = OctetFeeder(search, work: work)
         archives = ArchiveScan(work: work) { OctetFeeder(search, work: work) }
     }
 
     /// Whether an address of the user is in a file, in any form and encoding.
-    func finds(in raw: ArraySlice<UInt8>, _ encoding: TransferEncoding) -> Bool {
+    package func finds(in raw: ArraySlice<UInt8>, _ encoding: TransferEncoding) -> Bool {
         let decoded = encoding.isIdentity ? raw : TransferReading.decode(raw, encoding)[...]
         if search(decoded) { return true }
         // Base64 stands for nothing else; other encodings are also what programs show that do not know them.
@@ -84,9 +87,13 @@ final class FileSearch {
         // What cannot be decoded may hold anything.
         if case .unknown(let name) = encoding, !UUEncoding.isMeant(by: name), !Self.isReadable(raw) { return true }
         let octets = Array(decoded)
-        if archives.finds(in: octets) { return true }
-        guard UUEncoding.mayHoldBlock(octets) else { return false }
-        let block = UUEncoding.decode(octets, onlyBlocks: true)
+        return archives.finds(in: octets) || findsInBlocks(of: octets)
+    }
+
+    /// Whether an address of the user is in a uuencoded block of a text.
+    package func findsInBlocks(of text: [UInt8]) -> Bool {
+        guard UUEncoding.mayHoldBlock(text) else { return false }
+        let block = UUEncoding.decode(text, onlyBlocks: true)
         return search(block[...]) || archives.finds(in: block)
     }
 
@@ -95,7 +102,7 @@ final class FileSearch {
 
     /// Whether octets in an unknown encoding are unchanged prose or markup, and hide nothing: mostly letters, and separated by
     /// white space. Encoded data has no white space but its line breaks.
-    private static func isReadable(_ raw: ArraySlice<UInt8>) -> Bool {
+    package static func isReadable(_ raw: ArraySlice<UInt8>) -> Bool {
         guard !raw.contains(where: { $0 < 0x20 && !(0x09...0x0D).contains($0) || $0 == 0x7F }), Array(raw).isValidUTF8 else {
             return false
         }

@@ -44,8 +44,6 @@ struct NameTable {
     enum Context {
         /// Words of a text: what follows a domain may make it another one.
         case text
-        /// Decoded data of a text: whatever follows the domain.
-        case decoded
         /// A file: also where other octets are directly before a local part.
         case file
         /// Compressed data, or decoded data of a file: likewise, whatever follows the domain.
@@ -60,15 +58,21 @@ struct NameTable {
         for group in groups where text[domain].starts(with: group.domain) {
             let end = domain.lowerBound + group.domain.count
             if form == .reversed, end != domain.upperBound { continue }
-            if context == .text || context == .file, Domain.goesOn(text, domain, after: end) { continue }
-            for inbox in group.inboxes where Self.matches(text, local, inbox, form: form, context) { return true }
+            if context != .binary, Domain.goesOn(text, domain, after: end) { continue }
+            for inbox in group.inboxes {
+                if Self.matches(text, local, inbox, form: form, context) { return true }
+                // `b'jane@home.example'`
+                guard end < text.count, text[end] == UInt8(ascii: "'"), let mark = text[local].firstIndex(of: UInt8(ascii: "'"))
+                else { continue }
+                if Self.equals(text, (mark + 1)..<local.upperBound, inbox) { return true }
+            }
         }
         return false
     }
 
     /// Words that programs and people write directly before an address.
     private static let glues = [
-        "e-mail", "email", "mailto", "mail", "u003c", "u003e", "nbsp", "x22", "von", "bei", "from", "to", "an", "de", "3d",
+        "e-mail", "email", "mailto", "mail", "u003c", "u003e", "nbsp", "x22", "3d",
     ].map { Array($0.utf8) }
     /// Octets that must be left behind such a word.
     private static let shortestGlued = 6
@@ -102,6 +106,13 @@ struct NameTable {
         }
         let base = base(text, local)
         if isInbox(local) || isInbox(base) { return true }
+        // A word of another script directly before it.
+        if let last = text[local].lastIndex(where: { $0 >= 0x80 }), inbox.local.allSatisfy({ $0 < 0x80 }) {
+            var from = last + 1
+            while from < local.upperBound, AddressReading.isTrimmed(text[from]) { from += 1 }
+            let tail = from..<local.upperBound
+            if isInbox(tail) || isInbox(Self.base(text, tail)) { return true }
+        }
         guard !isLoose else { return false }
         if form == .other {
             let dashes = [text[local].firstIndex(of: UInt8(ascii: "-")), text[local].lastIndex(of: UInt8(ascii: "-"))]

@@ -25,11 +25,19 @@ final class StretchSearch {
     private let table: NameTable
     private let work: WorkBudget
     private lazy var isToken = names.tokens?.reader()
+    /// Whether an anchor of a token begins with an octet, in lower case.
+    private let beginsAnchor: [Bool]
     private var unseen: Set<[UInt8]> = []
     private var seenWords: Set<[UInt8]> = []
 
     /// Whether an address of the user was found, or a token, or an address of the relay's that is not the user's.
-    private(set) var isFound = false
+    private(set) var isFound = false {
+        didSet { if isFound, !isEncoded { isFoundOpenly = true } }
+    }
+    /// Whether that was in the text itself, and not only in what octets of it stand for.
+    private(set) var isFoundOpenly = false
+    /// Whether what is read is decoded, or is no text as it is declared.
+    private var isEncoded = false
     /// Whether a bare local part was found; it counts only where few words are typed.
     private var isWordFound = false
 
@@ -39,7 +47,7 @@ final class StretchSearch {
     private static let window = 262_144
     private static let overlap = 2_048
     // Units of work for each octet of a reading, for what is there besides, and for each candidate.
-    private static let readingWork = 12
+    private static let readingWork = 8
     private static let pieceWork = 400
     private static let candidateWork = 60
 
@@ -47,11 +55,14 @@ final class StretchSearch {
         self.names = names
         self.work = work
         table = NameTable(names)
+        var begins = [Bool](repeating: false, count: 256)
+        for anchor in names.tokens?.anchors ?? [] { if let first = anchor.first { begins[Int(first)] = true } }
+        beginsAnchor = begins
     }
 
     /// Whether what is typed gives the user away, or holds more addresses than one reply may answer.
     var typedLeaks: Bool {
-        isFound || unseen.count > Self.addresses
+        isFound || names.countsAddresses && unseen.count > Self.addresses
             || isWordFound && names.looksForWords && seenWords.count <= Self.words
     }
 
@@ -61,7 +72,10 @@ final class StretchSearch {
     // MARK: Stretches
 
     /// Searches one stretch. Nothing of it is remembered but the counts.
-    func search(_ octets: ArraySlice<UInt8>, _ subject: Subject, isMarkup: Bool) {
+    /// - Parameter isEncoded: whether the octets are no text as they are declared.
+    func search(_ octets: ArraySlice<UInt8>, _ subject: Subject, isMarkup: Bool, isEncoded: Bool = false) {
+        self.isEncoded = isEncoded
+        defer { self.isEncoded = false }
         octets.withUnsafeBufferPointer { search($0, subject, isMarkup: isMarkup) }
         if subject != .binary, octets.contains(UInt8(ascii: "=")), let decoded = EncodedWords.decoded(octets) {
             decoded.withUnsafeBufferPointer { search($0, subject, isMarkup: isMarkup) }
@@ -106,7 +120,7 @@ final class StretchSearch {
             work.charge(octets.count * Self.readingWork)
             look(in: plain, subject, depth: depth, isText: false, isShown: false)
         } else {
-            plain.forEachReading { reading, isShown in
+            plain.forEachReading(isMarkup: isMarkup) { reading, isShown in
                 work.charge(reading.octets.count * Self.readingWork)
                 look(in: reading, subject, depth: depth, isText: isText, isShown: isShown && depth == 0)
             }
@@ -115,7 +129,11 @@ final class StretchSearch {
         HiddenRuns.forEach(in: octets, work: work) { decoded in
             guard !work.isSpent else { return }
             decoded.withUnsafeBufferPointer {
+                guard mayHold($0) else { return }
+                let isOpen = !isEncoded
+                isEncoded = true
                 read($0, subject, isMarkup: false, depth: depth + 1, isText: isText && Self.isText($0))
+                if isOpen { isEncoded = false }
             }
         }
     }
@@ -170,6 +188,20 @@ final class StretchSearch {
         return TopLevelDomains.contains(text[(last + 1)..<range.upperBound])
     }
 
+    /// Whether decoded octets may hold a candidate, a token, or a run that is decoded again. By form alone.
+    private func mayHold(_ octets: UnsafeBufferPointer<UInt8>) -> Bool {
+        var (last, digits): (UInt8, Int) = (0, 0)
+        for octet in octets {
+            if octet == 0 { continue }
+            let lower = octet.asciiLowercased
+            if AddressReading.mayMark(lower, after: last) || beginsAnchor[Int(lower)] { return true }
+            digits = HiddenRuns.isDigit(octet) ? digits + 1 : 0
+            if digits == HiddenRuns.shortest { return true }
+            last = lower
+        }
+        return false
+    }
+
     // MARK: Candidates
 
     private func take(_ candidate: AddressReading.Candidate, _ text: Reading.View, _ context: NameTable.Context) {
@@ -192,7 +224,7 @@ final class StretchSearch {
                     if !isOwn { isFound = true }
                     continue
                 }
-                if table.holds(text, local: local, domain: domain, form: candidate.form, isDecoded ? .decoded : .text) {
+                if table.holds(text, local: local, domain: domain, form: candidate.form, .text) {
                     isFound = true
                 }
                 // In what decodes to no text, addresses are chance.
@@ -209,9 +241,7 @@ final class StretchSearch {
         guard candidate.form == .at, let run = candidate.locals.last, let domain = candidate.domains.first else { return }
         let local = NameTable.local(text, run)
         guard text[local].contains(where: { $0.isASCIIAlphanumeric || $0 >= 0x80 }) else { return }
-        // The id of a part: `cid:image001.png@01D9ABCD.12345678`.
-        let start = run.lowerBound
-        if start >= 4, text[(start - 4)..<start].isContentIDScheme { return }
+        if isContentID(text, run) { return }
         if isAtRelay(text, run, domain) == true { return }
         if Domain.completeEnd(text, domain) != nil || isShown && !candidate.needsDomain && Self.isHost(text[domain]) {
             isFound = true
@@ -230,10 +260,19 @@ final class StretchSearch {
     private func isAtRelay(_ text: Reading.View, _ run: Range<Int>, _ domain: Range<Int>) -> Bool? {
         for relay in names.relayDomains where text[domain].starts(with: relay) {
             guard !Domain.goesOn(text, domain, after: domain.lowerBound + relay.count) else { continue }
+            // Words may be directly before it, and the ids of parts are hidden at the relay domain too.
+            if isContentID(text, run) { return true }
             let base = NameTable.base(text, NameTable.local(text, run))
-            return (Array(text[base]) + [0x40] + relay).elementsEqual(names.relayAddress)
+            let own = names.relayAddress.dropLast(relay.count + 1)
+            return text[base].suffix(own.count).elementsEqual(own)
+                && names.relayAddress.dropFirst(own.count + 1).elementsEqual(relay)
         }
         return nil
+    }
+
+    /// Whether it is the id of a part: `cid:image001.png@01D9ABCD.12345678`.
+    private func isContentID(_ text: Reading.View, _ run: Range<Int>) -> Bool {
+        run.lowerBound >= 4 && text[(run.lowerBound - 4)..<run.lowerBound].isContentIDScheme
     }
 
     private func takeWord(
@@ -250,25 +289,33 @@ final class StretchSearch {
     // MARK: Tokens
 
     private func findTokens(in text: Reading.View) {
-        guard let tokens = names.tokens, let isToken, let shortest = tokens.anchors.map(\.count).min(), shortest > 0 else {
-            return
-        }
-        var isFirst = [Bool](repeating: false, count: 256)
-        for anchor in tokens.anchors { isFirst[Int(anchor[0])] = true }
-        for index in 0..<text.count where isFirst[Int(text[index])] {
-            for anchor in tokens.anchors where text[index] == anchor[0] && text[index...].starts(with: anchor) {
-                var (start, end) = (index, index + anchor.count)
-                while start > 0, index - start < AddressReading.maximumLocal, text.gaps[start] == 0,
-                    AddressReading.isAtom(text[start - 1])
-                { start -= 1 }
-                while end < text.count, end - index < AddressReading.maximumLocal, text.gaps[end] == 0,
-                    AddressReading.isAtom(text[end])
-                {
-                    end += 1
+        guard let tokens = names.tokens, let isToken else { return }
+        beginsAnchor.withUnsafeBufferPointer { begins in
+            for index in 0..<text.count where begins[Int(text[index])] {
+                for anchor in tokens.anchors where !anchor.isEmpty && text[index...].starts(with: anchor) {
+                    if isToken(Self.word(around: index, text), index - Self.start(of: index, text)) { isFound = true }
                 }
-                if isToken(Array(text[start..<end]), index - start) { isFound = true }
             }
         }
+    }
+
+    /// Where the word begins that an anchor at an index is in.
+    private static func start(of index: Int, _ text: Reading.View) -> Int {
+        var start = index
+        while start > 0, index - start < AddressReading.maximumLocal, text.gaps[start] == 0, isOfToken(text[start - 1]) {
+            start -= 1
+        }
+        return start
+    }
+
+    private static func isOfToken(_ octet: UInt8) -> Bool { AddressReading.isAtom(octet) || octet == UInt8(ascii: "=") }
+
+    private static func word(around index: Int, _ text: Reading.View) -> [UInt8] {
+        var end = index + 1
+        while end < text.count, end - index < AddressReading.maximumLocal, text.gaps[end] == 0, isOfToken(text[end]) {
+            end += 1
+        }
+        return Array(text[start(of: index, text)..<end])
     }
 }
 

@@ -33,7 +33,7 @@ enum WordReading {
             while index < text.count, text.gaps[index] == 0, AddressReading.isOfLocal(text[index]) { index += 1 }
             let run = start..<index
             let next = index < text.count && text.gaps[index] == 0 ? text[index] : 0
-            if next == UInt8(ascii: ":"), text[index...].starts(with: "://".utf8) {
+            if next == UInt8(ascii: ":"), text[index...].starts(with: "://".utf8) || text[index...].starts(with: #":\/\/"#.utf8) {
                 // `file:` leads to a machine and not to a host.
                 isInLink = !text[run].elementsEqual("file".utf8)
             } else if !hasSlash, text[run].starts(with: "www.".utf8) || next == UInt8(ascii: "/") && Domain.isComplete(text, run)
@@ -46,6 +46,8 @@ enum WordReading {
             {
                 continue
             }
+            // `jane(at)other.example`: an address.
+            if "([{".utf8.contains(next), text[(index + 1)...].starts(with: "a".utf8) { continue }
             words(text, run, body)
         }
     }

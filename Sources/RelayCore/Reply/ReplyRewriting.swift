@@ -55,20 +55,41 @@ struct ReplyRewriting {
         if let field = outgoing.header.fields.first(where: { $0.bytes.count > engine.settings.limits.rewrittenFieldSize }) {
             throw .fieldTooLong(field.name)
         }
-        if let place = LeakCheck(names: names, hidesWords: rewritten.hidesWords).firstLeak(
-            header: HeaderSection(
-                fields.filter { !Self.unsearched.contains($0) } + (rewritten.isOfProgram ? [] : rewritten.contentFields)),
-            body: outgoing.bodyForSigning, searched: rewritten.searched, of: body, unsearched: rewritten.unsearched,
-            typed: rewritten.typed, work: budget
-        ) {
-            throw .leakIncident(place: place)
+        var leaks = LeakNames(names)
+        leaks.looksForWords = rewritten.hidesWords
+        switch LeakCheck(leaks).verdict(
+            header: checked(fields, rewritten), body: outgoing.bodyForSigning, map: rewritten.map, work: budget)
+        {
+        case .clean: break
+        case .file(let number): throw rewritten.refusals[number]
+        case .leak(let place), .uncovered(let place): throw .leakIncident(place: place)
+        case .encoded(let place): throw .unrewritable(part: place, detail: "\(place): in encoded text")
+        case .tooMuchWork: throw .tooMuchWork
         }
         if budget.isSpent { throw .tooMuchWork }
         return outgoing
     }
 
-    /// Fields that hold what the team wrote or knows: neutral text, the correspondents, ids that are its own or hidden.
-    private static let unsearched: FieldNameSet = ["to", "cc", "subject", "in-reply-to", "references"]
+    /// Fields that hold what the relay wrote itself: correspondents, and ids that are the team's or hidden.
+    private static let made: FieldNameSet = ["to", "cc", "message-id", "in-reply-to", "references", "date"]
+
+    /// The fields as the check reads them.
+    private func checked(_ fields: [HeaderField], _ rewritten: RewrittenBody) -> [LeakCheck.Field] {
+        func field(_ field: HeaderField, _ kind: StretchMap.Kind) -> LeakCheck.Field {
+            LeakCheck.Field(
+                name: field.name, octets: field.bytes, stretches: [StretchMap.Stretch(end: field.bytes.count, kind: kind)])
+        }
+        let place = rewritten.isOfProgram ? TextPlace.whole : .typed
+        let content = header.fields.filter { $0.isNamed("Content-Type") || $0.isNamed("Content-Disposition") }
+        let isMade = content.contains { text.makes($0.bytes, place: place) }
+        return fields.map { one in
+            let isNeutral = one.isNamed("Subject") || names.isAutomatic && !one.isNamed("From")
+            let isMade =
+                Self.made.contains(one)
+                || header.first(one.name).map { text.makes($0.bytes, place: isNeutral ? .whole : .typed) } ?? false
+            return field(one, isMade && !one.isNamed("From") ? .made : isNeutral ? .neutral : .typed)
+        } + rewritten.contentFields.map { field($0, isMade ? .made : PartHeader.kind(of: $0, place: place)) }
+    }
 
     private func fields(_ budget: WorkBudget) -> [HeaderField] {
         var fields: [HeaderField] = []

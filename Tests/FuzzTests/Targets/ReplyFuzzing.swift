@@ -49,8 +49,7 @@ enum ReplyFuzzing {
         let names = ReplyNames(
             engine: fixture.engine, account: Fixture.anna, message: HeaderSection(), envelopeSender: "",
             stored: StoredAddresses(directory: fixture.engine.directory, tokens: fixture.engine.tokens))
-        let scanner = LeakScanner(names: names)
-        _ = ArchiveScan(work: work) { scanner.feeder(work) }.finds(in: input)
+        _ = FileSearch(LeakNames(names), work: work).finds(in: input[...], .binary)
         require(work.spent <= work.limit + 30 * input.count + WorkBudget.step, "an archive costs no more than its budget")
     }
 

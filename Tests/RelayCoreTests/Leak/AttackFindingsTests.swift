@@ -259,7 +259,7 @@ import Testing
             engine: Self.engine, account: Fixture.anna, message: HeaderSection(), envelopeSender: "",
             stored: StoredAddresses(directory: Self.engine.directory, tokens: Self.engine.tokens))
         let body = Base64.encode(Array("<svg><text>anna&#x40;inbox.example</text></svg>".utf8))
-        #expect(LeakCheck(names: names).firstLeak(header: HeaderSection(), body: [body[...]]) == "message body")
+        #expect(TypedLeak.isFound(body, of: names))
     }
 
     /// The second window of a long text was read without its end: what lay across it was refused as an incident.

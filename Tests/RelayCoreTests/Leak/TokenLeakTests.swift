@@ -24,7 +24,7 @@ import Testing
     }
 
     private static func leakCheckFinds(_ text: String) -> Bool {
-        LeakCheck(names: names()).firstLeak(header: HeaderSection(), body: [Array(text.utf8)[...]]) != nil
+        TypedLeak.isFound(Array(text.utf8), of: names())
     }
 
     @Test func theLeakCheckSeesATokenWithoutItsDomain() {

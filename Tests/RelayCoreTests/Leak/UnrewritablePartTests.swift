@@ -1,6 +1,7 @@
 // Parts that cannot be rewritten, and what the leak check sees by itself.
 
 import InternetMessage
+import LeakSearch
 import MailTesting
 import Support
 import TestSupport
@@ -38,13 +39,19 @@ import Testing
             engine: engine, account: Fixture.anna, message: HeaderSection(), envelopeSender: "",
             stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
         let body = Array("Hello \(form) there".utf8)
-        #expect(LeakCheck(names: names).firstLeak(header: HeaderSection(), body: [body[...]]) == "message body")
-        #expect(
-            LeakCheck(names: names).firstLeak(header: HeaderSection([HeaderField("Subject", form)]), body: [])
-                == "header field Subject")
+        // A local part alone counts once all of the typed text was read; base64 is the user's own writing.
+        let places = ("message body", "header field Subject")
+        let (inBody, inField): (LeakCheck.Verdict, LeakCheck.Verdict) =
+            switch form {
+            case "anna.second": (.leak("typed text"), .leak("typed text"))
+            case "YW5uYUBpbmJveC5leGFtcGxl": (.encoded(places.0), .encoded(places.1))
+            default: (.leak(places.0), .leak(places.1))
+            }
+        #expect(TypedLeak.verdict(of: names, [body[...]]) == inBody)
+        #expect(TypedLeak.verdict(of: names, field: Array(form.utf8)) == inField)
         // In any number of pieces.
         let pieces = body.indices.map { body[$0...$0] }
-        #expect(LeakCheck(names: names).firstLeak(header: HeaderSection(), body: pieces) == "message body")
+        #expect(TypedLeak.verdict(of: names, pieces) == inBody)
     }
 
     @Test(arguments: [
@@ -55,9 +62,6 @@ import Testing
         let names = ReplyNames(
             engine: engine, account: Fixture.anna, message: HeaderSection(), envelopeSender: "",
             stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
-        #expect(
-            LeakCheck(names: names).firstLeak(
-                header: HeaderSection([HeaderField("Subject", form)]), body: [Array(form.utf8)[...]])
-                == nil)
+        #expect(TypedLeak.verdict(of: names, field: Array(form.utf8), [Array(form.utf8)[...]]) == .clean)
     }
 }

@@ -65,7 +65,7 @@ import Testing
             let octets = item.header.reduce(body.count) { $0 + $1.bytes.count }
             let outcome = Self.rewrite(item.header, body)
             #expect(outcome.refusal != "550 5.7.7 too-much-work", "\(item.name)")
-            #expect(outcome.budget.spent <= 100 * octets, "\(item.name): \(outcome.budget.spent / octets) units for an octet")
+            #expect(outcome.budget.spent <= 150 * octets, "\(item.name): \(outcome.budget.spent / octets) units for an octet")
         }
     }
 
@@ -154,5 +154,37 @@ import Testing
         let page = Hostile.scannedPage(octets: 100_000_000)
         #expect(page.body.count < 2_000_000)
         #expect(Self.rewrite(page.header, page.body).refusal == nil)
+    }
+
+    /// base64 that is base64 again at every level cost twice what it may, and was refused: a regression of the budget's first
+    /// day.
+    @Test(arguments: 1...4)
+    func base64OfBase64IsSearchedOnce(levels: Int) {
+        let line = Array((String(repeating: "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo=", count: 2) + "\r\n").utf8)
+        var attachment = (0..<20_000).flatMap { _ in line }
+        for _ in 1..<levels { attachment = Base64.encode(attachment) }
+        let body =
+            Array("--b\r\nContent-Type: application/octet-stream\r\nContent-Transfer-Encoding: base64\r\n\r\n".utf8) + attachment
+            + Array("--b--\r\n".utf8)
+        let outcome = Self.rewrite(
+            [HeaderField("MIME-Version", "1.0"), HeaderField("Content-Type", "multipart/mixed; boundary=b")], body)
+        #expect(outcome.refusal == nil)
+        #expect(outcome.budget.spent < 150 * body.count, "\(outcome.budget.spent / body.count) units for an octet")
+    }
+
+    /// Parts below the length of a stretch were searched twice, and all together refused: 40 photographs, or a mailbox in pieces.
+    @Test(arguments: 1...4)
+    func manyPartsOfBase64OfBase64AreSearchedOnce(levels: Int) {
+        let line = Array((String(repeating: "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo=", count: 2) + "\r\n").utf8)
+        var content = (0..<2_000).flatMap { _ in line }
+        for _ in 1..<levels { content = Base64.encode(content) }
+        content = Array(content.prefix(61_440 / 78 * 78))
+        let part =
+            Array("--b\r\nContent-Type: application/octet-stream\r\nContent-Transfer-Encoding: base64\r\n\r\n".utf8) + content
+        let body = (0..<40).flatMap { _ in part } + Array("--b--\r\n".utf8)
+        let outcome = Self.rewrite(
+            [HeaderField("MIME-Version", "1.0"), HeaderField("Content-Type", "multipart/mixed; boundary=b")], body)
+        #expect(outcome.refusal == nil)
+        #expect(outcome.budget.spent < 150 * body.count, "\(outcome.budget.spent / body.count) units for an octet")
     }
 }

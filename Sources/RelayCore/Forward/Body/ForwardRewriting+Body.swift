@@ -46,11 +46,11 @@ extension ForwardRewriting {
         var output = PieceBuilder(body)
         var position = 0
         try rewrite(MIMEPart.parse(header: header, body: body), of: body, inbox: inbox, into: &result) { range, new in
-            output.copy(position..<range.lowerBound)
-            output.write(new, inPlaceOf: range)
+            output.copy(position..<range.lowerBound, .made)
+            output.write(new, inPlaceOf: range, .made)
             position = range.upperBound
         }
-        output.copy(position..<body.count)
+        output.copy(position..<body.count, .made)
         result.pieces = output.pieces
         return result
     }

@@ -1,6 +1,7 @@
 // The leaves of a reply's body: pictures and files, and how a refusal names them.
 
 import InternetMessage
+import LeakSearch
 
 extension BodyRewriter {
     // MARK: Files
@@ -19,27 +20,27 @@ extension BodyRewriter {
             let stripped = PictureMetadata.stripped(decoded)
         else { return nil }
         budget.charge(decoded.count * Self.pictureWork)
-        if stripped == decoded {
-            if work.nesting == 0 { opaque.passOver(stretch: part.bodyRange) }
-            return .unchanged
-        }
+        if stripped == decoded { return unchanged(part, .picture) }
         work.notes.hasMetadata = true
         let encoding = part.transferEncoding
         let bytes = encoding.isIdentity ? stripped : TextCoding.ending(like: raw, encoding.encode(stripped) ?? stripped)
-        opaque.passOver(written: bytes)
-        return Result(pieces: [bytes[...]])
+        return Result(pieces: [bytes[...]], map: StretchMap(bytes.count, .picture))
     }
 
     /// Octets of a part that is read as text although it is declared as something else. A larger one is a file: it would be held
     /// twice, and letters are smaller.
     private static let maximumDisguised = 4_000_000
 
-    /// Searches a part without rewriting it, unless it proves to be text under another type.
+    /// Lets a part through, which the check then searches, unless it proves to be text under another type.
     func lookInto(_ part: MIMEPart, in work: inout Work, _ title: PartTitle) throws(Refusal) -> Result {
         let raw = work.bytes[part.bodyRange]
         let isTextInUnknownEncoding = part.transferEncoding.decode([]) == nil && PartKind.isText(part.contentType)
         func disguised() -> DecodedText? {
             guard PartKind.mayBeText(part) || isTextInUnknownEncoding else { return nil }
+            // What cannot be decoded is text only where it reads like one.
+            if case .unknown(let name) = part.transferEncoding, UUEncoding.isMeant(by: name) || !FileSearch.isReadable(raw) {
+                return nil
+            }
             return TextCoding.disguised(raw, encoding: part.transferEncoding)
         }
         if raw.count <= Self.maximumDisguised, let decoded = disguised() {
@@ -48,29 +49,15 @@ extension BodyRewriter {
             if place == .body, isMessageOfTeam(decoded.bytes) { place = .quoted }
             let stretches = Stretches(decoded.bytes, syntax: .plain, place: place)
             var reading = TextCoding.Reading(utf8: decoded.bytes, stretches: isNeutral ? stretches.neutral : stretches)
-            // What is found in it is compared, as if it were a text.
-            if isCounting { _ = text.edits(decoded.bytes, in: stretches) }
-            if !reading.stretches.isTyped {
-                charge(decoded.bytes.count)
-                let bytes = TextCoding.rewriteDisguised(decoded, &reading, with: text)
-                var result = written(
-                    bytes.map { .changed($0, charset: nil, encoding: nil) } ?? .unchanged, part, reading, in: &work)
-                result.isOfTeam = place == .quoted
-                return result
-            }
+            charge(decoded.bytes.count)
+            let bytes = TextCoding.rewriteDisguised(decoded, &reading, with: text)
+            var result = written(
+                bytes.map { .changed($0, charset: nil, encoding: nil) } ?? .unchanged, part, reading, in: &work)
+            result.isOfTeam = place == .quoted
+            return result
         }
-        guard !isCounting, opaque.finds(in: raw, encoding: part.transferEncoding, isOfMessage: work.nesting == 0) else {
-            return .unchanged
-        }
-        if let decoded = disguised() {
-            var reading = TextCoding.Reading(utf8: decoded.bytes, stretches: Stretches(.typed))
-            if let bytes = TextCoding.rewriteDisguised(decoded, &reading, with: text),
-                !opaque.finds(in: bytes[...], encoding: part.transferEncoding)
-            {
-                return Result(pieces: [bytes[...]])
-            }
-        }
-        throw refusal(part, title)
+        files.refusals.append(refusal(part, title))
+        return unchanged(part, .file(part.transferEncoding, number: files.refusals.count - 1))
     }
 
     /// Whether octets begin like a message, with an address of the relay domain in its header.
@@ -108,6 +95,6 @@ extension BodyRewriter {
 
     /// Whether a name holds nothing that the rewriting hides or the leak check finds.
     private func isClean(_ name: [UInt8]) -> Bool {
-        text.rewrite(name, syntax: .fileName, place: .typed) == nil && text.rewrite(name) == nil && !opaque.finds(inName: name)
+        text.rewrite(name, syntax: .fileName, place: .typed) == nil && text.rewrite(name) == nil && !files.isInName(name)
     }
 }

@@ -13,16 +13,19 @@ extension BodyRewriter {
         }
         charge(decoded.bytes.count)
         // An archive that is declared as text is searched like any other.
-        if !isCounting, Archive(decoded.bytes) != nil,
-            opaque.finds(in: raw, encoding: part.transferEncoding, isOfMessage: work.nesting == 0)
-        {
+        if !isCounting, Archive(decoded.bytes) != nil, files.search.finds(in: raw, part.transferEncoding) {
             try refuse(part, title)
         }
         var reading = TextCoding.read(decoded, part: part, place: work.place, isNeutral: isNeutral)
         if let answer = calendarAnswer(part, reading.utf8, in: work) {
             work.notes.hasAnswer = true
             reading = TextCoding.Reading(utf8: answer, stretches: Stretches(.program))
-            return written(TextCoding.replaced(by: answer, decoded, part: part), part, reading, in: &work)
+            var result = written(TextCoding.replaced(by: answer, decoded, part: part), part, reading, in: &work)
+            // The relay wrote it: its addresses are the correspondents', and its ids are as they came.
+            let octets = result.map.end
+            result.map = StretchMap()
+            result.map.append(octets, .made)
+            return result
         }
         if !isCounting, hasNameInBlocks(reading, decoded) { try refuse(part, title, "uuencoded block") }
         let blocks = ArmouredBlocks(
@@ -40,34 +43,30 @@ extension BodyRewriter {
         }
     }
 
-    /// A text as it goes on; notes what of it must be searched.
+    /// A text as it goes on.
     func written(
         _ outcome: TextCoding.Outcome, _ part: MIMEPart, _ reading: TextCoding.Reading, in work: inout Work
     ) -> Result {
-        var result = Result.unchanged
-        var octets: [UInt8]?
+        var result = unchanged(part, TextCoding.content(of: part, in: work.bytes[part.bodyRange], reading))
         if case .changed(let bytes, let charset, let encoding) = outcome {
-            result = Result(pieces: [bytes[...]], transferEncoding: encoding)
-            octets = bytes
+            let content = TextCoding.content(of: part, in: bytes[...], reading, charset: charset, encoding: encoding)
+            result = Result(pieces: [bytes[...]], transferEncoding: encoding, map: StretchMap(bytes.count, content))
             if let charset {
                 var type = part.contentType
                 type.parameters["charset"] = charset
                 result.contentType = type
             }
         }
-        guard !reading.stretches.isTyped || work.nesting > 0 || reading.edits.isAnyMade else { return result }
         if reading.stretches.standings.contains(where: { !$0.isTyped }) { work.notes.hasNeutral = true }
-        for typed in reading.typed { opaque.note(typed: typed) }
-        if let octets { opaque.passOver(written: octets) } else if work.nesting == 0 { opaque.passOver(stretch: part.bodyRange) }
         return result
     }
 
     /// Whether a name is in a uuencoded block that the user sends.
     private func hasNameInBlocks(_ reading: TextCoding.Reading, _ decoded: DecodedText) -> Bool {
-        if reading.stretches.isTyped { return opaque.findsInBlocks(of: decoded.bytes) }
+        if reading.stretches.isTyped { return files.search.findsInBlocks(of: decoded.bytes) }
         var isFound = false
         reading.stretches.forEach(upTo: reading.utf8.count) { range, standing in
-            if standing.isTyped, !isFound { isFound = opaque.findsInBlocks(of: Array(reading.utf8[range])) }
+            if standing.isTyped, !isFound { isFound = files.search.findsInBlocks(of: Array(reading.utf8[range])) }
         }
         return isFound
     }
@@ -76,11 +75,12 @@ extension BodyRewriter {
     private func removed(_ part: MIMEPart, in work: inout Work) -> Result {
         let mark = NeutralMark.quotation + [0x0D, 0x0A]
         work.notes.hasRemoved = true
-        opaque.passOver(written: mark)
         var type = part.contentType
         if !type.matches("text") { type = .plainText }
         type.parameters["charset"] = "utf-8"
-        return Result(pieces: [mark[...]], contentType: type, transferEncoding: .sevenBit)
+        var map = StretchMap()
+        map.append(mark.count, .made)
+        return Result(pieces: [mark[...]], contentType: type, transferEncoding: .sevenBit, map: map)
     }
 
     /// The same within what the user typed: each stretch goes that is not typed.
@@ -89,12 +89,15 @@ extension BodyRewriter {
     ) throws(Refusal) -> Result {
         var rest: [UInt8] = []
         var hasTyped = false
+        var kinds: [StretchMap.Stretch] = []
         reading.stretches.forEach(upTo: reading.utf8.count) { range, standing in
             if standing.isTyped {
                 hasTyped = true
                 rest += reading.utf8[range]
+                kinds.append(range.count, .typed)
             } else {
                 rest += NeutralMark.quotation + [0x0D, 0x0A]
+                kinds.append(NeutralMark.quotation.count + 2, .made)
             }
         }
         guard hasTyped else { return removed(part, in: &work) }
@@ -104,8 +107,10 @@ extension BodyRewriter {
             let encoded = part.transferEncoding.encode(rest)
         else { throw refusal(part, title, why) }
         work.notes.hasRemoved = true
-        if work.nesting > 0 { opaque.note(typed: rest) }
-        return Result(pieces: [TextCoding.ending(like: work.bytes[part.bodyRange], encoded)[...]])
+        let body = TextCoding.ending(like: work.bytes[part.bodyRange], encoded)
+        let form = StretchMap.Form(encoding: part.transferEncoding, isMarkup: syntax == .markup)
+        let content = StretchMap.Content.text(form, TextCoding.fitted(kinds, to: body[...], form))
+        return Result(pieces: [body[...]], map: StretchMap(body.count, content))
     }
 
     // MARK: Calendars

@@ -11,14 +11,12 @@ package struct RewrittenBody {
     package var body: [ArraySlice<UInt8>]?
     /// Which rules changed it; set by form alone, never by what of the inbox was found.
     package var reasons: [RelayReason]
-    /// Stretches of the received body in which nothing must be hidden.
-    var searched: [SearchedStretch] = []
-    /// Pieces of the body in which nothing must be hidden, or only what is among the typed texts.
-    var unsearched: [[UInt8]] = []
-    /// Texts that were typed, within such stretches and pieces.
-    var typed: [[UInt8]] = []
+    /// What each stretch of the outgoing body is; an empty map proves nothing.
+    package var map = StretchMap()
+    /// How a reply is refused with the user's address in a file; by the file's number in the map.
+    package var refusals: [Refusal] = []
     /// Whether nothing in the fields is compared: a program wrote the message, or it has too many addresses.
-    var isOfProgram = false
+    package var isOfProgram = false
     /// Whether local parts alone were looked for in typed text.
     var hidesWords = true
 }
@@ -37,13 +35,29 @@ protocol BodyRewriting {
 /// Rewrites the body of one reply.
 package struct BodyRewriter: BodyRewriting {
     private(set) var text: TextRewriter
-    private(set) var opaque: OpaqueScan
+    private(set) var files: Files
     let budget: WorkBudget
 
     init(names: ReplyNames, budget: WorkBudget) {
         text = TextRewriter(names: names)
         self.budget = budget
-        opaque = OpaqueScan(names: names, work: budget)
+        files = Files(names: names, work: budget)
+    }
+
+    /// The files of one message. Most have none, and need no search of them.
+    final class Files {
+        private let names: ReplyNames
+        private let work: WorkBudget
+        /// How the reply is refused with the user's address in one of them.
+        var refusals: [Refusal] = []
+        private(set) lazy var search = FileSearch(LeakNames(names), work: work)
+
+        init(names: ReplyNames, work: WorkBudget) { (self.names, self.work) = (names, work) }
+
+        /// Whether an address of the user is in the name of a file, whatever work is left.
+        func isInName(_ name: [UInt8]) -> Bool {
+            FileSearch(LeakNames(names), work: WorkBudget(limit: .max)).finds(in: name[...], .eightBit)
+        }
     }
 
     /// Units of work for each octet of a text that is rewritten.
@@ -61,7 +75,7 @@ package struct BodyRewriter: BodyRewriting {
         // How much one reply may answer is known before anything in it is compared.
         text.search.beginCounting()
         var counting = rewriter
-        counting.opaque = OpaqueScan(names: text.names, work: budget)
+        counting.files = Files(names: text.names, work: budget)
         _ = try counting.rewrite(root, body: body)
         text.search.endCounting()
         return try rewriter.rewrite(root, body: body)
@@ -92,9 +106,8 @@ package struct BodyRewriter: BodyRewriting {
         if work.notes.hasAnswer { reasons.append(RelayReason("calendar-rebuilt", "the answer of a calendar was written again")) }
         if work.notes.hasMetadata { reasons.append(RelayReason("picture-metadata", "pictures lost their metadata")) }
         return RewrittenBody(
-            contentFields: fields, body: result.pieces, reasons: reasons,
-            searched: opaque.searched.sorted { $0.range.lowerBound < $1.range.lowerBound }, unsearched: opaque.unsearched,
-            typed: opaque.typed, isOfProgram: place != .typed, hidesWords: text.search.mode == .full)
+            contentFields: fields, body: result.pieces, reasons: reasons, map: result.map, refusals: files.refusals,
+            isOfProgram: place != .typed, hidesWords: text.search.mode == .full)
     }
 
     /// The message that is being taken apart.
@@ -137,8 +150,13 @@ package struct BodyRewriter: BodyRewriting {
         var transferEncoding: TransferEncoding?
         /// Whether it is a message of the team's, whose Subject is the name of the part.
         var isOfTeam = false
+        /// What each stretch of the outgoing body is.
+        var map: StretchMap
+    }
 
-        static let unchanged = Result()
+    /// A part that goes on as it came.
+    func unchanged(_ part: MIMEPart, _ content: StretchMap.Content) -> Result {
+        Result(map: StretchMap(part.bodyRange.count, content))
     }
 
     // MARK: The tree
@@ -182,13 +200,13 @@ package struct BodyRewriter: BodyRewriting {
         var output = PieceBuilder(work.bytes)
         var position = part.bodyRange.lowerBound
         if let preamble = part.preamble {
-            output.copy(position..<preamble.lowerBound)
+            output.copy(position..<preamble.lowerBound, .made)
             writeLoose(preamble, to: &output, in: work)
             position = preamble.upperBound
         }
         for (number, child) in part.children.enumerated() {
             if isRemovable(child, kinds[number], number: number, of: part) {
-                output.write([], inPlaceOf: position..<child.bodyRange.upperBound)
+                output.write([], inPlaceOf: position..<child.bodyRange.upperBound, .made)
                 position = child.bodyRange.upperBound
                 continue
             }
@@ -202,7 +220,7 @@ package struct BodyRewriter: BodyRewriting {
             append(
                 child, result,
                 fields: PartHeader.partFields(of: child, with: result, place: headerPlace, text: text, work: budget),
-                isTyped: headerPlace == .typed, to: &output, in: work)
+                place: headerPlace, to: &output, in: work)
             work.place = place
             position = child.bodyRange.upperBound
         }
@@ -212,7 +230,7 @@ package struct BodyRewriter: BodyRewriting {
             position = epilogue.upperBound
         }
         boundary.copy(position..<max(position, part.bodyRange.upperBound), to: &output)
-        var result = Result(pieces: output.pieces)
+        var result = Result(pieces: output.pieces, map: output.map)
         result.contentType = boundary.contentType
         if part.contentType.matches("multipart", "signed") {
             var type = result.contentType ?? part.contentType
@@ -240,63 +258,76 @@ package struct BodyRewriter: BodyRewriting {
             return []
         }
         let shown = part.children.map { showsQuotation($0, in: work) }
-        guard shown.contains(true) else { return [] }
-        return Set(shown.indices.filter { shown[$0] == false })
+        guard shown.contains(where: { $0?.isQuoting == true }) else { return [] }
+        // One that shows much more of the user's own words than another has the quotation among them, without a mark.
+        let fewest = shown.compactMap { $0?.typed }.min() ?? 0
+        return Set(
+            shown.indices.filter { number in
+                shown[number].map { !$0.isQuoting || $0.typed > fewest + fewest / 4 + Self.unequal } ?? false
+            })
+    }
+
+    /// Letters and digits that alternatives may differ by, beside a quarter of them.
+    private static let unequal = 24
+
+    /// What a part shows of quotations.
+    private struct Shown {
+        var isQuoting: Bool
+        /// Letters and digits outside of them.
+        var typed: Int
     }
 
     /// Whether a part shows a quotation; nil where it has no text at all.
-    private func showsQuotation(_ part: MIMEPart, in work: Work) -> Bool? {
+    private func showsQuotation(_ part: MIMEPart, in work: Work) -> Shown? {
         guard !part.contentType.matches("message") else { return nil }
-        var shows: Bool?
+        var shown: Shown?
         for child in part.children {
             guard let one = showsQuotation(child, in: work) else { continue }
-            if one { return true }
-            shows = false
+            shown = Shown(isQuoting: one.isQuoting || shown?.isQuoting == true, typed: one.typed + (shown?.typed ?? 0))
         }
         guard !part.isComposite, PartKind.isText(part.contentType), !PartKind.isContentLines(part),
             !PartKind.isHeaderFields(part.contentType), let decoded = part.transferEncoding.decode(work.bytes[part.bodyRange])
-        else { return shows }
+        else { return shown }
         budget.charge(decoded.bytes.count * Self.formWork)
         let reading = TextCoding.read(decoded, part: part, place: .body)
-        if reading.stretches.hasQuotation { return true }
-        return reading.isBlank(PartKind.syntax(part.contentType)) ? nil : false
+        let syntax = PartKind.syntax(part.contentType)
+        if !reading.stretches.hasQuotation, reading.isBlank(syntax) { return nil }
+        return Shown(isQuoting: reading.stretches.hasQuotation, typed: reading.typedLetters(syntax))
     }
 
     /// Units of work for each octet of a text whose form alone is read.
     static let formWork = 3
 
     /// Appends a part: its header, unchanged where the fields are the same, else rewritten, and its body.
-    /// - Parameter isTyped: whether the fields are the user's own.
+    /// - Parameter place: where its fields are.
     private func append(
-        _ part: MIMEPart, _ result: Result, fields: [HeaderField]?, isTyped: Bool, to output: inout PieceBuilder, in work: Work
+        _ part: MIMEPart, _ result: Result, fields: [HeaderField]?, place: TextPlace, to output: inout PieceBuilder, in work: Work
     ) {
         if let fields {
             let header = HeaderSection(fields).serialized
-            output.write(header, inPlaceOf: part.headerRange)
-            if !isTyped { opaque.passOver(written: header) } else if work.nesting > 0 { opaque.note(typed: header) }
+            output.write(
+                header, inPlaceOf: part.headerRange,
+                PartHeader.map(
+                    of: HeaderSection(fields), old: part.header, place: place, text: text))
             // A header that ran directly into the body now needs an empty line.
             let separator = part.headerRange.upperBound..<part.bodyRange.lowerBound
             if separator.isEmpty, !part.bodyRange.isEmpty {
-                output.write([0x0D, 0x0A], inPlaceOf: separator)
+                output.write([0x0D, 0x0A], inPlaceOf: separator, .made)
             } else {
-                output.copy(separator)
+                output.copy(separator, .made)
             }
         } else {
-            output.copy(part.headerRange.lowerBound..<part.bodyRange.lowerBound)
-            if work.nesting > 0 {
-                if isTyped { opaque.note(typed: Array(work.bytes[part.headerRange])) }
-            } else if !isTyped {
-                opaque.passOver(stretch: part.headerRange)
-            }
+            output.copy(part.headerRange, PartHeader.map(of: part, place: place, text: text))
+            output.copy(part.headerRange.upperBound..<part.bodyRange.lowerBound, .made)
         }
-        if let pieces = result.pieces { output.append(pieces) } else { output.copy(part.bodyRange) }
+        if let pieces = result.pieces { output.append(pieces, result.map) } else { output.copy(part.bodyRange, result.map) }
     }
 
     /// Writes text outside of all parts: no program shows it, and the user's own writes none there.
     private func writeLoose(_ range: Range<Int>, to output: inout PieceBuilder, in work: Work) {
-        let new = text.rewrite(Array(work.bytes[range]), place: .whole)
-        output.write(new, inPlaceOf: range)
-        if let new { opaque.passOver(written: new) } else if work.nesting == 0 { opaque.passOver(stretch: range) }
+        let octets = Array(work.bytes[range])
+        let edits = text.edits(octets, place: .whole)
+        output.write(edits.isEmpty ? nil : edits.applied(to: octets), inPlaceOf: range, edits.isAnyMade ? .made : .neutral)
     }
 
     // MARK: Messages within messages
@@ -310,18 +341,16 @@ package struct BodyRewriter: BodyRewriting {
 
     private func rewriteMessage(_ part: MIMEPart, _ nested: MIMEPart, in work: inout Work) throws(Refusal) -> Result {
         var output = PieceBuilder(work.bytes)
-        output.copy(part.bodyRange.lowerBound..<nested.headerRange.lowerBound)
+        output.copy(part.bodyRange.lowerBound..<nested.headerRange.lowerBound, .made)
         let (place, wasAttached) = (work.place, work.isAttached)
         enter(nested.header, &work)
         let result = try rewrite(nested, in: &work, PartTitle(place: .attachedMessageText))
         let fields = PartHeader.messageFields(of: nested, with: result, place: headerPlace(work), text: text, work: budget)
-        append(nested, result, fields: fields, isTyped: headerPlace(work) == .typed, to: &output, in: work)
+        append(nested, result, fields: fields, place: headerPlace(work), to: &output, in: work)
         let isOfTeam = work.place == .quoted
         (work.place, work.isAttached) = (place, wasAttached)
-        output.copy(nested.bodyRange.upperBound..<max(nested.bodyRange.upperBound, part.bodyRange.upperBound))
-        var whole = Result(pieces: output.pieces)
-        whole.isOfTeam = isOfTeam
-        return whole
+        output.copy(nested.bodyRange.upperBound..<max(nested.bodyRange.upperBound, part.bodyRange.upperBound), .made)
+        return Result(pieces: output.pieces, isOfTeam: isOfTeam, map: output.map)
     }
 
     private func rewriteEncodedMessage(_ part: MIMEPart, in work: inout Work, _ title: PartTitle) throws(Refusal) -> Result {
@@ -338,15 +367,16 @@ package struct BodyRewriter: BodyRewriting {
         append(
             root, result,
             fields: PartHeader.messageFields(of: root, with: result, place: headerPlace(inner), text: text, work: budget),
-            isTyped: headerPlace(inner) == .typed, to: &output, in: inner)
-        // What was typed in it is read alone.
+            place: headerPlace(inner), to: &output, in: inner)
         guard let pieces = output.pieces else {
-            if work.nesting == 0 { opaque.passOver(stretch: part.bodyRange) }
-            return Result(isOfTeam: inner.place == .quoted)
+            var result = unchanged(part, .message(part.transferEncoding, output.map))
+            result.isOfTeam = inner.place == .quoted
+            return result
         }
         let bytes = pieces.reduce(into: [UInt8]()) { $0 += $1 }
         let encoded = TextCoding.ending(like: work.bytes[part.bodyRange], part.transferEncoding.encode(bytes) ?? bytes)
-        opaque.passOver(written: encoded)
-        return Result(pieces: [encoded[...]], isOfTeam: inner.place == .quoted)
+        return Result(
+            pieces: [encoded[...]], isOfTeam: inner.place == .quoted,
+            map: StretchMap(encoded.count, .message(part.transferEncoding, output.map)))
     }
 }

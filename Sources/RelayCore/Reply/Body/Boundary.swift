@@ -51,7 +51,7 @@ struct Boundary {
 
     /// Copies a range of delimiter lines, with the new boundary where there is one.
     func copy(_ range: Range<Int>, to output: inout PieceBuilder) {
-        guard let new else { return output.copy(range) }
+        guard let new else { return output.copy(range, .made) }
         output.replace(old, by: new, in: range)
     }
 }
@@ -63,14 +63,14 @@ extension PieceBuilder {
         var index = position
         while index + old.count <= range.upperBound {
             if bytes[index..<(index + old.count)].elementsEqual(old) {
-                copy(position..<index)
-                write(new, inPlaceOf: index..<(index + old.count))
+                copy(position..<index, .made)
+                write(new, inPlaceOf: index..<(index + old.count), .made)
                 index += old.count
                 position = index
             } else {
                 index += 1
             }
         }
-        copy(position..<range.upperBound)
+        copy(position..<range.upperBound, .made)
     }
 }

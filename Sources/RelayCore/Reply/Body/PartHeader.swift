@@ -54,6 +54,32 @@ enum PartHeader {
         return rewritten.isChanged ? rewritten.fields : nil
     }
 
+    /// What is in a field that stays or was rewritten.
+    static func kind(of field: HeaderField, place: TextPlace) -> StretchMap.Kind {
+        // Ids are the team's, or hidden; the addresses of a message that is not the user's are correspondents.
+        if idFields.contains(field) || field.isNamed("Content-ID") { return .made }
+        if place == .typed { return .typed }
+        return addressFields.contains(field) ? .made : .neutral
+    }
+
+    /// What each field of a header section is.
+    /// - Parameter old: as it came.
+    static func map(of header: HeaderSection, old: HeaderSection, place: TextPlace, text: TextRewriter) -> StretchMap {
+        let isMade = text.makes(old.serialized, place: place)
+        var map = StretchMap()
+        for field in header.fields { map.append(field.bytes.count + 2, isMade ? .made : kind(of: field, place: place)) }
+        return map
+    }
+
+    /// The same of a header section that stays, damage between its fields included.
+    static func map(of part: MIMEPart, place: TextPlace, text: TextRewriter) -> StretchMap {
+        let map = map(of: part.header, old: part.header, place: place, text: text)
+        if map.end == part.headerRange.count { return map }
+        var whole = StretchMap()
+        whole.append(part.headerRange.count, place == .typed ? .typed : .neutral)
+        return whole
+    }
+
     private static func rewrite(
         _ part: MIMEPart, with result: BodyRewriter.Result, place: TextPlace, text: TextRewriter, work: WorkBudget,
         keeps: (HeaderField) -> Bool

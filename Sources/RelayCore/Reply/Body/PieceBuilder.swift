@@ -1,6 +1,10 @@
 // Builds a body from ranges of the old one and new octets, without copying the unchanged octets.
 
+import LeakSearch
+
 struct PieceBuilder {
+    /// What each stretch of the body is that is being built.
+    private(set) var map = StretchMap()
     let bytes: [UInt8]
     private var list: [ArraySlice<UInt8>] = []
     private(set) var isChanged = false
@@ -10,7 +14,19 @@ struct PieceBuilder {
     /// The pieces; nil where nothing is new.
     var pieces: [ArraySlice<UInt8>]? { isChanged ? list : nil }
 
-    mutating func copy(_ range: Range<Int>) {
+    /// Copies lines that are no part's text.
+    mutating func copy(_ range: Range<Int>, _ kind: StretchMap.Kind) {
+        map.append(range.count, kind)
+        copy(range)
+    }
+
+    /// Copies a text, a file or a multipart.
+    mutating func copy(_ range: Range<Int>, _ part: StretchMap) {
+        map.append(part)
+        copy(range)
+    }
+
+    private mutating func copy(_ range: Range<Int>) {
         guard !range.isEmpty else { return }
         // Slices of another array are never joined: `append` adds those.
         if let last = list.indices.last, list[last].endIndex == range.lowerBound, isOwn[last] {
@@ -22,15 +38,26 @@ struct PieceBuilder {
     }
 
     /// Writes new octets in place of a range; nil copies the range.
-    mutating func write(_ new: [UInt8]?, inPlaceOf range: Range<Int>) {
-        guard let new else { return copy(range) }
+    mutating func write(_ new: [UInt8]?, inPlaceOf range: Range<Int>, _ kind: StretchMap.Kind) {
+        guard let new else { return copy(range, kind) }
+        map.append(new.count, kind)
         isChanged = true
         guard !new.isEmpty else { return }
         list.append(new[...])
         isOwn.append(false)
     }
 
-    mutating func append(_ pieces: [ArraySlice<UInt8>]) {
+    /// Writes new octets in place of a range.
+    mutating func write(_ new: [UInt8], inPlaceOf range: Range<Int>, _ part: StretchMap) {
+        map.append(part)
+        isChanged = true
+        guard !new.isEmpty else { return }
+        list.append(new[...])
+        isOwn.append(false)
+    }
+
+    mutating func append(_ pieces: [ArraySlice<UInt8>], _ part: StretchMap) {
+        map.append(part)
         isChanged = true
         list += pieces
         isOwn += pieces.map { _ in false }

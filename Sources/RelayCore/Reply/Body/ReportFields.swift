@@ -60,7 +60,8 @@ enum ReportFields {
             } else if field.isNamed("Original-Message-ID") {
                 // The team's own comes back as it was.
                 let ids = rewriter.outwardIDs?.outward(MessageIDs.ids(in: text[value])) ?? []
-                made.append(TextEdit(range: value, replacement: ids.first.map { [0x3C] + $0 + [0x3E] } ?? []))
+                made.append(
+                    TextEdit(range: value, replacement: ids.first.map { [0x3C] + $0 + [0x3E] } ?? [], isMade: true))
             } else if field.isNamed("Reporting-UA") {
                 if let edit = host(text, value, isFirst: true) { made.append(edit) }
             } else if naming.contains(field), let edit = host(text, value, isFirst: false) {

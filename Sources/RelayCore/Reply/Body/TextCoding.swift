@@ -1,6 +1,7 @@
 // Decodes a text body from its transfer encoding and charset, and encodes it again, with all other octets unchanged.
 
 import InternetMessage
+import LeakSearch
 import Support
 
 enum TextCoding {
@@ -51,10 +52,47 @@ enum TextCoding {
             return typed
         }
 
+        /// What each stretch of the text is, as it is sent.
+        var kinds: [StretchMap.Stretch] {
+            var kinds: [StretchMap.Stretch] = []
+            var (position, next) = (0, edits[...])
+            stretches.forEach(upTo: utf8.count) { range, standing in
+                let kind = standing.isTyped ? StretchMap.Kind.typed : .neutral
+                position = max(position, range.lowerBound)
+                while let edit = next.first, edit.range.lowerBound < range.upperBound {
+                    next.removeFirst()
+                    guard edit.range.lowerBound >= position else { continue }
+                    kinds.append(edit.range.lowerBound - position, kind)
+                    kinds.append(edit.replacement.count, edit.isMade ? .made : kind)
+                    position = edit.range.upperBound
+                }
+                kinds.append(range.upperBound - position, kind)
+            }
+            for edit in next { kinds.append(edit.replacement.count, edit.isMade ? .made : .typed) }
+            return kinds
+        }
+
         /// Whether a reader sees nothing in it.
         func isBlank(_ syntax: TextSyntax) -> Bool {
             guard syntax == .markup else { return utf8.allSatisfy { $0 <= 0x20 } }
             return utf8.withUnsafeBufferPointer { Elements($0).text.allSatisfy { $0 <= 0x20 } }
+        }
+
+        /// Letters and digits of what was typed, without tags.
+        func typedLetters(_ syntax: TextSyntax) -> Int {
+            var letters = 0
+            stretches.forEach(upTo: utf8.count) { range, standing in
+                guard standing.isTyped else { return }
+                var isInTag = false
+                for octet in utf8[range] {
+                    switch octet {
+                    case UInt8(ascii: "<") where syntax == .markup: isInTag = true
+                    case UInt8(ascii: ">") where isInTag: isInTag = false
+                    default: if !isInTag, octet.isASCIIAlphanumeric || octet >= 0x80 { letters += 1 }
+                    }
+                }
+            }
+            return letters
         }
     }
 
@@ -73,6 +111,42 @@ enum TextCoding {
         // A card or a calendar that is no answer is the user's own.
         if PartKind.isContentLines(part) { return Stretches(.typed) }
         return Stretches(utf8, syntax: PartKind.syntax(part.contentType), place: .body)
+    }
+
+    /// How a text is sent, and what each stretch of it is.
+    /// - Parameters:
+    ///   - body: as it is sent.
+    ///   - charset: a new one, of which ASCII is a part.
+    ///   - encoding: a new one.
+    static func content(
+        of part: MIMEPart, in body: ArraySlice<UInt8>, _ reading: Reading, charset: String? = nil,
+        encoding: TransferEncoding? = nil
+    ) -> StretchMap.Content {
+        var form = StretchMap.Form(
+            encoding: encoding ?? part.transferEncoding, isMarkup: PartKind.syntax(part.contentType) == .markup)
+        if form.encoding.decode([]) == nil { form.encoding = .binary }
+        if charset == nil, let decoded = form.encoding.decode(body)?.bytes,
+            case .other(let label) = Family(part.contentType.charset, bytes: decoded)
+        {
+            form.charset = label
+        }
+        return .text(form, fitted(reading.kinds, to: body, form))
+    }
+
+    /// Stretches of a text, with the line break at its end that the sent body has or has not. One stretch is all of it.
+    static func fitted(_ kinds: [StretchMap.Stretch], to body: ArraySlice<UInt8>, _ form: StretchMap.Form) -> [StretchMap.Stretch]
+    {
+        guard let last = kinds.last else { return [StretchMap.Stretch(end: 0, kind: .made)] }
+        guard kinds.count > 1, var decoded = form.encoding.decode(body)?.bytes else { return kinds }
+        if let charset = form.charset, let text = Charset.decode(decoded, charset) { decoded = Array(text.utf8) }
+        var fitted = kinds
+        let difference = decoded.count - last.end
+        if difference > 0, difference <= 2 { fitted[fitted.count - 1].end = decoded.count }
+        while difference < 0, difference >= -2, let end = fitted.last?.end, end > decoded.count {
+            let previous = fitted.count > 1 ? fitted[fitted.count - 2].end : 0
+            if previous < decoded.count { fitted[fitted.count - 1].end = decoded.count } else { fitted.removeLast() }
+        }
+        return fitted
     }
 
     /// - Parameter reading: gets the edits.

@@ -4,7 +4,7 @@
 import InternetMessage
 import Support
 
-package struct StretchCheck {
+package struct LeakCheck {
     /// A header field as it leaves, with its stretches; ends are octets of the field.
     package struct Field {
         package var name: String
@@ -22,6 +22,8 @@ package struct StretchCheck {
         case clean
         /// Something was overlooked; the place says where.
         case leak(String)
+        /// The same in typed text that the rewriting does not read: encoded text, or text that is not in its charset.
+        case encoded(String)
         /// An address of the user is in the file with this number.
         case file(Int)
         /// The map leaves something out: it proves nothing.
@@ -56,7 +58,7 @@ package struct StretchCheck {
         for field in header {
             let place = "header field \(field.name)"
             guard run.text(field.octets[...], StretchMap.Form(), field.stretches, isExact: true) else { return .uncovered(place) }
-            if run.hasLeak { return .leak(place) }
+            if let leak = run.leak(place) { return leak }
         }
         let verdict = run.body(Octets(body), map, depth: 0)
         if work.isSpent { return .tooMuchWork }
@@ -113,10 +115,13 @@ package struct StretchCheck {
             self.work = work
         }
 
-        var hasLeak: Bool { neutral.isFound || typed.isFound }
+        func leak(_ place: String) -> Verdict? {
+            guard neutral.isFound || typed.isFound else { return nil }
+            return neutral.isFound || typed.isFoundOpenly ? .leak(place) : .encoded(place)
+        }
 
         mutating func body(_ octets: Octets, _ map: StretchMap, depth: Int) -> Verdict {
-            guard map.end == octets.count, depth <= StretchCheck.maximumDepth else { return .uncovered("message body") }
+            guard map.end == octets.count, depth <= LeakCheck.maximumDepth else { return .uncovered("message body") }
             var octets = octets
             var start = 0
             for piece in map.pieces {
@@ -133,7 +138,7 @@ package struct StretchCheck {
                 case .text(let form, let stretches):
                     let isExact = stretches.count != 1
                     guard text(raw, form, stretches, isExact: isExact) else { return .uncovered("message body") }
-                    if hasLeak { return .leak("message body") }
+                    if let leak = leak("message body") { return leak }
                 }
             }
             return .clean
@@ -160,8 +165,10 @@ package struct StretchCheck {
                 guard stretch.kind != .made, end > start else { continue }
                 search(text[(text.startIndex + start)..<(text.startIndex + end)], stretch.kind, isMarkup: form.isMarkup)
             }
-            // A program may not believe the charset.
-            if !isExact, form.charset != nil, let kind = stretches.first?.kind { search(decoded, kind, isMarkup: form.isMarkup) }
+            // A program may not believe the charset. What is no text in it is compared with the user's addresses alone.
+            if !isExact, form.charset != nil, stretches.first?.kind == .typed {
+                typed.search(decoded, .binary, isMarkup: form.isMarkup, isEncoded: true)
+            }
             return true
         }
 

@@ -6,17 +6,22 @@ import Support
 
 enum MailSystem {
     private static let localParts = [
-        "mailer-daemon", "postmaster", "mail-daemon", "maildaemon", "mailerdaemon", "mdaemon", "microsoftexchange",
+        "mailer-daemon", "postmaster", "mail-daemon", "maildaemon", "mailerdaemon", "mdaemon",
     ]
+    /// Exchange has a number behind it, in hexadecimal.
+    private static let exchange = Array("microsoftexchange".utf8)
 
     /// Whether a mail system writes under this local part.
     static func isNamed(_ localPart: String) -> Bool {
-        localParts.contains { $0.utf8.elementsEqual(localPart.utf8.lazy.map(\.asciiLowercased)) }
+        let name = localPart.utf8.map(\.asciiLowercased)
+        if name.starts(with: exchange) { return name.dropFirst(exchange.count).allSatisfy { $0.hexValue != nil } }
+        return localParts.contains { name.elementsEqual($0.utf8) }
     }
 
     /// Whether the envelope sender is a mail system. A report has the null sender (RFC 3464 section 2); some systems put their
     /// own address there.
     static func isSender(_ client: SMTPClientIdentity) -> Bool {
-        AddrSpec(envelope: client.mailFrom).map { isNamed($0.localPart) } ?? false
+        // `MAIL FROM:<MAILER-DAEMON>` has no domain.
+        isNamed(AddrSpec(envelope: client.mailFrom)?.localPart ?? client.mailFrom)
     }
 }

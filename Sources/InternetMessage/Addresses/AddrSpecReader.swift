@@ -106,8 +106,6 @@ enum AddrSpecReader {
             }
             for token in local { text.append(contentsOf: value[token.range]) }
         }
-        // `mailto://a@b`: the rest of a URI.
-        guard local.first?.kind == .quotedString || !text.starts(with: "//".utf8) else { return .unreadable }
         var name = [UInt8]()
         for token in domain {
             // Only a domain literal can be folded.

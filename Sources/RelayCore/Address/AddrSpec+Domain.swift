@@ -5,10 +5,11 @@ import Support
 
 extension AddrSpec {
     /// Whether mail to the address can reach someone by the public DNS: not a domain literal, a host of one label (`localhost`)
-    /// or an IP address without its brackets. No address is made that would lead elsewhere, such as to this host.
+    /// or an IP address without its brackets, and not the rest of a URI (`mailto://a@b`). No address is made that would lead
+    /// elsewhere, such as to this host.
     package var leadsSomewhere: Bool {
         guard let labels = normalized?.domain.utf8.split(separator: UInt8(ascii: ".")), labels.count > 1, !isDomainLiteral,
-            let last = labels.last
+            !localPart.utf8.starts(with: "//".utf8), let last = labels.last
         else { return false }
         return !last.allSatisfy(\.isASCIIDigit) && !last.elementsEqual("localhost".utf8)
     }

@@ -1,17 +1,14 @@
 // Fields that a message has at most once (RFC 5322 section 3.6): programs read the first of several, or the last, or both.
 
 /// A field of which a second one makes two programs read different messages. From is not among them: `AuthorAddress` reads it.
+/// Nor are Cc, In-Reply-To and References, which some programs repeat: all of their fields are read as one.
 package enum OnceField: String, Sendable, Hashable, CaseIterable {
     case subject = "Subject"
     case date = "Date"
     case to = "To"
-    case cc = "Cc"
-    case bcc = "Bcc"
     case sender = "Sender"
     case replyTo = "Reply-To"
     case messageID = "Message-ID"
-    case inReplyTo = "In-Reply-To"
-    case references = "References"
 }
 
 extension HeaderSection {

@@ -38,8 +38,7 @@ import Testing
         #expect(Self.code(Self.play(fixture, Self.field("To", 100) + Self.field("Cc", 100, "b"))) == "relay")
         #expect(fixture.directory.storedCount == 200 && fixture.directory.reserved(.forward, Fixture.anna.number) == 1)
         #expect(Self.code(Self.play(fixture, Self.field("To", 100, "c") + Self.field("Cc", 101, "d"))) == "554 5.5.3")
-        let many = ["Cc", "To", "Sender", "Reply-To"].enumerated()
-            .map { Self.field("List-Post: <mailto:x>\r\n\($1)", 1_800, "e\($0)x") }.joined()
+        let many = (0..<4).map { Self.field("List-Post: <mailto:x>\r\nCc", 1_800, "e\($0)x") }.joined()
         #expect(Self.code(Self.play(fixture, many)) == "554 5.5.3")
         #expect(fixture.directory.storedCount == 200 && fixture.directory.reserved(.forward, Fixture.anna.number) == 1)
         // The same address again, in whatever field, is one address.

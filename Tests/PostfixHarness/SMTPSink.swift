@@ -52,6 +52,8 @@ package struct SinkMessage: Sendable, Hashable {
 package struct SinkBehaviour: Sendable {
     /// EHLO keywords, beside PIPELINING, 8BITMIME and SIZE: `DSN`, `SMTPUTF8`.
     package var keywords: [String] = []
+    /// Whether 8BITMIME is among them.
+    package var offers8BITMIME = true
     /// Recipients (with brackets, or `*`) whose RCPT gets this reply: `550 5.1.1 no such user`.
     package var refusedRecipients: [String: String] = [:]
     /// Recipients (with brackets, or `*`) for whom the message gets this reply after its final dot.
@@ -166,7 +168,9 @@ private struct SinkSession {
         let upper = line.uppercased()
         if upper.hasPrefix("EHLO ") {
             helo = String(line.dropFirst(5))
-            let keywords = ["sink.test", "PIPELINING", "SIZE 0", "8BITMIME"] + behaviour().keywords
+            let behaviour = behaviour()
+            let keywords =
+                ["sink.test", "PIPELINING", "SIZE 0"] + (behaviour.offers8BITMIME ? ["8BITMIME"] : []) + behaviour.keywords
             for (index, keyword) in keywords.enumerated() { say("250\(index == keywords.count - 1 ? " " : "-")\(keyword)") }
         } else if upper.hasPrefix("HELO ") {
             helo = String(line.dropFirst(5))

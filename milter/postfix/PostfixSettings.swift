@@ -113,11 +113,26 @@ package enum PostfixSettings {
         PostfixSetting("soft_bounce", .exactly("no"), "otherwise refusals are retried for days instead of being reported"),
     ]
 
+    /// Removes SMTPUTF8 from MAIL, but not for Postern's own mail, which is from a relay domain: an inbox may need it. Addresses
+    /// beyond ASCII are accepted without it. `$$` is how main.cf writes `$`.
+    static func withoutSMTPUTF8(_ relayDomains: [String]) -> String {
+        let own = relayDomains.map(escaped).joined(separator: "|")
+        return "regexp:{ { /^(MAIL FROM:<[^>]*@(\(own))>.*)$$/ $$1 } { /^(MAIL FROM:.*) SMTPUTF8(.*)$$/ $$1$$2 } }"
+    }
+
     private static func onward(_ inputs: PostfixInputs) -> [PostfixSetting] {
         [
             PostfixSetting(
                 "smtpd_discard_ehlo_keywords", .containing(["dsn", "silent-discard"]),
                 "after the rewrite the onward ORCPT would be the real inbox"),
+            PostfixSetting(
+                "smtpd_command_filter", .unless(weak: [""], then: withoutSMTPUTF8(inputs.relayDomains)),
+                "what Postern sends on is ASCII: if the client's SMTPUTF8 went with it, servers without SMTPUTF8 would refuse it"),
+            PostfixSetting(
+                "strict_smtputf8", .exactly("no"), "otherwise senders beyond ASCII would be refused once SMTPUTF8 is taken out"),
+            PostfixSetting(
+                "smtputf8_autodetect_classes", .exactly("sendmail, verify"),
+                "Postfix looks at what a message was before Postern rewrote it: in other classes it would ask for SMTPUTF8 again"),
             PostfixSetting(
                 "disable_mime_output_conversion", .exactly("yes"),
                 "otherwise Postfix re-encodes 8-bit mail after it was signed"),

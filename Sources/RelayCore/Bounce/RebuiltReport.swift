@@ -74,8 +74,17 @@ struct RebuiltReport {
         }
         return [
             report.original["subject"].flatMap { isConfirmed(.subject, $0) ? Self.subject($0) : nil },
-            report.original["message-id"].flatMap { isConfirmed(.messageID, $0) ? Self.messageID($0) : nil },
+            report.original["message-id"].flatMap {
+                original(of: $0) ?? (isConfirmed(.messageID, $0) ? Self.messageID($0) : nil)
+            },
         ].compactMap { $0 }
+    }
+
+    /// The team's own id, where the forward wrote another for it.
+    private func original(of value: String) -> HeaderField? {
+        MessageIDs.ids(in: value.utf8).first
+            .flatMap { engine.ids.original(of: $0, account: account.number, isRelayDomain: engine.settings.isRelayDomain) }
+            .flatMap { Self.messageID("<" + String(decoding: $0, as: UTF8.self) + ">") }
     }
 
     /// Octets of a subject that are shown.

@@ -2,13 +2,16 @@
 
 import InternetMessage
 import MailAuth
+import MailCrypto
 
 struct ForwardRewriting {
     let engine: RelayEngine
     let account: RelayAccount
     private let author: AddrSpec
+    private let now: Int64
     /// Whether nothing proves that the team wrote Reply-To: anyone could have put it on a signed message and sent that again.
     private let isReplyToUnproved: Bool
+    private var legal = LegalFields(HeaderSection())
     /// Addresses that do not fit their tokens, by token: to be stored before the mail leaves.
     private(set) var toStore: [String: StoredAddress] = [:]
     /// What was changed that its reader may miss.
@@ -22,7 +25,11 @@ struct ForwardRewriting {
         "arc-authentication-results",
     ]
 
-    init(engine: RelayEngine, account: RelayAccount, author: AddrSpec, isReplyToUnproved: Bool = false) {
+    /// - Parameter now: seconds since 1970.
+    init(
+        engine: RelayEngine, account: RelayAccount, author: AddrSpec, now: Int64 = 0, isReplyToUnproved: Bool = false
+    ) {
+        self.now = now
         self.isReplyToUnproved = isReplyToUnproved
         self.engine = engine
         self.account = account
@@ -44,6 +51,7 @@ struct ForwardRewriting {
     }
 
     private mutating func edits(_ header: HeaderSection, evidence: AuthenticationEvidence) throws(Refusal) -> HeaderEdits {
+        legal = LegalFields(header)
         var edits = HeaderEdits(header)
         let others = try others(in: header)
         let noting = header.fields.firstIndex { $0.isNamed("To") } ?? header.fields.firstIndex { $0.isNamed("Cc") }
@@ -58,9 +66,9 @@ struct ForwardRewriting {
                 switch FieldNames.inForward(field) {
                 case .reverse: edits.edits[index] = rewriteAddresses(field, others: index == noting ? others : 0)
                 case .links: edits.edits[index] = rewriteList(field)
-                case .ids: edits.edits[index] = restoreIdentifiers(field)
+                case .ids: edits.edits[index] = restoreIdentifiers(field, of: header)
                 case .removed: edits.edits[index] = .remove
-                case nil: break
+                case nil: if field.isNamed("Message-ID") { edits.edits[index] = restoreIdentifiers(field, of: header) }
                 }
             }
         }
@@ -69,7 +77,23 @@ struct ForwardRewriting {
         }
         edits.inserted = inserted(header, evidence: evidence)
         addWitnesses(header, to: &edits)
+        makeLegal(header, &edits)
         return edits
+    }
+
+    /// Writes every field that leaves so that no server on the way needs SMTPUTF8 or breaks a line.
+    private func makeLegal(_ header: HeaderSection, _ edits: inout HeaderEdits) {
+        for (index, field) in header.fields.enumerated() {
+            switch edits.edits[index] {
+            case .remove: break
+            case .keep: if let value = legal.value(field) { edits.edits[index] = .replace(value) }
+            case .replace(let value):
+                if let value = legal.value(HeaderField(name: field.name, rawValue: value)) {
+                    edits.edits[index] = .replace(value)
+                }
+            }
+        }
+        edits.inserted = legal.legal(HeaderSection(edits.inserted)).fields
     }
 
     /// Whether an address of the field is not the team's.
@@ -96,6 +120,11 @@ struct ForwardRewriting {
                 field.fitsLines
                     ? field
                     : HeaderField(name: Self.originalFromField, rawValue: [0x0D, 0x0A, 0x20] + HeaderField.trim(from.rawValue)))
+        }
+        // Large providers refuse mail without these.
+        if header.first("Date") == nil { fields.append(HeaderField("Date", MessageDate.format(now))) }
+        if header.first("Message-ID") == nil {
+            fields.append(HeaderField(name: "Message-ID", rawValue: MessageIDs.value([madeID(header)])))
         }
         return fields
     }
@@ -171,11 +200,23 @@ struct ForwardRewriting {
         return Mailbox(displayName: name ?? Self.madeUpName(mailbox.addrSpec), addrSpec: reverse(mailbox.addrSpec))
     }
 
-    /// The addresses of a field; decoded first where an encoded word is where an address must be, as many programs do.
+    /// The addresses of a field; decoded first where an encoded word is where an address must be, as many programs do, or where
+    /// the field is not UTF-8.
     private func addresses(of field: HeaderField) -> (list: AddressList, isDecoded: Bool) {
         let list = AddressList.parse(field.rawValue)
-        guard list.defects.contains(.encodedWordInAddress) else { return (list, false) }
-        return (AddressList.parse(field.decodedValue), true)
+        if list.defects.contains(.encodedWordInAddress) {
+            return (AddressList.parse(EncodedWord.decode(legal.text(field))), true)
+        }
+        guard list.defects.contains(.notUTF8) else { return (list, false) }
+        // A name may be in any charset; an address cannot be read in it.
+        var read = AddressList.parse(legal.text(field))
+        read.addresses = read.addresses.compactMap {
+            switch $0 {
+            case .mailbox(let mailbox): mailbox.addrSpec.isASCII ? $0 : nil
+            case .group(let name, let members): .group(name: name, members.filter(\.addrSpec.isASCII))
+            }
+        }
+        return (read, true)
     }
 
     /// - Parameter others: how many other users the message names, where this field mentions them.
@@ -190,12 +231,17 @@ struct ForwardRewriting {
         let mailboxes = list.mailboxes
         let leavesOut = Self.answered.contains(field)
         func stays(_ mailbox: Mailbox) -> Bool {
-            mailbox.addrSpec.leadsSomewhere && (!leavesOut || !isAnotherUsers(mailbox.addrSpec))
+            (isRelayAddress(mailbox.addrSpec) || mailbox.addrSpec.leadsSomewhere)
+                && (!leavesOut || !isAnotherUsers(mailbox.addrSpec))
         }
         if others == 0, !isDecoded, mailboxes.allSatisfy(stays), list.defects.allSatisfy(Self.leavesAddressesClear),
             ShownName.isShown(list, in: field.rawValue)
         {
-            if mailboxes.isEmpty, !list.addresses.isEmpty, AddressCandidates.find(in: field.rawValue).isEmpty { return .keep }
+            if mailboxes.isEmpty, !list.addresses.isEmpty, AddressCandidates.find(in: field.rawValue).isEmpty,
+                field.rawValue.allSatisfy({ $0 < 0x80 })
+            {
+                return .keep
+            }
             if !mailboxes.isEmpty, let value = inPlace(field, mailboxes) {
                 return value.elementsEqual(field.rawValue) ? .keep : .replace(value)
             }
@@ -239,8 +285,8 @@ struct ForwardRewriting {
             position = range.upperBound
         }
         out += raw[position...]
-        // Reverse addresses are long: a line that grew past the limit is rewritten.
-        return HeaderField.fitsLines(out, after: field.nameLength + 1) ? out : nil
+        // Reverse addresses are long: a line that grew past the limit is rewritten, and so is what is not ASCII.
+        return out.allSatisfy { $0 < 0x80 } && HeaderField.fitsLines(out, after: field.nameLength + 1) ? out : nil
     }
 
     // MARK: Mailing lists
@@ -261,7 +307,7 @@ struct ForwardRewriting {
                 note("list-mailto", hasWeb ? "left out, as an https URI is beside it" : "kept as plain words alone")
             }
             guard !mailto.hasBody || !hasWeb else { return nil }
-            let new = mailto.mapping(words: words) { isRelayAddress($0) ? $0 : reverse($0) }
+            let new = mailto.mapping(words: words) { isRelayAddress($0) ? $0 : $0.leadsSomewhere ? reverse($0) : nil }
             // Without an address it leads nowhere.
             return MailtoURI(new)?.hasRecipients == true ? new : nil
         }
@@ -282,13 +328,26 @@ struct ForwardRewriting {
 
     // MARK: Message ids
 
-    /// Replaces the ids that the team knows with the user's own.
-    private func restoreIdentifiers(_ field: HeaderField) -> HeaderEdits.Edit {
-        let ids = MessageIDs.ids(in: field.rawValue)
+    /// Replaces the ids that the team knows with the user's own, and those that are no legal ids with ones that stand for them.
+    private func restoreIdentifiers(_ field: HeaderField, of header: HeaderSection) -> HeaderEdits.Edit {
+        let ids = MessageIDs.read(in: field.rawValue)
+        if ids.isEmpty, field.isNamed("Message-ID") { return .replace(MessageIDs.value([madeID(header)])) }
         let restored = ids.map {
-            engine.ids.reveal($0, account: account.number, isRelayDomain: engine.settings.isRelayDomain) ?? $0
+            engine.ids.reveal($0, account: account.number, isRelayDomain: engine.settings.isRelayDomain) ?? legal($0)
         }
-        return restored == ids ? .keep : .replace(MessageIDs.value(restored))
+        return restored == MessageIDs.ids(in: field.rawValue) ? .keep : .replace(MessageIDs.value(restored))
+    }
+
+    /// Programs of the user may change an id without `@`, and some servers one without brackets.
+    private func legal(_ id: [UInt8]) -> [UInt8] {
+        MessageIDs.isLegal(id)
+            ? id : engine.ids.standIn(for: id, account: account.number, relayDomain: account.relayAddress.domain)
+    }
+
+    /// The id of a message without one: the same when the message is repeated. No team sees it, as it has the form of a witness.
+    private func madeID(_ header: HeaderSection) -> [UInt8] {
+        engine.ids.witness(
+            for: SHA256.hash(header.serialized), account: account.number, relayDomain: account.relayAddress.domain)
     }
 
     /// Maximum witnesses for one message. For the ids beyond it, the oldest, an answer shows the team hidden ones.
@@ -298,9 +357,9 @@ struct ForwardRewriting {
     /// them can be distinguished from the user's own (MessageIDs.witness). Earlier ids of the thread need witnesses again, as
     /// the team never sees a witness and so does not repeat it.
     private func addWitnesses(_ header: HeaderSection, to edits: inout HeaderEdits) {
-        var ids = header.first("Message-ID").map { MessageIDs.ids(in: $0.rawValue).prefix(1) } ?? []
+        var ids = header.first("Message-ID").map { MessageIDs.read(in: $0.rawValue).prefix(1) } ?? []
         for name in ["In-Reply-To", "References"] {
-            ids += header.all(name).flatMap { MessageIDs.ids(in: $0.rawValue) }.reversed()
+            ids += header.all(name).flatMap { MessageIDs.read(in: $0.rawValue) }.reversed()
         }
         var seen: Set<[UInt8]> = []
         let witnesses = ids.filter { isForeign($0) && seen.insert($0).inserted }.prefix(Self.maximumWitnesses).map {

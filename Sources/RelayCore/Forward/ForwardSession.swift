@@ -107,7 +107,8 @@ final class ForwardSession {
             !settings.isDeadEnd(settings.delivery(address).domain, for: number)
         }
         var rewriting = ForwardRewriting(
-            engine: engine, account: account, author: author, isReplyToUnproved: !isCovered("Reply-To", by: proof, evidence))
+            engine: engine, account: account, author: author, now: now,
+            isReplyToUnproved: !isCovered("Reply-To", by: proof, evidence))
         let edits = try rewriting.rewrite(header, evidence: evidence).edits
         let newBody = try rewriteBody(&rewriting, inbox: inbox.address)
         let returnPath = ForwardEnvelope.returnPath(engine: engine, account: account, client: client, sender: sender, day: day)

@@ -12,6 +12,7 @@ package struct MessageIDs: Sendable {
     private static let hidden = UInt8(ascii: "i")
     private static let oneWay = UInt8(ascii: "j")
     private static let witness = UInt8(ascii: "k")
+    private static let standIn = UInt8(ascii: "l")
 
     /// 13 characters are 65 bits.
     private static let tagDigits = 13
@@ -78,6 +79,25 @@ package struct MessageIDs: Sendable {
             + Array(relayDomain.utf8)
     }
 
+    /// A legal id in the place of one of the team's that is none. An answer shows the team its own again. What is too long to be
+    /// written in it gets a witness, which no answer shows.
+    package func standIn(for id: [UInt8], account: AccountNumber, relayDomain: String) -> [UInt8] {
+        guard id.count <= Self.maximumReversibleLength, let key = cipherKeys[keys.activeID],
+            let sealed = try? AESSIV.seal(id, key: key, associatedData: [Self.standInLabel(account)])
+        else { return witness(for: id, account: account, relayDomain: relayDomain) }
+        return [keys.activeID, Self.standIn] + Base32.encode(sealed) + [UInt8(ascii: "@")] + Array(relayDomain.utf8)
+    }
+
+    /// The team's own id behind one that stands for it; nil where it is not one of this account's.
+    package func original(of id: [UInt8], account: AccountNumber, isRelayDomain: (String) -> Bool) -> [UInt8]? {
+        guard let (tag, text, keyID) = parts(of: id, isRelayDomain: isRelayDomain), tag == Self.standIn,
+            let key = cipherKeys[keyID], let sealed = Base32.decode(text)
+        else { return nil }
+        return try? AESSIV.open(sealed, key: key, associatedData: [Self.standInLabel(account)])
+    }
+
+    private static func standInLabel(_ account: AccountNumber) -> [UInt8] { label(account) + Array(" stand-in".utf8) }
+
     /// Whether an id has the form of a witness. Witnesses are never sent to a team.
     package func isWitness(_ id: [UInt8], isRelayDomain: (String) -> Bool) -> Bool {
         parts(of: id, isRelayDomain: isRelayDomain)?.tag == Self.witness
@@ -141,6 +161,21 @@ extension MessageIDs {
             }
         }
         return ids
+    }
+
+    /// The ids of a field also where they have no brackets: a single word, or words with an `@` alone.
+    package static func read(in value: some Sequence<UInt8>) -> [[UInt8]] {
+        let ids = ids(in: value)
+        guard ids.isEmpty else { return ids }
+        let words = value.filter { $0 != UInt8(ascii: "<") && $0 != UInt8(ascii: ">") }.split(
+            whereSeparator: \.isFoldingWhiteSpace)
+        return words.count == 1 || words.allSatisfy { $0.contains(UInt8(ascii: "@")) } ? words.map { Array($0) } : []
+    }
+
+    /// Whether an id, without its brackets, is one that every program reads as it is (RFC 5322 section 3.6.4).
+    package static func isLegal(_ id: [UInt8]) -> Bool {
+        guard let at = id.lastIndex(of: UInt8(ascii: "@")), at > 0, at + 1 < id.count else { return false }
+        return id.allSatisfy { $0 > 0x20 && $0 < 0x7F }
     }
 
     /// A field value of these ids, each on its own line.

@@ -50,6 +50,7 @@ struct OutwardIDs {
         return shown.compactMap { id in
             guard !work.isSpent else { return nil }
             work.charge(ids.work(id))
+            if let original = ids.original(of: id, account: account.number, isRelayDomain: isRelayDomain) { return original }
             return isTeams(id) ? id : hidden(id)
         }
     }

@@ -192,6 +192,7 @@ struct OutgoingMessage {
         recipients: [AddrSpec], reasons: [RelayReason]
     ) throws(Refusal) -> RelayDecision {
         var edits = HeaderEdits(old, initially: .remove)
+        let header = LegalFields(header).legal(header)
         edits.inserted = header.fields
         if let signing = engine.signer?.begin() {
             for piece in bodyForSigning { piece.withUnsafeBytes { signing.update(body: $0) } }

@@ -154,10 +154,10 @@ struct ReplyRewriting {
 
     private func identifiers(_ budget: WorkBudget) -> [HeaderField] {
         let ids = text.ids(in: header, work: budget)
-        let own = header.first("Message-ID").flatMap { MessageIDs.ids(in: $0.rawValue).first } ?? engine.randomness(16)
+        let own = header.first("Message-ID").flatMap { MessageIDs.read(in: $0.rawValue).first } ?? engine.randomness(16)
         var fields = [HeaderField(name: "Message-ID", rawValue: MessageIDs.value([ids.hidden(own)]))]
         for name in OutwardIDs.threadFields {
-            let outward = header.all(name).flatMap { ids.outward(MessageIDs.ids(in: $0.rawValue)) }
+            let outward = header.all(name).flatMap { ids.outward(MessageIDs.read(in: $0.rawValue)) }
             if !outward.isEmpty { fields.append(HeaderField(name: name, rawValue: MessageIDs.value(outward))) }
         }
         return fields

@@ -37,7 +37,9 @@ import Testing
         ("milter_connect_timeout", "1s"), ("milter_command_timeout", "1s"), ("milter_content_timeout", "1s"),
         ("soft_bounce", "yes"),
         ("smtpd_discard_ehlo_keywords", ""), ("disable_mime_output_conversion", "no"), ("smtp_line_length_limit", "998"),
-        ("smtp_header_checks", ""), ("smtp_tls_security_level", "none"), ("message_size_limit", "10240000"),
+        ("smtpd_command_filter", ""), ("smtputf8_autodetect_classes", "all"), ("strict_smtputf8", "yes"),
+        ("smtp_header_checks", ""),
+        ("smtp_tls_security_level", "none"), ("message_size_limit", "10240000"),
         ("message_reject_characters", ""),
         ("smtpd_tls_security_level", "none"), ("smtpd_forbid_bare_newline", "no"), ("smtpd_forbid_unauth_pipelining", "no"),
     ]

@@ -70,7 +70,8 @@ import Testing
         var faults: [String] = []
 
         var rewriting = ForwardRewriting(
-            engine: fixture.engine, account: Fixture.anna, author: AddrSpec(localPart: "billing", domain: "app.example"))
+            engine: fixture.engine, account: Fixture.anna, author: AddrSpec(localPart: "billing", domain: "app.example"),
+            now: Fixture.now)
         guard let result = try? rewriting.rewrite(header, evidence: evidence).edits.result else {
             return ["refused by the rewriting"]
         }
@@ -100,10 +101,10 @@ import Testing
             header.fields.flatMap { Self.known(in: $0) }.flatMap {
                 [$0, AddrSpec(localPart: $0.localPart.lowercased(), domain: $0.domain)]
             })
-        let unchanged = Set(header.fields)
         for field in result.fields {
             let name = field.name.lowercased()
-            if !unchanged.contains(field), !field.fitsLines { faults.append("\(name): a line of more than 998 octets") }
+            if !field.fitsLines { faults.append("\(name): a line of more than 998 octets") }
+            if !field.bytes.allSatisfy({ $0 < 0x80 }) { faults.append("\(name): not ASCII") }
             if addressFields.contains(name) {
                 let list = AddressList.parse(field.rawValue)
                 if !list.defects.allSatisfy({ $0.isLegal || $0 == .notUTF8 || $0 == .encodedWordInQuotes }) {

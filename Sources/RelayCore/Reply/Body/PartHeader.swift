@@ -124,6 +124,12 @@ enum PartHeader {
             fields.append(HeaderField(name: "Content-Type", rawValue: folded(type.serialized, name: "Content-Type")))
             isChanged = true
         }
+        let legal = LegalFields(part.header)
+        for (index, field) in fields.enumerated() {
+            guard let value = legal.value(field) else { continue }
+            fields[index] = HeaderField(name: field.name, rawValue: value)
+            isChanged = true
+        }
         return (fields, isChanged)
     }
 

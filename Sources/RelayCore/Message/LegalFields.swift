@@ -1,0 +1,106 @@
+// Header fields as every server takes them: ASCII (RFC 2047, RFC 2231), in lines of 998 octets (RFC 5322 section 2.1.1).
+
+import InternetMessage
+import Support
+
+/// What makes the fields of one header section legal. Fields that are legal stay octet for octet.
+struct LegalFields {
+    /// In which octets that are not UTF-8 are read.
+    private let charset: String
+
+    /// - Parameter header: its Content-Type names the charset of octets that are not UTF-8.
+    init(_ header: HeaderSection) {
+        charset = header.first("Content-Type").flatMap { ContentType.parse($0.rawValue).charset } ?? ""
+    }
+
+    /// Fields in whose values a word cannot be encoded: what is not ASCII becomes `?`.
+    private static let structured: FieldNameSet = [
+        "received", "received-spf", "authentication-results", "date", "mime-version", "content-transfer-encoding", "content-id",
+        "message-id", "in-reply-to", "references", "auto-submitted", "dkim-signature",
+    ]
+
+    /// The new raw value; nil where the field is legal.
+    func value(_ field: HeaderField) -> [UInt8]? {
+        let isASCII = field.bytes.allSatisfy { $0 < 0x80 }
+        guard !isASCII || !field.fitsLines else { return nil }
+        if field.isNamed("Content-Type") { return folded(contentType(field), field) }
+        if field.isNamed("Content-Disposition") {
+            var disposition = ContentDisposition.parse(field.rawValue)
+            name(&disposition.parameters)
+            return folded(disposition.serialized, field)
+        }
+        if field.isNamed(ForwardRewriting.originalFromField), var author = AddressList.parse(text(field)).mailboxes.first {
+            author.displayName = AuthorAddress.name(value: Array(text(field).utf8)[...])
+            return AddressFieldValue.write([.mailbox(author)], nameLength: field.nameLength)
+        }
+        if FieldNames.inForward(field) == .links, !field.isNamed("List-ID") { return links(field) }
+        if Self.structured.contains(field) {
+            return folded(String(String.UnicodeScalarView(text(field).unicodeScalars.map { $0.isASCII ? $0 : "?" })), field)
+        }
+        // White space in a word of a thousand characters harms less than a field that grows by a third of its length.
+        return isASCII ? broken(field) : Array(HeaderField.unstructured(field.name, decoded(field)).rawValue)
+    }
+
+    /// The header section with legal fields alone.
+    func legal(_ header: HeaderSection) -> HeaderSection {
+        HeaderSection(header.fields.map { field in value(field).map { HeaderField(name: field.name, rawValue: $0) } ?? field })
+    }
+
+    /// The unfolded value in UTF-8.
+    func text(_ field: HeaderField) -> String {
+        let octets = HeaderField.trim(field.unfoldedBytes[...])
+        if octets.isValidUTF8 { return String(decoding: octets, as: UTF8.self) }
+        return Charset.decodeStrict(octets, charset) ?? Charset.decode(octets, "windows-1252")
+            ?? String(decoding: octets, as: UTF8.self)
+    }
+
+    private func decoded(_ field: HeaderField) -> String { EncodedWord.decode(Array(text(field).utf8)[...]) }
+
+    private func folded(_ value: String, _ field: HeaderField) -> [UInt8] {
+        Array(HeaderField.folding(field.name, value).rawValue)
+    }
+
+    // MARK: Parameters
+
+    private func contentType(_ field: HeaderField) -> String {
+        var type = ContentType.parse(field.rawValue)
+        name(&type.parameters)
+        return type.serialized
+    }
+
+    /// Names the charset of values that are not ASCII, so that they are written by RFC 2231.
+    private func name(_ parameters: inout MIMEParameters) {
+        for index in parameters.list.indices where parameters.list[index].charset == nil {
+            let octets = parameters.list[index].bytes
+            guard !octets.isValidUTF8 else { continue }
+            let isRead = Charset.decodeStrict(octets, charset) != nil
+            parameters.list[index].charset = isRead ? charset : "windows-1252"
+        }
+    }
+
+    // MARK: URIs
+
+    /// Percent-encoded beyond ASCII. A URI that is too long for a line is folded within, which readers ignore (RFC 2369
+    /// section 2).
+    private func links(_ field: HeaderField) -> [UInt8] {
+        let value = HeaderField.trim(field.unfoldedBytes[...]).flatMap { $0 < 0x80 ? [$0] : Hex.escape($0, mark: "%") }
+        return broken(HeaderField(name: field.name, rawValue: [0x20] + value))
+    }
+
+    /// Octets of a line before it is broken: at white space from the first on, at any octet from the second on.
+    private static let breaks = (atSpace: 800, within: 900)
+
+    private func broken(_ field: HeaderField) -> [UInt8] {
+        var value: [UInt8] = []
+        var column = field.nameLength + 1
+        for octet in field.unfoldedBytes {
+            if column >= (octet.isWhiteSpace ? Self.breaks.atSpace : Self.breaks.within) {
+                value += octet.isWhiteSpace ? [0x0D, 0x0A] : [0x0D, 0x0A, 0x20]
+                column = octet.isWhiteSpace ? 0 : 1
+            }
+            value.append(octet)
+            column += 1
+        }
+        return value
+    }
+}

@@ -34,13 +34,17 @@ package enum StoreBackup {
                 try connection.audit(change, "store.backup", "store", file)
             }
         } catch { failure = error }
-        removeAbandoned(of: file)
-        let new = "\(file)\(incomplete)\(getpid())"
+        let target: String
+        do { target = try OwnedFile.resolve(file) } catch {
+            throw ConfigurationError(.inputOutput, at: file, error.reason)
+        }
+        removeAbandoned(of: target)
+        let new = "\(target)\(incomplete)\(getpid())"
         do {
             try database.backUp(to: new)
             var contents = try examine(new, keys: nil)
             contents.auditFailure = failure
-            try place(new, at: file)
+            try place(new, at: target)
             return contents
         } catch {
             unlink(new)

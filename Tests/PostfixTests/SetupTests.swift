@@ -47,7 +47,8 @@ private func writeCheck(_ content: String, _ path: String) throws {
         #expect(doors(smtpd, values: ["inet_protocols": "ipv4"]) == ["192.0.2.1 25"])
         #expect(doors(smtpd, values: ["inet_interfaces": "127.0.0.1, [2001:db8::1]"]) == ["2001:db8::1 25"])
         #expect(doors(smtpd, values: ["inet_interfaces": "loopback-only"]) == [])
-        #expect(doors(["192.0.2.1:2525/inet/command": "smtpd -v", "[::1]:25/inet/command": "smtpd"]) == ["192.0.2.1 2525"])
+        let own = ["192.0.2.1:2525/inet/command": "smtpd -v", "[::1]:25/inet/command": "smtpd", ":26/inet/command": "smtpd"]
+        #expect(doors(own, values: ["inet_interfaces": "2001:db8::1"]) == ["192.0.2.1 2525", "2001:db8::1 26"])
         let screened = ["smtp/inet/command": "postscreen", "smtpd/pass/command": "smtpd"]
         #expect(doors(screened).count == 2)
         #expect(doors(screened, master: ["smtpd/pass/smtpd_milters": "inet:127.0.0.1:1"]) == [])

@@ -25,15 +25,16 @@ extension PostfixConfiguration {
         }
         let hasPass = incoming.contains { $0.hasSuffix("/pass") }
         let services = incoming.filter { $0.hasSuffix("/inet") } + (hasPass ? screens.sorted() : [])
-        let outer = addresses.filter { !Self.isLoopback($0) && listens(on: $0) }
+        let outer = addresses.filter { !Self.isLoopback($0) }
         var doors: [IncomingDoor] = []
         for service in services {
             let place = service.dropLast("/inet".count)
             let colon = place.lastIndex(of: ":")
             let name = colon.map { place[place.index(after: $0)...] } ?? place
             guard let port = name == "smtp" ? 25 : UInt16(name), port > 0 else { continue }
-            let host = colon.map { String(place[..<$0].filter { !"[]".contains($0) }) }
-            for address in outer where host.map({ $0.isEmpty || $0 == address }) ?? true {
+            let host = colon.map { place[..<$0].filter { !"[]".contains($0) } }.flatMap { $0.isEmpty ? nil : $0 }
+            // inet_interfaces is for services that name no address.
+            for address in outer where host.map({ $0 == address }) ?? listens(on: address) {
                 doors.append(IncomingDoor(host: address, port: port))
             }
         }

@@ -130,6 +130,36 @@ import Testing
         #expect(fixture.sink.messages.isEmpty)
     }
 
+    /// rspamd behind Postern wrote `smtp.mailfrom=` into every answer; the probe, which came from loopback, saw nothing of it.
+    @Test func filterBehindPostern_isSeenByTheProbeWhichComesInAsOtherMailDoes() throws {
+        let address = try ManagedProcess.run("/bin/hostname", ["-I"]).output.split { " \n".contains($0) }.first.map(String.init)
+        let fixture = try RelayFixtures.anna(
+            RelayFixtures.options {
+                $0.parks = true
+                if let address, !address.contains(":") { $0.services = ["\(address):{port} inet n - n - - smtpd"] }
+            }
+        ).fixture
+        defer { fixture.stop() }
+        let script = fixture.folder + "/behind"
+        try "add Authentication-Results mx;\\sspf=pass\\ssmtp.mailfrom=probe-user@user.postern-doctor.invalid\n".write(
+            toFile: script, atomically: true, encoding: .utf8)
+        let socket = "unix:\(fixture.folder)/behind.sock"
+        let filter = try ManagedProcess(ManagedProcess.builtProduct("postfix-test-filter"), [socket, script])
+        defer { filter.end() }
+        try filter.waitForLine(containing: "listening on")
+        try #require(chmod(fixture.folder + "/behind.sock", 0o666) == 0)
+        let before = try doctor(fixture, skip: ["outside", "postfix"])
+        #expect(before.status == 0, "\(before.output)")
+        if let address, !address.contains(":") {
+            #expect(fixture.postfix.log.contains("[\(address)]"), "it comes in where other servers' mail does")
+        }
+        try fixture.postfix.set(["smtpd_milters": "\(fixture.socket), \(socket)"])
+        let found = try doctor(fixture, skip: ["outside", "postfix"])
+        #expect(found.status == 1 && broken(found.output).contains { $0.contains("the user's address") }, "\(found.output)")
+        let order = try doctor(fixture, skip: ["outside", "probe"])
+        #expect(broken(order.output).contains { $0.contains("\(socket), \(fixture.socket)") }, "\(order.output)")
+    }
+
     private func queue(_ fixture: RelayFixture, _ words: [String]) throws -> (status: Int32, output: String) {
         try ManagedProcess.run(
             fixture.program,

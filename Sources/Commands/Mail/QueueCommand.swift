@@ -4,6 +4,7 @@ import ArgumentParser
 import CommandSupport
 import Doctor
 import Foundation
+import InternetMessage
 import PosternConfiguration
 import PostfixSetup
 
@@ -15,6 +16,14 @@ struct QueueCommand: ParsableCommand {
             was not in force, waits in the queue until Postfix returns it. postsuper -r does not help, since it skips all \
             milters.
             """, subcommands: [List.self, Send.self])
+
+    /// An address as it may be shown: the sender of an answer is a user's inbox.
+    static func shown(_ address: String, _ configuration: Configuration) -> String {
+        guard !address.isEmpty, !configuration.relayDomains.contains(where: { address.lowercased().hasSuffix("@" + $0) }) else {
+            return address
+        }
+        return AddrSpec(envelope: address).map { InboxAddress($0).hint } ?? "…"
+    }
 
     struct Place: ParsableArguments {
         @Option(help: ArgumentHelp("Postfix's configuration directory.", valueName: "dir")) var configDirectory = "/etc/postfix"
@@ -31,15 +40,16 @@ struct QueueCommand: ParsableCommand {
         func run() throws {
             let (configuration, _) = try options.configuration()
             let waiting = try PostfixQueue.waiting(at: configuration.relayDomains, directory: place.configDirectory)
+            func shown(_ address: String) -> String { QueueCommand.shown(address, configuration) }
             try output.print(waiting, ["ID", "SINCE", "FROM", "TO"]) {
                 [
-                    "id": $0.id, "since": $0.arrivedAt.map(timestamp), "from": $0.sender, "to": $0.recipients,
+                    "id": $0.id, "since": $0.arrivedAt.map(timestamp), "from": shown($0.sender), "to": $0.recipients.map(shown),
                     "held": $0.isHeld,
                 ] as Members
             } columns: {
                 [
-                    $0.id, $0.arrivedAt.map(timestamp) ?? "", $0.sender.isEmpty ? "<>" : $0.sender,
-                    $0.recipients.joined(separator: " "),
+                    $0.id, $0.arrivedAt.map(timestamp) ?? "", $0.sender.isEmpty ? "<>" : shown($0.sender),
+                    $0.recipients.map(shown).joined(separator: " "),
                 ]
             }
         }
@@ -95,8 +105,12 @@ struct QueueCommand: ParsableCommand {
                 case .sent: print("\(message.id) sent")
                 case .kept(let accepted, let refused):
                     isWhole = false
-                    for recipient in accepted { print("\(message.id) sent to \(recipient), and kept for the others") }
-                    for (recipient, reason) in refused { print("\(message.id) kept: \(recipient): \(reason)") }
+                    for recipient in accepted {
+                        print("\(message.id) sent to \(QueueCommand.shown(recipient, configuration)), and kept for the others")
+                    }
+                    for (recipient, reason) in refused {
+                        print("\(message.id) kept: \(QueueCommand.shown(recipient, configuration)): \(reason)")
+                    }
                 }
             }
             if chosen.isEmpty { print("No message waits.") }

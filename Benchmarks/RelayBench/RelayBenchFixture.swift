@@ -13,7 +13,7 @@ struct BenchDirectory: RelayDirectory, ForgetfulRecords {
     func account(_ number: AccountNumber) throws(DirectoryFailure) -> RelayAccount? { account }
     func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [RegisteredSource] { account.sources }
     func isBlocked(_ author: AddrSpec, by account: AccountNumber) throws(DirectoryFailure) -> Bool { false }
-    func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool { false }
+    func recordAnswer(to token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> AnswerRecord { .notTheInbox }
 }
 
 /// anna, with an inbox at a domain of her own and one at Gmail, whose dots do not count: the dearer of the two to look for.

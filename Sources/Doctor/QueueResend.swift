@@ -65,6 +65,12 @@ package struct QueueResend {
         return .sent
     }
 
+    /// Whether an address of Postfix's queue is at a relay domain. Anyone can have written it: compared as octets.
+    package static func isAtRelay(_ address: AddrSpec, _ configuration: Configuration) -> Bool {
+        let domain = Array(address.asciiDomain.utf8)
+        return configuration.relayDomains.contains { domain.elementsEqual($0.utf8) }
+    }
+
     /// Why Postfix does not accept a message for a recipient; nil if it does.
     private func refusal(
         _ content: [UInt8], from sender: String, to recipient: String, _ client: PostfixQueue.Client
@@ -72,7 +78,7 @@ package struct QueueResend {
         guard let to = AddrSpec(envelope: recipient), sender.isEmpty || AddrSpec(envelope: sender) != nil else {
             return "the address cannot be read"
         }
-        let isAtRelay = configuration.relayDomains.contains { recipient.lowercased().hasSuffix("@" + $0) }
+        let isAtRelay = Self.isAtRelay(to, configuration)
         do throws(SubmissionFailure) {
             if isAtRelay, let smtpd = configuration.fanOut {
                 return try refusal(content, from: sender, to: recipient, client, at: smtpd)
@@ -93,7 +99,11 @@ package struct QueueResend {
             SMTPSubmission(host: smtpd.host, port: UInt16(clamping: smtpd.port), helo: configuration.hostname),
             client: .init(address: client.address, name: client.name, helo: client.helo),
             terms: .init(
-                login: { [keys, now] in CopyLogin.make(keys: keys, for: client.address, now: now()) },
+                login: { [keys, now] in
+                    CopyLogin.make(
+                        keys: keys, for: client.address,
+                        randomness: { count in (0..<count).map { _ in UInt8.random(in: 0...UInt8.max) } }, now: now())
+                },
                 objection: { peers.objection(to: $0) }))
         defer { connection.quit() }
         let parameters = content.contains { $0 >= 0x80 } ? ["BODY=8BITMIME"] : []

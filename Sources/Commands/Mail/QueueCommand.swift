@@ -19,10 +19,9 @@ struct QueueCommand: ParsableCommand {
 
     /// An address as it may be shown: the sender of an answer is a user's inbox.
     static func shown(_ address: String, _ configuration: Configuration) -> String {
-        guard !address.isEmpty, !configuration.relayDomains.contains(where: { address.lowercased().hasSuffix("@" + $0) }) else {
-            return address
-        }
-        return AddrSpec(envelope: address).map { InboxAddress($0).hint } ?? "…"
+        if address.isEmpty { return address }
+        guard let read = AddrSpec(envelope: address) else { return "…" }
+        return QueueResend.isAtRelay(read, configuration) ? address : InboxAddress(read).hint
     }
 
     struct Place: ParsableArguments {

@@ -41,9 +41,11 @@ package struct CopyLogin {
 
 extension CopyLogin {
     /// For a command that hands a message over beside the running relay.
-    package static func make(keys: TokenKeys, for address: String?, now: Int64) -> String {
-        CopyLogin(keys: keys).make(
-            for: address, randomness: { count in (0..<count).map { _ in UInt8.random(in: 0...UInt8.max) } }, now: now)
+    /// - Parameter randomness: this many octets that no one can guess.
+    package static func make(
+        keys: TokenKeys, for address: String?, randomness: (Int) -> [UInt8], now: Int64
+    ) -> String {
+        CopyLogin(keys: keys).make(for: address, randomness: randomness, now: now)
     }
 }
 

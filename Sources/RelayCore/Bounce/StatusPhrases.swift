@@ -145,7 +145,7 @@ enum StatusPhrases {
         "sender denied", "sender refused", "sender blocked", "sender address rejected", "sender not allowed",
         "sender is not allowed", "unauthorized sender", "not accepted from this ip", "your ip", "this ip", "sending ip",
         "ip address", "client host", "your host", "your server", "helo ", "reverse dns", "rdns", "ptr record", "dmarc",
-        "sender policy framework", "spf check", "spf fail", "dkim", "authentication required", "unauthenticated", "policy",
+        "sender policy framework", "spf", "dkim", "authentication required", "unauthenticated", "policy",
         "policies", "message content", "content reject", "content filter", "relaying denied", "relay denied",
         "relay access denied", "relaying not", "relay not permitted",
     ]

@@ -17,6 +17,7 @@ import Testing
         "550 5.1.1 <jane@home.example> - IP has sent to too many recipients this hour",
         "550 5.1.1 [198.51.100.7] has been blocked using a blocklist",
         "550 5.1.0 Authentication required: SPF check failed",
+        "550 5.1.1 Rejected by SPF, see RFC 7208",
         "554 5.1.1 Your host has a poor reputation",
         "550 5.0.0 Message rejected as spam",
         "550 5.1.1 jane@home.example rejected by local policy",

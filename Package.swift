@@ -200,7 +200,11 @@ let package = Package(
         .target(name: "PosternSQLite", dependencies: ["CSQLite", "Concurrency", "Database"], swiftSettings: strict),
         .target(name: "PosternPostgres", dependencies: ["CPQ", "Concurrency", "Database", "Support"], swiftSettings: strict),
         .target(
-            name: "Accounts", dependencies: ["Database", "InternetMessage", "MailCrypto", "Support"], swiftSettings: strict,
+            name: "Accounts",
+            dependencies: [
+                "Database", "InternetMessage", "MailAuth", "MailCrypto", "RelayCore", "SharedSignals", "Support",
+            ],
+            swiftSettings: strict,
             plugins: [embedText]),
         .target(
             name: "SignIn",
@@ -284,7 +288,8 @@ let package = Package(
                 nioPosix,
             ], swiftSettings: strict),
         .target(
-            name: "PersonalData", dependencies: ["Accounts", "Database", "InternetMessage", "Support"], swiftSettings: strict),
+            name: "PersonalData", dependencies: ["Accounts", "Database", "InternetMessage", "RelayCore", "Support"],
+            swiftSettings: strict),
         .target(
             name: "Import",
             dependencies: ["Accounts", "Database", "InternetMessage", "JSON", "MailCrypto", "Support"], swiftSettings: strict),

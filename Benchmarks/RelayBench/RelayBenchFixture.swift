@@ -71,10 +71,10 @@ struct RelayBenchFixture: Sendable {
                 at = end
             }
         } catch {
-            return error.reason.code
+            return error.reason.code.rawValue
         }
         switch transaction.finish().outcome {
-        case .refuse(let refusal): return refusal.reason.code
+        case .refuse(let refusal): return refusal.reason.code.rawValue
         case .discard: return "discard"
         default: return "relay"
         }

@@ -2,48 +2,11 @@
 
 import Accounts
 import Database
-
-/// Why a forward was refused, as shown to its user. The raw values are in databases: never change or reuse one.
-package enum RefusalKind: Int64, SQLCodable, Sendable, Hashable, CaseIterable {
-    /// The user had switched forwarding off.
-    case forwardingOff = 1
-    /// The user had stopped using every app of the team.
-    case stopped = 2
-    /// The user's inbox was not confirmed, or refused too much.
-    case inbox = 3
-    /// The day's limit was exceeded.
-    case limit = 4
-    /// The sender does not belong to the team.
-    case stranger = 5
-    /// The sender names a domain of the team, but without proof.
-    case unproved = 6
-    /// The user had blocked the sender.
-    case blocked = 7
-    /// The message cannot be read safely, or cannot be rewritten.
-    case content = 8
-
-    /// - Parameters:
-    ///   - reason: the stable word for the relay's reason.
-    ///   - answer: the reply, as in `550 5.7.26`.
-    /// - Returns: nil if the sender only has to try again, whatever the user does.
-    init?(reason: String, answer: String) {
-        switch reason {
-        case "forwarding-off": self = .forwardingOff
-        case "address-retired": self = .stopped
-        case "inbox-unverified", "inbox-suspended": self = .inbox
-        case "daily-limit", "stored-address-limit": self = .limit
-        case "unregistered-source", "unknown-address": self = .stranger
-        case "sender-blocked": self = .blocked
-        case _ where answer.hasPrefix("4"): return nil
-        case _ where ["5.7.20", "5.7.23", "5.7.26"].contains { answer.hasSuffix($0) }: self = .unproved
-        default: self = .content
-        }
-    }
-}
+import RelayCore
 
 /// Refusals of one kind that named one domain.
 package struct AccountRefusal: Sendable, Hashable {
-    package let kind: RefusalKind
+    package let kind: UserRefusal
     /// As the sender named it, without proof; empty for domains beyond the twenty of a day.
     package let domain: String
     /// In the last 7, 30 and 90 days.
@@ -64,7 +27,7 @@ struct AccountRefusals {
     private struct Key: Hashable, Comparable {
         let account: Int64
         let day: Int64
-        let kind: RefusalKind
+        let kind: UserRefusal
         let domain: String
 
         static func < (left: Key, right: Key) -> Bool {
@@ -76,12 +39,13 @@ struct AccountRefusals {
 
     private var counts: [Key: (count: Int, last: Int64)] = [:]
 
-    init(_ events: [RejectionEvent]) {
+    init(_ events: [RefusedForward]) {
         for event in events {
-            guard let kind = RefusalKind(reason: event.reason, answer: event.answer) else { continue }
-            let domain = event.author.folded.domain
+            guard let kind = event.reply.facts.forUser else { continue }
+            let domain = event.attribution.author.folded.domain
             let key = Key(
-                account: event.account, day: Day.number(event.at), kind: kind, domain: domain.utf8.count <= 253 ? domain : "")
+                account: event.attribution.account.stored, day: Day.number(event.at), kind: kind,
+                domain: domain.utf8.count <= 253 ? domain : "")
             let known = counts[key] ?? (0, 0)
             counts[key] = (known.count + 1, max(known.last, event.at))
         }
@@ -115,7 +79,7 @@ extension Store {
     }
 
     /// Stores refusals, for teams (`RejectionRepository`) and for users, in one transaction.
-    package func add(refusals events: [RejectionEvent]) throws(StoreFailure) {
+    package func add(refusals events: [RefusedForward]) throws(StoreFailure) {
         try rejections.add(events) { connection throws(StoreFailure) in try AccountRefusals(events).add(to: connection) }
     }
 }

@@ -3,21 +3,22 @@
 import Accounts
 import Database
 import InternetMessage
+import RelayCore
 
 /// The content of one message.
 package struct RefusalNotice: Sendable {
     package let userID: String
     /// The default inbox, verified.
     package let inbox: InboxAddress
-    package let kinds: Set<RefusalKind>
+    package let kinds: Set<UserRefusal>
     fileprivate let user: Int64
     fileprivate let toldBefore: Int64?
 }
 
-extension RefusalKind {
+extension UserRefusal {
     /// Kinds that a user could not know and may want to change: not the user's own choices, and nothing while they can read no
     /// mail.
-    static let told: [RefusalKind] = [.limit, .stranger, .unproved, .content]
+    static let told: [UserRefusal] = [.limit, .stranger, .unproved, .content]
 }
 
 extension UserExportRepository {
@@ -42,7 +43,7 @@ extension UserExportRepository {
 
     /// The refusals of which users may be notified now.
     private static func fresh(_ now: Int64) -> SQL {
-        let kinds = RefusalKind.told.dropFirst().reduce("\(RefusalKind.told[0])" as SQL) { "\($0), \($1)" }
+        let kinds = UserRefusal.told.dropFirst().reduce("\(UserRefusal.told[0])" as SQL) { "\($0), \($1)" }
         return """
             FROM account_refusals x JOIN accounts a ON a.id = x.account_id JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
             WHERE x.day > \(Day.number(now) - 7) AND x.kind IN (\(kinds)) AND NOT EXISTS (
@@ -80,9 +81,9 @@ extension UserExportRepository {
                 let user: Int64 = try row["id"]
                 let found = try connection.rows("SELECT DISTINCT x.account_id, x.kind \(Self.fresh(now)) AND a.user_id = \(user)")
                 guard !found.isEmpty else { continue }
-                var told: Set<RefusalKind> = []
+                var told: Set<UserRefusal> = []
                 for row in found {
-                    let (account, kind): (Int64, RefusalKind) = try (row["account_id"], row["kind"])
+                    let (account, kind): (Int64, UserRefusal) = try (row["account_id"], row["kind"])
                     try connection.run(
                         """
                         INSERT INTO account_refusals_told (account_id, kind, told_at) VALUES (\(account), \(kind), \(now))

@@ -3,6 +3,7 @@
 import Accounts
 import Database
 import InternetMessage
+import RelayCore
 
 /// Reads data for the user's own page.
 package struct UserExportRepository: Sendable {
@@ -177,7 +178,7 @@ package struct UserExportRepository: Sendable {
         case .words: try read { (text: String) in .words(text.split(separator: " ").map(String.init)) }
         case .json: try read { .json($0) }
         case .counter: try read { (kind: CounterKind) in .text(kind.name) }
-        case .refusal: try read { (kind: RefusalKind) in .text(kind.name) }
+        case .refusal: try read { (kind: UserRefusal) in .text(kind.name) }
         case .userName: try sealer.name(row, user: user).map { .text($0) } ?? .null
         case .teamName: try sealer.teamName(row, user: user)?.full.map { .text($0) } ?? .null
         case .passkeyName:
@@ -196,7 +197,7 @@ package struct UserExportRepository: Sendable {
     }
 }
 
-extension RefusalKind {
+extension UserRefusal {
     /// Name in the download.
     fileprivate var name: String {
         switch self {

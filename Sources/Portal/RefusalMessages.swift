@@ -7,6 +7,7 @@ import Languages
 import Logging
 import Mail
 import PersonalData
+import RelayCore
 import SignIn
 
 extension PortalPage {
@@ -45,7 +46,7 @@ extension PortalPage {
                 let language = try mailer.language(of: notice.userID)
                 try mailer.tell(.refusals, to: notice.inbox, in: language, now: time) { values in
                     // Contains no text of a sender: a refused sender must not reach the user this way.
-                    values.reasons = RefusalKind.allCases.filter(notice.kinds.contains).map { Self.reason($0, in: language) }
+                    values.reasons = UserRefusal.allCases.filter(notice.kinds.contains).map { Self.reason($0, in: language) }
                 }
             } catch {
                 logger.warning("no message about refused mail was sent", metadata: ["detail": "\(error)"])
@@ -58,7 +59,7 @@ extension PortalPage {
 
     /// Why mail was refused, in plain words.
     /// - Parameter team: the team whose address it was sent to; nil if it may be any of several.
-    static func reason(_ kind: RefusalKind, team: String? = nil, in language: Catalogue) -> String {
+    static func reason(_ kind: UserRefusal, team: String? = nil, in language: Catalogue) -> String {
         switch kind {
         case .forwardingOff: language.text("You had turned forwarding off")
         case .stopped: language.text("You had stopped using the apps")

@@ -116,7 +116,7 @@ package enum Explainer {
     private static func decide(_ transaction: RelayTransaction, _ message: Message) -> RelayDecision {
         for field in message.header.fields { transaction.addHeader(field) }
         guard transaction.isOurs else {
-            return RelayDecision(.untouched, reasons: [RelayReason("elsewhere", "not a relay domain")])
+            return RelayDecision(.untouched, reasons: [RelayReason(.elsewhere, "not a relay domain")])
         }
         do {
             try transaction.endHeader()

@@ -134,7 +134,7 @@ package enum MessageVerifier {
             return (true, false, "\(proof.method):\(proof.domain)")
         } catch {
             let reason = error.reason
-            return (false, error.reply.code / 100 == 4, reason.detail.isEmpty ? reason.code : "\(reason.code): \(reason.detail)")
+            return (false, error.reply.code / 100 == 4, reason.text)
         }
     }
 }

@@ -79,7 +79,7 @@ package final class RunningRelay: Sendable {
     ///   - rejected: called for each forward that was refused.
     ///   - announce: called with the socket once signals are handled.
     package func listen(
-        deadline: Duration, rejected: @escaping @Sendable (RejectionEvent) -> Void, announce: @escaping @Sendable (String) -> Void
+        deadline: Duration, rejected: @escaping @Sendable (RefusedForward) -> Void, announce: @escaping @Sendable (String) -> Void
     ) throws -> MilterService {
         let installation = state.withLock { $0.installation }
         let settings = installation.configuration.milter
@@ -96,8 +96,7 @@ package final class RunningRelay: Sendable {
         }
         let handler = RelayMilterHandler(
             engine: { self.state.withLock { $0.engine } }, now: now, logger: logger, metrics: metrics,
-            carrier: { self.state.withLock { $0.carrier } }
-        ) { rejected(RejectionEvent($0)) }
+            carrier: { self.state.withLock { $0.carrier } }, refused: rejected)
         let server = MilterServer(.init(name: "postern", socket: socket, peers: peers.users), handler: handler) { [logger] in
             logger.log(level: $0.level, "\($0)")
         }
@@ -122,15 +121,5 @@ extension MilterDiagnostic {
         case .listening, .stopped: .notice
         default: .error
         }
-    }
-}
-
-extension RejectionEvent {
-    fileprivate init(_ refused: RefusedForward) {
-        self.init(
-            at: refused.at, author: refused.attribution.author, account: Int64(refused.attribution.account.rawValue),
-            isRegistered: refused.attribution.isRegistered, tellsOfAccount: refused.isOfAccount, answer: refused.answer,
-            reason: refused.reason,
-            reference: refused.reference)
     }
 }

@@ -6,6 +6,7 @@ import Foundation
 import InternetMessage
 import PersonalData
 import PosternMetrics
+import RelayCore
 import SignIn
 import TestSupport
 import Testing
@@ -34,11 +35,16 @@ import Testing
         let (store, account) = (fixture.store, address.account.number)
         try store.persons.setNotes(user: "jane", account: account, AccountNotes(name: "zzname", note: "zznote"))
         try store.persons.block(user: "jane", account: account, "zzblocked@juice.example", now: fixture.now)
-        let refused = try [("zzspam.example", false, "unregistered-source"), ("juice.example", true, "sender-blocked")].map {
-            RejectionEvent(
-                at: fixture.now, author: try #require(AddrSpec(envelope: "x@\($0)")), account: account, isRegistered: $1,
-                tellsOfAccount: false, answer: "550 5.7.1", reason: $2, reference: "abcdefgh")
-        }
+        let refused = try [("zzspam.example", false, RefusalReply.unauthorizedSender), ("juice.example", true, .senderBlocked)]
+            .map {
+                RefusedForward(
+                    at: fixture.now,
+                    attribution: ForwardAttribution(
+                        author: try #require(AddrSpec(envelope: "x@\($0)")),
+                        account: try #require(AccountNumber(UInt64(account))),
+                        isRegistered: $1),
+                    reply: $2, reference: "abcdefgh")
+            }
         try store.add(refusals: refused)
         try store.users.setLanguage(of: "jane", "zzsettings")
         try store.persons.setWantsRefusals(user: "jane", false, APIFixture.change)

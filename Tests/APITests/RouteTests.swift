@@ -4,6 +4,7 @@ import Accounts
 import Foundation
 import HTTPTypes
 import InternetMessage
+import RelayCore
 import Support
 import TestSupport
 import Testing
@@ -100,19 +101,21 @@ import Testing
                 APIFixture.change)
         }
         let account = try fixture.address(user: "jane", team: "juice").account.number
-        func refuse(_ author: String, _ reason: String, tells: Bool, at: Int64) throws {
+        func refuse(_ author: String, _ reply: RefusalReply, at: Int64) throws {
             try fixture.store.rejections.add([
-                RejectionEvent(
-                    at: at, author: try AddrSpec.typed(author), account: account, tellsOfAccount: tells, answer: "550 5.7.26",
-                    reason: reason,
-                    reference: "abcdefgh")
+                RefusedForward(
+                    at: at,
+                    attribution: ForwardAttribution(
+                        author: try AddrSpec.typed(author), account: try #require(AccountNumber(UInt64(account))),
+                        isRegistered: true),
+                    reply: reply, reference: "abcdefgh")
             ])
         }
-        try refuse("billing@mail.juice.example", "proof-failed", tells: false, at: APIFixture.start)
-        try refuse("other@juice.example", "proof-failed", tells: false, at: APIFixture.start + 1)
-        try refuse("billing@juice.example", "forwarding-off", tells: true, at: APIFixture.start + 2)
-        try refuse("x@soda.example", "forwarding-off", tells: true, at: APIFixture.start + 3)
-        try refuse("x@nobody.example", "proof-failed", tells: false, at: APIFixture.start)
+        try refuse("billing@mail.juice.example", .proofFailed, at: APIFixture.start)
+        try refuse("other@juice.example", .proofFailed, at: APIFixture.start + 1)
+        try refuse("billing@juice.example", .forwardingOff, at: APIFixture.start + 2)
+        try refuse("x@soda.example", .forwardingOff, at: APIFixture.start + 3)
+        try refuse("x@nobody.example", .proofFailed, at: APIFixture.start)
         let items = try await fixture.ask(.get, "/v1/rejections", key: juice).json["items"].items
         #expect(items.map { $0["reason"].string } == ["forwarding-off", "proof-failed"])
         #expect(items.last?["count"] == .integer(2))

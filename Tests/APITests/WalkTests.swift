@@ -8,6 +8,7 @@ import HTTP
 import HTTPTypes
 import InternetMessage
 import PolicyRules
+import RelayCore
 import RiskPolicy
 import StoreTesting
 import TestSupport
@@ -30,10 +31,12 @@ import Yams
             team: "juice", try fixture.store.sources.checked("marker-juice.example", envelopeDomain: nil, now: APIFixture.start),
             APIFixture.change)
         try fixture.store.rejections.add([
-            RejectionEvent(
-                at: APIFixture.start, author: try AddrSpec.typed("a@marker-juice.example"), account: address.account.number,
-                tellsOfAccount: false,
-                answer: "550 5.7.26", reason: "proof-failed", reference: "markerref")
+            RefusedForward(
+                at: APIFixture.start,
+                attribution: ForwardAttribution(
+                    author: try AddrSpec.typed("a@marker-juice.example"),
+                    account: try #require(AccountNumber(UInt64(address.account.number))), isRegistered: true),
+                reply: .proofFailed, reference: "markerref")
         ])
         let inbox = try #require(try fixture.store.inboxes.inboxes(user: "jane-of-juice").first?.number)
         return Marks(
@@ -228,6 +231,8 @@ import Yams
                 == [UpgradeResult.success, UpgradeResult.twoFactorRequired, UpgradeResult.failure])
         #expect(try description.values("CredentialStateName") == Set(CredentialState.allCases.map(\.rawValue)))
         #expect(try description.values("EventName") == Set(PolicyEvent.allCases.map(\.rawValue)))
+        #expect(try description.values("EventType") == Set(EventType.allCases.map(\.rawValue)))
+        #expect(try description.values("AddressReason") == Set(AddressReason.allCases.map(\.code.rawValue)))
     }
 }
 

@@ -5,6 +5,7 @@ import Database
 import Foundation
 import InternetMessage
 @testable import PersonalData
+import RelayCore
 import TestSupport
 import Testing
 
@@ -259,14 +260,17 @@ import Testing
     @Test func whatWasRefusedIsShownAndASenderIsBlockedAndUnblocked() async throws {
         try await signedIn { fixture, anna in
             #expect(try await anna.get("/me/addresses/1").text.contains("Nothing in the last 90 days."))
-            for (from, reason, answer) in [
-                ("x@spam.example", "unregistered-source", "550 5.7.1"), ("x@<b>.example", "unregistered-source", "550 5.7.1"),
-                ("ads@juice.example", "no-dkim", "550 5.7.20"),
+            for (domain, reply) in [
+                ("spam.example", RefusalReply.unauthorizedSender), ("<b>.example", .unauthorizedSender),
+                ("juice.example", .dkimFailed),
             ] {
                 try fixture.store.add(refusals: [
-                    RejectionEvent(
-                        at: fixture.now, author: AddrSpec(localPart: "x", domain: String(from.split(separator: "@")[1])),
-                        account: 1, isRegistered: false, tellsOfAccount: false, answer: answer, reason: reason, reference: "r")
+                    RefusedForward(
+                        at: fixture.now,
+                        attribution: ForwardAttribution(
+                            author: AddrSpec(localPart: "x", domain: domain), account: try #require(AccountNumber(1)),
+                            isRegistered: false),
+                        reply: reply, reference: "r")
                 ])
             }
             var text = try await anna.get("/me/addresses/1").text

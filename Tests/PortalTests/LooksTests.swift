@@ -9,6 +9,7 @@ import Languages
 import Mail
 import PersonalData
 import PostfixHarness
+import RelayCore
 import SignIn
 import Support
 import TestSupport
@@ -76,11 +77,13 @@ struct LooksTests {
             DailyCounter(accountNumber: 1, day: today - 40, kind: .replied, count: 7),
         ])
         try store.add(
-            refusals: [("spam.example", "unregistered-source", "550 5.7.1"), ("juice.example", "forwarding-off", "550 5.2.1")].map
-            {
-                RejectionEvent(
-                    at: fixture.now, author: AddrSpec(localPart: "x", domain: $0), account: 1, isRegistered: false,
-                    tellsOfAccount: false, answer: $2, reason: $1, reference: "r")
+            refusals: [("spam.example", RefusalReply.unauthorizedSender), ("juice.example", .forwardingOff)].map {
+                RefusedForward(
+                    at: fixture.now,
+                    attribution: ForwardAttribution(
+                        author: AddrSpec(localPart: "x", domain: $0), account: try #require(AccountNumber(1)),
+                        isRegistered: false),
+                    reply: $1, reference: "r")
             })
         try store.persons.block(user: "anna", account: 1, "ads@juice.example", now: fixture.now)
         try store.addresses.switchForwarding(account: 1, at: fixture.now + 9 * 86_400, change)

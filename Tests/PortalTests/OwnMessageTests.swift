@@ -5,6 +5,7 @@ import Database
 import Foundation
 import InternetMessage
 import PersonalData
+import RelayCore
 import TestSupport
 import Testing
 
@@ -99,7 +100,7 @@ import Testing
             let rules = try #require(try JSONSerialization.jsonObject(with: Data(schema.text.utf8)) as? [String: Any])
             let sections = try #require(rules["properties"] as? [String: [String: Any]])
             try await anna.signIn("anna")
-            try Self.refuse(fixture, "unregistered-source")
+            try Self.refuse(fixture, .unauthorizedSender)
             let file = try await anna.get("/me/data.json").text
             let data = try #require(try JSONSerialization.jsonObject(with: Data(file.utf8)) as? [String: Any])
             #expect(
@@ -139,13 +140,15 @@ import Testing
 
     // MARK: Refusals
 
-    private static func refuse(_ fixture: PortalFixture, _ reason: String, _ answer: String = "550 5.7.1") throws {
+    private static func refuse(_ fixture: PortalFixture, _ reply: RefusalReply) throws {
         let account = try #require(try fixture.store.addresses.addresses(user: "anna").first).account.number
         try fixture.store.add(refusals: [
-            RejectionEvent(
-                at: fixture.now, author: try #require(AddrSpec(envelope: "win@now.example")), account: account,
-                isRegistered: false,
-                tellsOfAccount: false, answer: answer, reason: reason, reference: "abcdefgh")
+            RefusedForward(
+                at: fixture.now,
+                attribution: ForwardAttribution(
+                    author: try #require(AddrSpec(envelope: "win@now.example")),
+                    account: try #require(AccountNumber(UInt64(account))), isRegistered: false),
+                reply: reply, reference: "abcdefgh")
         ])
     }
 
@@ -154,10 +157,10 @@ import Testing
             let portal = try #require(fixture.portal)
             let inbox = "anna@home.example"
             // What she did herself is no news.
-            try Self.refuse(fixture, "forwarding-off")
+            try Self.refuse(fixture, .forwardingOff)
             try portal.tellOfRefusals()
             #expect(fixture.mailCount(inbox) == 0)
-            try Self.refuse(fixture, "unregistered-source")
+            try Self.refuse(fixture, .unauthorizedSender)
             try portal.tellOfRefusals()
             try portal.tellOfRefusals()
             #expect(fixture.mailCount(inbox) == 1)
@@ -165,12 +168,12 @@ import Testing
             #expect(message.contains("The sender is not known to belong to those who have the address"))
             #expect(!message.contains("now.example"), "no word of the sender's")
             // Another kind waits for the week to end, and the old one is not told again.
-            try Self.refuse(fixture, "no-dkim", "550 5.7.20")
+            try Self.refuse(fixture, .dkimFailed)
             fixture.now += 7 * Self.day - 1
             try portal.tellOfRefusals()
             #expect(fixture.mailCount(inbox) == 1)
             fixture.now += 1
-            try Self.refuse(fixture, "no-dkim", "550 5.7.20")
+            try Self.refuse(fixture, .dkimFailed)
             try portal.tellOfRefusals()
             #expect(fixture.mailCount(inbox) == 2)
             #expect(try fixture.mail(inbox).contains("could not prove who it is"))
@@ -187,7 +190,7 @@ import Testing
             try await anna.get("/me/inboxes")
             #expect(try await anna.submit("/me/inboxes/refusals", ["state": "off"]).location == "/me/inboxes")
             #expect(try await anna.get("/me/inboxes").text.contains("You are not told by mail what is refused."))
-            try Self.refuse(fixture, "unregistered-source")
+            try Self.refuse(fixture, .unauthorizedSender)
             try portal.tellOfRefusals()
             #expect(fixture.mailCount(inbox) == before)
             #expect(try await anna.submit("/me/inboxes/refusals", ["state": "perhaps"]).status == 404)
@@ -208,7 +211,7 @@ import Testing
     @Test func aMessageThatTheMailServerDoesNotTakeIsDueAgain() async throws {
         let fixture = try PortalFixture()
         defer { fixture.stop() }
-        try Self.refuse(fixture, "unregistered-source")
+        try Self.refuse(fixture, .unauthorizedSender)
         let due = try fixture.store.persons.usersToTell(now: fixture.now, limit: 10)
         let taken = try take(fixture.store.persons, now: fixture.now)
         #expect(taken.map(\.kinds) == [[.stranger]])
@@ -224,7 +227,7 @@ import Testing
         let fixture = try PortalFixture()
         defer { fixture.stop() }
         let persons = fixture.store.persons
-        try Self.refuse(fixture, "unregistered-source")
+        try Self.refuse(fixture, .unauthorizedSender)
         #expect(try take(persons, now: fixture.now).count == 1)
         func refusedAgain(after days: Int64) throws -> Int64 {
             let now = fixture.now + days * 86_400

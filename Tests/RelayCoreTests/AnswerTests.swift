@@ -66,7 +66,7 @@ import Testing
         let recipient = address(fixture)
         let text = message(from: "Anna <anna@inbox.example>", "Message-ID: <a@home.example>\r\n")
         let answer = fixture.play(from: "anna@inbox.example", to: [recipient], message: text)
-        #expect(answer.decision.outcome == .relay && answer.decision.reasons.map(\.code) == ["answer-told"])
+        #expect(answer.decision.outcome == .relay && answer.decision.reasons.map(\.code) == [.answerTold])
         let parsed = Message.parse(Array(text.utf8))
         var out = ModifiedMessage(
             header: parsed.header, body: parsed.body, sender: "anna@inbox.example", recipients: [recipient])
@@ -81,7 +81,7 @@ import Testing
         let fixture = fixture(
             AuthenticationEvidence(spf: [SPFFinding(result: .pass, identity: .mailFrom, domain: "inbox.example", reason: "")]))
         let answer = fixture.play(from: "anna@inbox.example", to: [address(fixture)], message: message())
-        #expect(answer.decision.reasons.map(\.code) == ["answer-told"])
+        #expect(answer.decision.reasons.map(\.code) == [.answerTold])
     }
 
     @Test func reply_secondOfTheDay_isRefused() {
@@ -112,7 +112,7 @@ import Testing
         ] {
             let fixture = fixture()
             let answer = fixture.play(from: sender, to: [address(fixture)], message: message(field))
-            #expect(answer.decision.outcome == .discard && answer.decision.reasons.map(\.code) == ["automatic-answer"])
+            #expect(answer.decision.outcome == .discard && answer.decision.reasons.map(\.code) == [.automaticAnswer])
         }
     }
 

@@ -93,7 +93,7 @@ import Testing
             Issue.record("\(answer.decision.outcome)")
             return
         }
-        #expect(refusal.reason.code == "signed-reply")
+        #expect(refusal.reason.code == .signedReply)
     }
 
     /// A card is not an answer to anything.

@@ -57,7 +57,7 @@ import Testing
         let both = [Self.own, Self.reverse(Fixture.anna, "billing@app.example", fixture)]
         let answer = fixture.play(
             from: "anna@inbox.example", to: [Self.own], message: Self.message(from: "anna@inbox.example", to: both))
-        #expect(Self.code(answer.decision) == "discard" && answer.decision.reasons.map(\.code) == ["own-address"])
+        #expect(Self.code(answer.decision) == "discard" && answer.decision.reasons.map(\.code) == [.ownAddress])
         // No one to whom it could have gone besides: it would be lost.
         #expect(
             Self.code(

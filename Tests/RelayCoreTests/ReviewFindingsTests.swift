@@ -124,7 +124,7 @@ import Testing
         #expect(ofAccount.filter { !$0.reason.isOfAccount } == [])
         let others: [Refusal] = [
             .unknownAddress(""), .otherScope, .tooManyRecipients, .storeTrouble(""),
-            .unauthorizedSender("a@b.example", from: "b.example"), .noValidDKIM(RelayReason("x")),
+            .unauthorizedSender("a@b.example", from: "b.example"), .noValidDKIM(RelayReason(.x)),
         ]
         #expect(others.filter(\.reason.isOfAccount) == [])
     }

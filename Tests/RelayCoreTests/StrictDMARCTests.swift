@@ -120,7 +120,7 @@ import Testing
                     evidence: evidence(from: "app.example", dkim: dkim, spf: spf, records))
                 return nil
             } catch {
-                return error.reason.code == "dns-trouble" ? error.reason.detail : error.reason.code
+                return error.reason.code == .dnsTrouble ? error.reason.detail : error.reason.code
             }
         }
         #expect(detail(dkim: [("app.example", .temperror)]) == "the key s._domainkey.app.example: test")
@@ -214,6 +214,6 @@ import Testing
             return
         }
         #expect(refusal.reply.text == "DMARC fails, and the domain of From asks that such mail be refused")
-        #expect(refusal.reason.code == "dmarc-failed")
+        #expect(refusal.reason.code == .dmarcFailed)
     }
 }

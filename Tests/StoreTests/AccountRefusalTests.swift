@@ -4,6 +4,7 @@ import Accounts
 import Database
 import InternetMessage
 import PersonalData
+import RelayCore
 import TestSupport
 import Testing
 
@@ -11,12 +12,15 @@ import Testing
     private static let day: Int64 = 86_400
 
     private static func refused(
-        _ from: String, _ account: Int64, _ reason: String = "unregistered-source", _ answer: String = "550 5.7.1",
-        at time: Int64 = TestStore.now, isRegistered: Bool = false
-    ) throws -> RejectionEvent {
-        RejectionEvent(
-            at: time, author: try #require(AddrSpec(envelope: from)), account: account, isRegistered: isRegistered,
-            tellsOfAccount: false, answer: answer, reason: reason, reference: "abcdefgh")
+        _ from: String, _ account: Int64, _ reply: RefusalReply = .unauthorizedSender, at time: Int64 = TestStore.now,
+        isRegistered: Bool = false
+    ) throws -> RefusedForward {
+        RefusedForward(
+            at: time,
+            attribution: ForwardAttribution(
+                author: try #require(AddrSpec(envelope: from)), account: try #require(AccountNumber(UInt64(account))),
+                isRegistered: isRegistered),
+            reply: reply, reference: "abcdefgh")
     }
 
     @Test(arguments: Engine.all) func refusalsAreCountedByKindDomainAndTime(_ engine: Engine) throws {
@@ -28,10 +32,10 @@ import Testing
             try Self.refused("a@spam.example", account, at: TestStore.now - 20 * Self.day),
             try Self.refused("a@spam.example", account, at: TestStore.now - 60 * Self.day),
             try Self.refused("a@spam.example", account, at: TestStore.now - 95 * Self.day),
-            try Self.refused("x@juice.example", account, "forwarding-off", "550 5.2.1", isRegistered: true),
-            try Self.refused("x@juice.example", account, "no-dkim", "550 5.7.20", isRegistered: true),
+            try Self.refused("x@juice.example", account, .forwardingOff, isRegistered: true),
+            try Self.refused("x@juice.example", account, .dkimFailed, isRegistered: true),
             // The sender tries again: nothing that the user could do.
-            try Self.refused("x@juice.example", account, "dns-trouble", "451 4.4.3"),
+            try Self.refused("x@juice.example", account, .authenticationTrouble),
             try Self.refused("x@juice.example", 999_999),
         ])
         try test.store.add(refusals: [try Self.refused("a@spam.example", account, at: TestStore.now + 5)])

@@ -3,6 +3,7 @@
 import Accounts
 import Database
 import InternetMessage
+import RelayCore
 import Synchronization
 import TestSupport
 import Testing
@@ -70,9 +71,11 @@ import Testing
         let count = Int64(RejectionBuffer.step + 20)
         for at in 1...count {
             buffer.add(
-                RejectionEvent(
-                    at: at, author: AddrSpec(localPart: "a", domain: "b.example"), account: 1, tellsOfAccount: false,
-                    answer: "550 5.7.1", reason: "r", reference: "f"))
+                RefusedForward(
+                    at: at,
+                    attribution: ForwardAttribution(
+                        author: AddrSpec(localPart: "a", domain: "b.example"), account: .highest, isRegistered: true),
+                    reply: .unauthorizedSender, reference: "f"))
         }
         #expect(throws: StoreFailure.temporary(.busy)) { try buffer.flush() }
         try buffer.flush()

@@ -7,6 +7,7 @@ import Events
 import InternetMessage
 import JSON
 import PasskeyTesting
+import RelayCore
 import SharedSignals
 import SignIn
 import TestSupport
@@ -67,7 +68,7 @@ import Testing
         let tokens = try world.tokens()
         #expect(
             tokens.map(\.event.uri) == [
-                SecurityEventURI.emailDisabled, SecurityEventURI.identifierChanged, SecurityEventURI.emailEnabled,
+                EventType.emailDisabled.facts.uri, SecurityEventURI.identifierChanged, EventType.emailEnabled.facts.uri,
             ])
         #expect(try tokens[1].event.subject == .email(world.address.wireForm))
         #expect(tokens[1].event.payload["new-value"]?.string == new.wireForm)
@@ -120,10 +121,10 @@ import Testing
         let failure = BounceRepository.Failure(
             account: world.account.account.number, mark: [1], expiresAt: Self.change.now + 1_000, sentDay: TestStore.today)
         #expect(try world.store.bounces.record(failure, days: 14, now: Self.change.now) { _ in true } == .suspended)
-        #expect(try world.tokens().map(\.event.uri) == [SecurityEventURI.inboxSuspended])
+        #expect(try world.tokens().map(\.event.uri) == [EventType.inboxSuspended.facts.uri])
         // Confirmed, it takes mail again.
         _ = try world.store.inboxes.confirm(user: "u1", .number(1), Self.change)
-        #expect(try world.tokens().map(\.event.uri) == [SecurityEventURI.inboxSuspended, SecurityEventURI.inboxResumed])
+        #expect(try world.tokens().map(\.event.uri) == [EventType.inboxSuspended.facts.uri, EventType.inboxResumed.facts.uri])
         #expect(try world.tokens().last?.event.payload["event_timestamp"] != nil)
         // Nothing about it at the endpoint of before, whose form has no room for it.
         #expect(try world.store.outbox.events().allSatisfy { $0.endpointNumber == world.stream.number })
@@ -262,21 +263,24 @@ import Testing
         _ = try store.sources.add(
             team: "juice", try store.sources.checked("juice.example", envelopeDomain: nil, now: Self.change.now), Self.change)
         let hour = Self.change.now / 3_600 * 3_600
-        func refuse(_ reason: String, at time: Int64) throws {
+        func refuse(_ reply: RefusalReply, at time: Int64) throws {
             try store.rejections.add([
-                RejectionEvent(
-                    at: time, author: AddrSpec.typed("a@juice.example"), account: world.account.account.number,
-                    tellsOfAccount: false, answer: "550 5.7.26", reason: reason, reference: "abcdefgh")
+                RefusedForward(
+                    at: time,
+                    attribution: ForwardAttribution(
+                        author: AddrSpec.typed("a@juice.example"),
+                        account: try #require(AccountNumber(UInt64(world.account.account.number))), isRegistered: true),
+                    reply: reply, reference: "abcdefgh")
             ])
         }
-        for number in 0..<3 { try refuse("proof-failed", at: hour + Int64(number)) }
-        try refuse("too-large", at: hour + 10)
-        try refuse("proof-failed", at: hour + 3_600)
+        for number in 0..<3 { try refuse(.proofFailed, at: hour + Int64(number)) }
+        try refuse(.messageTooLarge, at: hour + 10)
+        try refuse(.proofFailed, at: hour + 3_600)
         #expect(try store.streams.reportRefusals(now: hour + 3_700) == 0)
         #expect(try store.streams.reportRefusals(now: hour + 3_900) == 1)
         #expect(try store.streams.reportRefusals(now: hour + 3_901) == 0)
         let event = try #require(try world.tokens().first).event
-        #expect(event.uri == SecurityEventURI.refusals && event.subject == .opaque(world.stream.id))
+        #expect(event.uri == EventType.refusals.facts.uri && event.subject == .opaque(world.stream.id))
         #expect(event.payload["total"] == .integer(4) && event.payload["to"] == .integer(hour + 3_600))
         let first = event.payload["refusals"]?.array?.first?.object
         #expect(first?["reason"] == "proof-failed" && first?["count"] == .integer(3))

@@ -53,21 +53,6 @@ package final class RelayMilterHandler: MilterHandler {
     }
 }
 
-/// A forward that was refused or deferred at or after the end of its header section. Contains nothing of the message.
-package struct RefusedForward: Sendable, Hashable {
-    /// Seconds since 1970.
-    package let at: Int64
-    package let attribution: ForwardAttribution
-    /// As in `550 5.7.26`.
-    package let answer: String
-    /// The fixed word of `RelayReason`.
-    package let reason: String
-    /// Whether the reason reveals something about the account.
-    package let isOfAccount: Bool
-    /// The reference in the reply and in the log.
-    package let reference: String
-}
-
 /// How long Postfix waits for each answer, looked up once.
 struct MilterHistograms: Sendable {
     let recipient, header, body, message: Histogram

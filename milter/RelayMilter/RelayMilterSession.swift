@@ -185,10 +185,10 @@ final class RelayMilterSession: MilterSession {
         }
         for modification in decision.modifications { try apply(modification, actions) }
         if case .refuse(let refusal) = decision.outcome { return reply(to: refusal, stage: "message", macros: actions.macros) }
-        if let direction = transaction.direction, decision.reasons.first?.code != "handed-over" {
+        if let direction = transaction.direction, decision.reasons.first?.code != .handedOver {
             handler.metrics.messages(direction.rawValue, decision.outcome == .discard ? "discarded" : "relayed").add()
         }
-        if decision.reasons.contains(where: { $0.code == RelayReason.linksLeft }) { handler.metrics.linksLeft.add() }
+        if decision.reasons.contains(where: { $0.code == .linksLeft }) { handler.metrics.linksLeft.add() }
         if decision.outcome == .relay { handler.recent.insert(queueID) }
         log(
             .info, decision.reasons, transaction.subjects, stage: "message",
@@ -252,8 +252,7 @@ final class RelayMilterSession: MilterSession {
     private func reply(to refusal: Refusal, stage: String, path: String? = nil, macros: (any MilterMacros)?) -> MilterReply {
         let reply = refusal.reply
         let level: Logger.Level =
-            [RelayReason.leakIncident, Refusal.listedTwice.reason.code, Refusal.forgedCopy.reason.code].contains(
-                refusal.reason.code) ? .error : .notice
+            refusal.reason.code.needsOperator ? .error : .notice
         count(refusal, stage: stage)
         log(
             level, [refusal.reason], lostSubjects ?? transaction?.subjects(ofRefused: path), stage: stage,
@@ -276,8 +275,8 @@ final class RelayMilterSession: MilterSession {
 
     /// Updates the counters, and reports the reason to the team whose source it came from.
     private func count(_ refusal: Refusal, stage: String) {
-        handler.metrics.refusals(refusal.reason.code).add()
-        if refusal.reason.code == RelayReason.leakIncident { handler.metrics.leakIncidents.add() }
+        handler.metrics.refusals(refusal.reason.code.rawValue).add()
+        if refusal.reason.code == .leakIncident { handler.metrics.leakIncidents.add() }
         guard stage != "rcpt" else { return }
         let isDeferred = !isPermanent(refusal)
         if let direction = transaction?.direction ?? lost.direction {
@@ -286,8 +285,8 @@ final class RelayMilterSession: MilterSession {
         guard let attribution = transaction?.forwardAttribution ?? lost.attribution else { return }
         handler.refused(
             RefusedForward(
-                at: handler.now(), attribution: attribution, answer: "\(refusal.reply.code) \(refusal.reply.enhanced)",
-                reason: refusal.reason.code, isOfAccount: refusal.reason.isOfAccount, reference: reference))
+                at: handler.now(), attribution: attribution, reply: refusal.kind, reason: refusal.reason.code,
+                reference: reference))
     }
 
     private func log(
@@ -297,7 +296,7 @@ final class RelayMilterSession: MilterSession {
         if let id = macros?["i"], !id.isEmpty { queueID = id }
         var metadata: Logger.Metadata = [
             "ref": "\(reference)", "queue": "\(queueID)", "stage": "\(stage)",
-            "reason": "\(reasons.map(\.code).joined(separator: ","))",
+            "reason": "\(reasons.map(\.code.rawValue).joined(separator: ","))",
             "detail": "\(reasons.map(\.detail).filter { !$0.isEmpty }.joined(separator: "; "))",
         ]
         if let subjects, !subjects.addresses.isEmpty { metadata["address"] = "\(subjects.addresses.joined(separator: ","))" }

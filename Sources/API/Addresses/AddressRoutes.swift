@@ -4,6 +4,27 @@ import Accounts
 import HTTP
 import Hummingbird
 import InternetMessage
+import RelayCore
+
+/// Why a team cannot write to an address now, in the order in which the relay checks.
+package enum AddressReason: Encodable, CaseIterable {
+    case unknownAddress, unregisteredSource, addressRetired, forwardingOff, senderBlocked, inboxUnverified, dailyLimit
+
+    /// The relay's own word for it.
+    package var code: RelayReason.Code {
+        switch self {
+        case .unknownAddress: .unknownAddress
+        case .unregisteredSource: .unregisteredSource
+        case .addressRetired: .addressRetired
+        case .forwardingOff: .forwardingOff
+        case .senderBlocked: .senderBlocked
+        case .inboxUnverified: .inboxUnverified
+        case .dailyLimit: .dailyLimit
+        }
+    }
+
+    package func encode(to encoder: any Encoder) throws { try code.encode(to: encoder) }
+}
 
 package struct AddressRoutes: RouteModule {
     private let parts: RouteParts
@@ -21,7 +42,7 @@ package struct AddressRoutes: RouteModule {
         let address: String
         let isKnown: Bool
         let canWrite: Bool
-        let reasons: [String]
+        let reasons: [AddressReason]
         let account: Known?
 
         struct Known: Encodable {
@@ -65,21 +86,25 @@ package struct AddressRoutes: RouteModule {
         guard let record = try store.relay.relayAddress(localPart: address.localPart, domain: address.domain),
             record.team.number == team.number
         else {
-            return Finding(address: address.wireForm, isKnown: false, canWrite: false, reasons: ["unknown-address"], account: nil)
+            return Finding(address: address.wireForm, isKnown: false, canWrite: false, reasons: [.unknownAddress], account: nil)
         }
         let today = Day.number(parts.now())
         let sub = try store.addresses.address(address).account.sub
         let used = try store.counters.count(account: record.accountNumber, kind: .forwarded, day: today)
-        // In the order in which the relay checks.
-        var reasons: [String] = []
-        if let from, !(try store.sources.teams(registering: from).contains(team.number)) { reasons.append("unregistered-source") }
-        if record.isRetired || !record.hasLiveGrant { reasons.append("address-retired") }
-        if !record.isForwardingOn { reasons.append("forwarding-off") }
-        if let from, record.hasBlocks, try store.relay.isBlocked(from, account: record.accountNumber) {
-            reasons.append("sender-blocked")
+        let isRegistered = try from.map { try store.sources.teams(registering: $0).contains(team.number) } ?? true
+        let isBlocked =
+            try record.hasBlocks && from.map { try store.relay.isBlocked($0, account: record.accountNumber) } ?? false
+        let reasons = AddressReason.allCases.filter { reason in
+            switch reason {
+            case .unknownAddress: false
+            case .unregisteredSource: !isRegistered
+            case .addressRetired: record.isRetired || !record.hasLiveGrant
+            case .forwardingOff: !record.isForwardingOn
+            case .senderBlocked: isBlocked
+            case .inboxUnverified: record.inbox == nil || !record.isInboxVerified
+            case .dailyLimit: used >= messagesPerDay
+            }
         }
-        if record.inbox == nil || !record.isInboxVerified { reasons.append("inbox-unverified") }
-        if used >= messagesPerDay { reasons.append("daily-limit") }
         return Finding(
             address: address.wireForm, isKnown: true, canWrite: reasons.isEmpty, reasons: reasons,
             account: Finding.Known(

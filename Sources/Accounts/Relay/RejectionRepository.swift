@@ -2,6 +2,7 @@
 
 import Database
 import InternetMessage
+import RelayCore
 import Synchronization
 
 package struct RejectionRepository: Sendable {
@@ -11,21 +12,23 @@ package struct RejectionRepository: Sendable {
     /// only for the account's own team, if it is one of them.
     /// - Parameter beside: writes more about them in the same transaction.
     package func add(
-        _ events: [RejectionEvent], _ beside: (any DatabaseConnection) throws(StoreFailure) -> Void = { _ in }
+        _ events: [RefusedForward], _ beside: (any DatabaseConnection) throws(StoreFailure) -> Void = { _ in }
     ) throws(StoreFailure) {
         guard !events.isEmpty else { return }
         try database.write(.relaxed) { connection throws(StoreFailure) in
-            var rows: [(team: Int64, source: String, event: RejectionEvent)] = []
-            for event in events where event.isRegistered { rows += try teams(connection, event).map { ($0.0, $0.1, event) } }
+            var rows: [(team: Int64, source: String, event: RefusedForward)] = []
+            for event in events where event.attribution.isRegistered {
+                rows += try teams(connection, event).map { ($0.0, $0.1, event) }
+            }
             // Every host locks rows in the same order, so that two hosts never wait for each other.
             for row in rows.sorted(by: {
-                ($0.team, $0.event.at / 3600, $0.source, $0.event.answer, $0.event.reason, $0.event.at)
-                    < ($1.team, $1.event.at / 3600, $1.source, $1.event.answer, $1.event.reason, $1.event.at)
+                ($0.team, $0.event.at / 3600, $0.source, $0.event.status, $0.event.reason.rawValue, $0.event.at)
+                    < ($1.team, $1.event.at / 3600, $1.source, $1.event.status, $1.event.reason.rawValue, $1.event.at)
             }) {
                 try connection.run(
                     """
                     INSERT INTO rejections (team_id, source, hour, answer, reason, first_at, last_at, count, reference)
-                    VALUES (\(row.team), \(row.source), \(row.event.at / 3600), \(row.event.answer), \(row.event.reason),
+                    VALUES (\(row.team), \(row.source), \(row.event.at / 3600), \(row.event.status), \(row.event.reason.rawValue),
                         \(row.event.at), \(row.event.at), 1, \(row.event.reference))
                     ON CONFLICT (team_id, hour, source, answer, reason) DO UPDATE
                         SET count = rejections.count + 1, last_at = excluded.last_at, reference = excluded.reference
@@ -36,14 +39,15 @@ package struct RejectionRepository: Sendable {
     }
 
     /// For each team, its most specific source that covers the author.
-    private func teams(_ connection: any DatabaseConnection, _ event: RejectionEvent) throws(StoreFailure) -> [(Int64, String)] {
+    private func teams(_ connection: any DatabaseConnection, _ event: RefusedForward) throws(StoreFailure) -> [(Int64, String)] {
         var found: [Int64: String] = [:]
-        for value in SourceRepository.values(covering: event.author) {
+        let isOfAccount = event.reply.facts.audience == .ownTeam
+        for value in SourceRepository.values(covering: event.attribution.author) {
             let teams: [Int64] = try connection.values(
                 """
                 SELECT DISTINCT s.team_id FROM outbound_sources s WHERE s.value = \(value)
-                    AND (\(event.tellsOfAccount) = 0 OR s.team_id = (SELECT a.team_id FROM accounts a
-                        WHERE a.id = \(event.account)))
+                    AND (\(isOfAccount) = 0 OR s.team_id = (SELECT a.team_id FROM accounts a
+                        WHERE a.id = \(event.attribution.account.stored)))
                 """)
             for team in teams where found[team] == nil { found[team] = value }
         }
@@ -90,13 +94,13 @@ package final class RejectionBuffer: Sendable {
     /// Refusals written in one transaction: some ten milliseconds if the store is near.
     package static let step = 100
 
-    private let write: @Sendable ([RejectionEvent]) throws(StoreFailure) -> Void
-    private let events = Mutex<[RejectionEvent]>([])
+    private let write: @Sendable ([RefusedForward]) throws(StoreFailure) -> Void
+    private let events = Mutex<[RefusedForward]>([])
 
-    package init(write: @escaping @Sendable ([RejectionEvent]) throws(StoreFailure) -> Void) { self.write = write }
+    package init(write: @escaping @Sendable ([RefusedForward]) throws(StoreFailure) -> Void) { self.write = write }
 
     /// Never blocks on the store.
-    package func add(_ event: RejectionEvent) { events.withLock { if $0.count < Self.capacity { $0.append(event) } } }
+    package func add(_ event: RefusedForward) { events.withLock { if $0.count < Self.capacity { $0.append(event) } } }
 
     /// Writes the collected refusals. If the store is unavailable, the rest is kept for the next time, and the error is thrown.
     package func flush() throws(StoreFailure) {

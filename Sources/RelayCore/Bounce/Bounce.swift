@@ -19,7 +19,7 @@ enum Bounce {
         case .feedback where report.isComplaint:
             // Feedback loops send with or without an envelope sender; in both cases, nothing of the report is relayed.
             let detail = try Complaint.record(token, engine: engine, day: message.day)
-            return RelayDecision(.discard, reasons: [RelayReason("return-path-discarded", detail)])
+            return RelayDecision(.discard, reasons: [RelayReason(.returnPathDiscarded, detail)])
         case .feedback where isNullSender:
             return discard(engine, message, token, .reportDropped, "feedback of another kind")
         case .feedback: throw .badReturnPath("feedback of another kind, with a sender")
@@ -35,7 +35,7 @@ enum Bounce {
         _ engine: RelayEngine, _ message: IncomingMessage, _ token: AddressToken, _ counter: RelayCounter, _ why: String
     ) -> RelayDecision {
         engine.directory.count(counter, account: token.account, day: message.day)
-        return RelayDecision(.discard, reasons: [RelayReason("return-path-discarded", why)])
+        return RelayDecision(.discard, reasons: [RelayReason(.returnPathDiscarded, why)])
     }
 
     // MARK: Automatic notes and receipts
@@ -80,7 +80,7 @@ enum Bounce {
         if token.purpose != .reply, let decisive, decisive.action == .failed, decisive.understood.saysNoMailbox,
             try recordFailure(engine: engine, message: message, token: token) == .suspended
         {
-            suspension = [RelayReason("inbox-now-suspended", "the inbox has reached the rate of permanent failures")]
+            suspension = [RelayReason(.inboxNowSuspended, "the inbox has reached the rate of permanent failures")]
         }
         var decision = try tell(report, account: account, engine: engine, message: message, token: token, paths: paths)
         decision.reasons += suspension
@@ -127,7 +127,7 @@ enum Bounce {
             replacing: message.header, engine: engine, domain: account.relayAddress.domain, now: message.now, sender: "<>",
             paths: paths,
             recipients: [outgoing.to],
-            reasons: [RelayReason("report-relayed", decisive.map { "\($0.action.rawValue) \($0.status)" } ?? "not understood")])
+            reasons: [RelayReason(.reportRelayed, decisive.map { "\($0.action.rawValue) \($0.status)" } ?? "not understood")])
     }
 
     /// The recipient of the reply that a report names, by its address or its original address; nil for any other. A forwarding

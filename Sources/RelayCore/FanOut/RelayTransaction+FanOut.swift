@@ -27,7 +27,7 @@ extension RelayTransaction {
             // When the message came before, this account may not have been the first, and may have its copy already.
             guard !paths.isEmpty else {
                 return RelayDecision(
-                    .discard, reasons: [RelayReason("handed-over", "a copy was handed over before")], copies: copies)
+                    .discard, reasons: [RelayReason(.handedOver, "a copy was handed over before")], copies: copies)
             }
             let decision = decide(turn)
             if case .refuse(let refusal) = decision.outcome {

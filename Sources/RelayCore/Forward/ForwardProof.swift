@@ -56,9 +56,7 @@ package enum ForwardProof {
         }
         guard isUnknown else {
             throw .dmarcFailed(
-                RelayReason(
-                    "dmarc-failed",
-                    "\(proof.method) of \(proof.domain) is not aligned with \(author.asciiDomain), p=\(dmarc.policy)"))
+                "\(proof.method) of \(proof.domain) is not aligned with \(author.asciiDomain), p=\(dmarc.policy)")
         }
         throw .authenticationTrouble(
             "DMARC of \(author.asciiDomain) could not be evaluated, and \(proof.domain) may not be aligned")
@@ -90,20 +88,14 @@ package enum ForwardProof {
         }
         switch (signatures.first, envelopes.first) {
         case (.some(let signature), nil):
-            throw .noValidDKIM(
-                RelayReason("dkim-failed", "d=\(signature.domain): \(signature.result.rawValue), \(signature.weakness)"))
+            throw .dkimFailed("d=\(signature.domain): \(signature.result.rawValue), \(signature.weakness)")
         case (nil, .some(let envelope)):
-            throw .spfFailed(
-                RelayReason(
-                    "spf-failed", "\(envelope.domain): \(envelope.result.rawValue), \(envelope.reason)\(evidence.malformed)"))
+            throw .spfFailed("\(envelope.domain): \(envelope.result.rawValue), \(envelope.reason)\(evidence.malformed)")
         case (.some(let signature), .some(let envelope)):
             throw .proofFailed(
-                RelayReason(
-                    "proof-failed",
-                    "d=\(signature.domain): \(signature.weakness); SPF \(envelope.domain): \(envelope.result.rawValue)"))
+                "d=\(signature.domain): \(signature.weakness); SPF \(envelope.domain): \(envelope.result.rawValue)")
         case (nil, nil):
-            throw .proofFailed(
-                RelayReason("proof-failed", "no signature and no envelope domain of a registered source\(evidence.malformed)"))
+            throw .proofFailed("no signature and no envelope domain of a registered source\(evidence.malformed)")
         }
     }
 

@@ -59,7 +59,7 @@ struct ForwardRewriting {
             if isReplyToUnproved, field.isNamed("Reply-To"), leadsOutside(field) {
                 edits.edits[index] = .remove
                 reasons.append(
-                    RelayReason("reply-to-unsigned", "the signature does not cover Reply-To, which leads away from the team"))
+                    RelayReason(.replyToUnsigned, "the signature does not cover Reply-To, which leads away from the team"))
             } else if Self.removed.contains(field) || field.nameBegins(with: "x-postern-") {
                 edits.edits[index] = .remove
             } else {
@@ -304,7 +304,7 @@ struct ForwardRewriting {
             guard let mailto = MailtoURI(uri) else { return uri }
             changed = true
             if mailto.hasBody {
-                note("list-mailto", hasWeb ? "left out, as an https URI is beside it" : "kept as plain words alone")
+                note(hasWeb ? "left out, as an https URI is beside it" : "kept as plain words alone")
             }
             guard !mailto.hasBody || !hasWeb else { return nil }
             let new = mailto.mapping(words: words) { isRelayAddress($0) ? $0 : $0.leadsSomewhere ? reverse($0) : nil }
@@ -321,8 +321,8 @@ struct ForwardRewriting {
         return .replace(out)
     }
 
-    private mutating func note(_ code: String, _ detail: String) {
-        let reason = RelayReason(code, "a mailto URI of a mailing list with a body: \(detail)")
+    private mutating func note(_ detail: String) {
+        let reason = RelayReason(.listMailto, "a mailto URI of a mailing list with a body: \(detail)")
         if !reasons.contains(where: { $0.detail.hasSameOctets(as: reason.detail) }) { reasons.append(reason) }
     }
 

@@ -134,7 +134,7 @@ final class ForwardSession {
             modifications: signed.modifications + (newBody.pieces.map { [.replaceBody($0)] } ?? [])
                 + [.changeSender(returnPath.path)] + paths.map { .deleteRecipient($0) }
                 + [.addRecipient("<\(inbox.address.revealed.wireForm)>")],
-            reasons: [RelayReason("forwarded", "author proved by \(proof.method)")] + rewriting.reasons
+            reasons: [RelayReason(.forwarded, "author proved by \(proof.method)")] + rewriting.reasons
                 + Self.reasons(newBody))
     }
 
@@ -152,10 +152,10 @@ final class ForwardSession {
 
     /// What the log says of the body.
     private static func reasons(_ body: ForwardRewriting.Body) -> [RelayReason] {
-        (body.pieces == nil ? [] : [RelayReason("body-rewritten")])
+        (body.pieces == nil ? [] : [RelayReason(.bodyRewritten)])
             + (body.linksLeft == 0
                 ? []
-                : [RelayReason(RelayReason.linksLeft, "\(body.linksLeft) links, or texts with links, could not be rewritten")])
+                : [RelayReason(.linksLeft, "\(body.linksLeft) links, or texts with links, could not be rewritten")])
     }
 
     /// A signing session that has seen this body instead of the received one.

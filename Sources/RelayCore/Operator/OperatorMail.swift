@@ -62,7 +62,7 @@ final class OperatorMail {
     /// - Returns: the outcome, for the log; nil where it is ordinary mail.
     func finish(_ turn: @escaping () -> (any RewritingTurn)?) -> RelayReason? {
         guard let kind else { return nil }
-        let code = kind == .complaint ? "complaint" : "dmarc-report"
+        let code: RelayReason.Code = kind == .complaint ? .complaint : .dmarcReport
         do {
             return try (kind == .complaint ? complaint(turn) : aggregate(turn)).map { RelayReason(code, $0) }
         } catch {

@@ -11,7 +11,7 @@ struct RecipientScope {
     func scope(of path: String) throws(Refusal) -> TransactionScope {
         switch RecipientReading.read(path, settings: engine.settings, tokens: engine.tokens) {
         case .unknown: throw .unknownAddress("no such local part")
-        case .forgedReverse: throw .replyNotProved(RelayReason("bad-reverse-address", "MAC is wrong"))
+        case .forgedReverse: throw .replyNotProved(RelayReason(.badReverseAddress, "MAC is wrong"))
         case .forgedReturnPath: throw .badReturnPath("MAC is wrong")
         case .elsewhere: return .elsewhere
         case .operatorMailbox(let target):
@@ -34,7 +34,7 @@ struct RecipientScope {
 
     private func correspondent(of token: AddressToken) throws(Refusal) -> AddrSpec {
         guard let address = try engine.address(of: token) else {
-            throw .replyNotProved(RelayReason("bad-reverse-address", "nothing is stored under it"))
+            throw .replyNotProved(RelayReason(.badReverseAddress, "nothing is stored under it"))
         }
         guard engine.settings.isDeadEnd(address.domain, for: token.account) else { return address }
         guard

@@ -247,7 +247,7 @@ package final class RelayTransaction {
                         && beside.contains {
                             OwnAddress.isWrittenByTeam(header, of: $0, evidence: message.evidence, client: client)
                         }
-                    guard isTeams || error.reason.code == Refusal.mixedAccounts.reason.code else { throw error }
+                    guard isTeams || error.reason.code == .mixedAccounts else { throw error }
                     // One recipient may get it and the other may not, so they get separate transactions: a team's mail to its
                     // user and to a reverse address, or a user's mail to a reverse address and to another user's relay address.
                     engine.refusedRecipients.separate(recipients.paths, from: client, now: now)
@@ -307,16 +307,8 @@ package final class RelayTransaction {
             .relay,
             modifications: [.changeSender("<>")] + paths.map { .deleteRecipient($0) }
                 + targets.map { .addRecipient("<\($0.wireForm)>") },
-            reasons: [RelayReason("operator-mail")] + [read].compactMap { $0 })
+            reasons: [RelayReason(.operatorMail)] + [read].compactMap { $0 })
     }
-}
-
-/// The author of a forward, proved or not, and the account that it was for.
-package struct ForwardAttribution: Sendable, Hashable {
-    package let author: AddrSpec
-    package let account: AccountNumber
-    /// Whether a team, this or another, registered the author.
-    package let isRegistered: Bool
 }
 
 /// The direction of a transaction.

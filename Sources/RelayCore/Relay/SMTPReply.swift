@@ -19,40 +19,31 @@ package struct SMTPReply: Sendable, Hashable {
     package static let accepted = SMTPReply(code: 250, enhanced: "2.0.0", text: "Ok")
 }
 
-/// The reason for an answer: a stable word for logs, counters and `explain`, and a sentence for the operator.
-package struct RelayReason: Sendable, Hashable {
-    /// Lower-case words with hyphens; stable between releases.
-    package let code: String
-    /// For the log only. Holds no inbox address.
-    package let detail: String
-    /// Whether it reveals something about an account: this is for its own team only.
-    package let isOfAccount: Bool
-
-    package init(_ code: String, _ detail: String = "", isOfAccount: Bool = false) {
-        self.code = code
-        self.detail = detail
-        self.isOfAccount = isOfAccount
-    }
-
-    /// The code of an incident: a reply that counted as rewritten held the inbox. Refused, and logged as an error.
-    package static let leakIncident = "leak-incident"
-    /// The code of a forward that was relayed with links that bypass the relay.
-    package static let linksLeft = "links-left"
-}
-
 /// A refusal, thrown by the steps of a decision. Its class is that of its code: a 4xx code cannot be permanent.
 package struct Refusal: Error, Sendable, Hashable {
+    package let kind: RefusalReply
     package let reply: SMTPReply
     package let reason: RelayReason
 
     /// Whether the sender keeps the mail and tries again (4xx); otherwise the refusal will not change (5xx).
     package var isTemporary: Bool { reply.code / 100 == 4 }
 
-    init(_ code: Int, _ enhanced: String, _ text: String, _ reason: RelayReason) {
-        self.init(SMTPReply(code: code, enhanced: enhanced, text: text), reason)
+    /// - Parameter values: for the text, in order; printable ASCII.
+    init(_ kind: RefusalReply, _ values: String..., reason: RelayReason) {
+        let facts = kind.facts
+        self.init(kind, SMTPReply(code: facts.code, enhanced: facts.enhanced, text: kind.text(values)), reason)
     }
 
-    init(_ reply: SMTPReply, _ reason: RelayReason) {
+    /// With the usual reason of the reply.
+    init(_ kind: RefusalReply, _ values: String..., detail: String = "") {
+        let facts = kind.facts
+        self.init(
+            kind, SMTPReply(code: facts.code, enhanced: facts.enhanced, text: kind.text(values)),
+            RelayReason(facts.reasons[0], detail))
+    }
+
+    init(_ kind: RefusalReply, _ reply: SMTPReply, _ reason: RelayReason) {
+        self.kind = kind
         self.reply = reply
         self.reason = reason
     }

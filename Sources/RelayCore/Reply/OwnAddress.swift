@@ -54,7 +54,7 @@ enum OwnAddress {
     /// The answer to the user's own message at the user's own address.
     static var accepted: RelayDecision {
         RelayDecision(
-            .discard, reasons: [RelayReason("own-address", "the user's own reply to all, at the user's own relay address")])
+            .discard, reasons: [RelayReason(.ownAddress, "the user's own reply to all, at the user's own relay address")])
     }
 }
 

@@ -15,7 +15,7 @@ enum Reply {
         // The proof comes before the inbox is compared: neither answer nor time shows others which inbox is the right one.
         let (author, proof) = try prove(message.header, evidence: message.evidence, client: message.client)
         guard let account = try Refusal.deferring(engine.directory.account(number)) else {
-            throw .replyNotProved(RelayReason("account-deleted"))
+            throw .replyNotProved(RelayReason(.accountDeleted))
         }
         let providers = engine.settings.providers
         guard account.isVerifiedInbox(author, providers: providers) else {
@@ -29,7 +29,7 @@ enum Reply {
                     report, of: message, engine: engine, account: account, correspondents: correspondents, paths: paths)
             }
             throw .replyNotProved(
-                RelayReason("not-the-users-inbox", "the author is proved, but is not a verified inbox of the account's user"))
+                RelayReason(.notTheUsersInbox, "the author is proved, but is not a verified inbox of the account's user"))
         }
         guard isOfOneAccount else { throw .mixedAccounts }
         guard account.isActive else { throw .retired }
@@ -47,7 +47,7 @@ enum Reply {
                 try rewriting.rewrite(body: body)
             }
         } catch {
-            if error.reason.code == RelayReason.leakIncident {
+            if error.reason.code == .leakIncident {
                 engine.directory.count(.leakIncident, account: number, day: message.day)
             }
             throw error
@@ -61,7 +61,7 @@ enum Reply {
             guard !recipients.isEmpty else {
                 engine.directory.count(.automaticDropped, account: number, day: message.day)
                 return RelayDecision(
-                    .discard, reasons: [RelayReason("automatic-limit", "one automatic message per correspondent and day")])
+                    .discard, reasons: [RelayReason(.automaticLimit, "one automatic message per correspondent and day")])
             }
         } else {
             try reserve(engine: engine, account: number, day: message.day)
@@ -75,7 +75,7 @@ enum Reply {
         return try rewritten.decision(
             replacing: message.header, engine: engine, domain: domain, now: message.now, sender: sender, paths: paths,
             recipients: recipients,
-            reasons: [RelayReason("replied", "author proved by \(proof.method)")] + rewritten.reasons)
+            reasons: [RelayReason(.replied, "author proved by \(proof.method)")] + rewritten.reasons)
     }
 
     /// The author and the proof. Called with the best that the evidence can become before a body is held, and with the evidence
@@ -85,7 +85,7 @@ enum Reply {
     ) throws(Refusal) -> (author: AddrSpec, proof: SenderProof) {
         switch AuthorAddress.parse(header: header) {
         case .success(let author): (author, try ReplyProof.prove(author: author, evidence: evidence.proving(client)))
-        case .failure(let defect): throw .replyNotProved(RelayReason("unclear-author", "\(defect)"))
+        case .failure(let defect): throw .replyNotProved(RelayReason(.unclearAuthor, "\(defect)"))
         }
     }
 
@@ -119,7 +119,7 @@ enum Reply {
             return RelayDecision(
                 .discard,
                 reasons: [
-                    RelayReason("automatic-limit", isSuccess ? "success" : "one automatic message per correspondent and day")
+                    RelayReason(.automaticLimit, isSuccess ? "success" : "one automatic message per correspondent and day")
                 ])
         }
         let outgoing = RebuiltReport(engine: engine, account: account, message: message, report: report).forTeam(first)
@@ -128,7 +128,7 @@ enum Reply {
             replacing: message.header, engine: engine, domain: account.relayAddress.domain, now: message.now, sender: "<>",
             paths: paths,
             recipients: recipients,
-            reasons: [RelayReason("report-relayed", report.decisive.map { "\($0.action.rawValue) \($0.status)" } ?? "")])
+            reasons: [RelayReason(.reportRelayed, report.decisive.map { "\($0.action.rawValue) \($0.status)" } ?? "")])
     }
 
     private static func reserve(engine: RelayEngine, account: AccountNumber, day: UInt64) throws(Refusal) {

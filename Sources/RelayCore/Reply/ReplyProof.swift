@@ -54,7 +54,7 @@ package enum ReplyProof {
         }
         throw .replyNotProved(
             RelayReason(
-                "reply-not-proved",
+                .replyNotProved,
                 "\(signatures.count) aligned signatures, \(envelopes.count) aligned envelope domains, none passes\(evidence.malformed)"
             ))
     }

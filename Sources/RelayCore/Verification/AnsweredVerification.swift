@@ -32,7 +32,7 @@ enum AnsweredVerification {
     ) throws(Refusal) -> RelayDecision {
         guard !client.mailFrom.isEmpty, !AutomaticMail.isAutomatic(header) else {
             return RelayDecision(
-                .discard, reasons: [RelayReason("automatic-answer", "a program answered a verification message")])
+                .discard, reasons: [RelayReason(.automaticAnswer, "a program answered a verification message")])
         }
         let author: AddrSpec
         let proof: SenderProof
@@ -42,7 +42,7 @@ enum AnsweredVerification {
         switch try Refusal.deferring(engine.directory.recordAnswer(to: token, author: author)) {
         case .notTheInbox:
             throw .answerNotProved(
-                RelayReason("not-the-verified-inbox", "the author is proved, but is not the inbox of a verification in progress"))
+                RelayReason(.notTheVerifiedInbox, "the author is proved, but is not the inbox of a verification in progress"))
         case .repeated: throw .answerNotRead
         case .first(let language):
             guard let notice = engine.answeredNotice else { throw .answerNotRead }
@@ -53,7 +53,7 @@ enum AnsweredVerification {
             return try OutgoingMessage(header: fields, body: [body[...]], bodyForSigning: [body[...]]).decision(
                 replacing: header, engine: engine, domain: notice.relayDomain, now: now, sender: "<>", paths: paths,
                 recipients: [author],
-                reasons: [RelayReason("answer-told", "author proved by \(proof.method)")])
+                reasons: [RelayReason(.answerTold, "author proved by \(proof.method)")])
         }
     }
 }

@@ -37,14 +37,14 @@ import Testing
                     == .relay)
         }
         for nonce in 1...4 {
-            #expect(!Self.report(fixture, nonce: UInt64(nonce)).decision.reasons.map(\.code).contains("inbox-now-suspended"))
+            #expect(!Self.report(fixture, nonce: UInt64(nonce)).decision.reasons.map(\.code).contains(.inboxNowSuspended))
         }
         // The same failure again is none.
         _ = Self.report(fixture, nonce: 4)
         #expect(
             fixture.play(from: "bounce@app.example", to: ["annarelay2@relay.example"], message: Self.letter).decision.outcome
                 == .relay)
-        #expect(Self.report(fixture, nonce: 5).decision.reasons.map(\.code).contains("inbox-now-suspended"))
+        #expect(Self.report(fixture, nonce: 5).decision.reasons.map(\.code).contains(.inboxNowSuspended))
         let answer = fixture.play(from: "bounce@app.example", to: ["annarelay2@relay.example"], message: Self.letter)
         #expect(answer.refusals.isEmpty, "nothing is told at RCPT")
         guard case .refuse(let refusal) = answer.decision.outcome, refusal.isTemporary else {
@@ -53,7 +53,7 @@ import Testing
         }
         #expect(refusal.reply.code == 451)
         #expect(refusal.reply.enhanced == "4.2.1")
-        #expect(refusal.reason.code == "inbox-suspended")
+        #expect(refusal.reason.code == .inboxSuspended)
     }
 
     @Test func aFewFailuresOfManyMessagesSuspendNothing() {

@@ -92,6 +92,6 @@ struct AuthorFormTests {
             Issue.record("relayed")
             return
         }
-        #expect(refusal.reason.code == "unsafe-header" && !refusal.reply.text.contains("SPF"))
+        #expect(refusal.reason.code == .unsafeHeader && !refusal.reply.text.contains("SPF"))
     }
 }

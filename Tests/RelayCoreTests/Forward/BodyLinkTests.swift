@@ -121,7 +121,7 @@ struct Forwarded {
     func aLinkInHTMLLedPastTheRelay(_ text: String, _ expected: String) {
         let result = Forwarded(Self.html + text + "\r\n")
         #expect(result.body == fill(expected, result) + "\r\n")
-        #expect(result.decision.reasons.contains { $0.code == "body-rewritten" })
+        #expect(result.decision.reasons.contains { $0.code == .bodyRewritten })
         for encoding in ["base64", "quoted-printable"] {
             let encoded = TransferEncoding.parse(encoding).encode(Array((text + "\r\n").utf8)) ?? []
             let result = Forwarded(
@@ -207,7 +207,7 @@ struct Forwarded {
         let result = Forwarded(Self.html + "\(filler)<a href=\"mailto:eva@app.example\">x</a>\r\n")
         #expect(result.body == "\(filler)<a\r\nhref=\"\(result.link("eva@app.example"))\">x</a>\r\n")
         let text = Forwarded(Self.plain + "\(filler) mailto:eva@app.example\r\n")
-        #expect(text.newBody == nil && text.decision.reasons.contains { $0.code == "links-left" })
+        #expect(text.newBody == nil && text.decision.reasons.contains { $0.code == .linksLeft })
     }
 
     @Test func aLinkAcrossChunksIsFound() {
@@ -279,7 +279,7 @@ struct Forwarded {
         let links = (0..<300).map { "<a href=\"mailto:Eva\($0)@app.example\">x</a>\r\n" }.joined()
         let html = Forwarded(Self.html + links)
         #expect(html.code == "relay" && html.fixture.directory.storedCount == 200)
-        #expect(html.decision.reasons.contains { $0.code == "links-left" && $0.detail.hasPrefix("100 ") })
+        #expect(html.decision.reasons.contains { $0.code == .linksLeft && $0.detail.hasPrefix("100 ") })
         let attendees = (0..<300).map { "ATTENDEE:mailto:Eva\($0)@app.example\r\n" }.joined()
         let calendar = Forwarded("Content-Type: text/calendar\r\n\r\n" + attendees)
         #expect(calendar.code == "550 5.6.0" && calendar.fixture.directory.storedCount == 0)
@@ -302,7 +302,7 @@ struct Forwarded {
         let message = Self.late(6_000_000, part)
         let fixture = Forwarded.fixture()
         let first = Forwarded(message, fixture: fixture)
-        #expect(first.code == "452 4.3.1" && first.decision.reasons.first?.code == "forward-memory")
+        #expect(first.code == "452 4.3.1" && first.decision.reasons.first?.code == .forwardMemory)
         #expect(fixture.directory.storedCount == 0)
         let again = Forwarded(message, fixture: fixture)
         #expect(again.code == "relay" && again.newBody?.contains("eva@app.example") == false)
@@ -314,7 +314,7 @@ struct Forwarded {
         #expect(calendar.code == "552 5.3.4")
         let link = Forwarded(
             Self.late(3_000_000, "Content-Type: text/html\r\n\r\n<a href=\"mailto:eva@app.example\">x</a>"), memory: 10_000_000)
-        #expect(link.code == "relay" && link.newBody == nil && link.decision.reasons.contains { $0.code == "links-left" })
+        #expect(link.code == "relay" && link.newBody == nil && link.decision.reasons.contains { $0.code == .linksLeft })
     }
 
     @Test func twoHundredMegabytesAtOnceTakeFourOfMemory() throws {

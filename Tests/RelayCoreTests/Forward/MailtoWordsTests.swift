@@ -75,14 +75,14 @@ import Testing
         let filler = String(repeating: "y", count: 940)
         let long = Forwarded("Content-Type: text/plain\r\n\r\n\(filler) mailto:eva@app.example?body=\(Self.guess)\r\n")
         #expect(long.body == "\(filler) mailto:eva@app.example\r\n")
-        #expect(long.decision.reasons.contains { $0.code == "links-left" })
+        #expect(long.decision.reasons.contains { $0.code == .linksLeft })
         // More than are rewritten.
         let count = MailtoLinks.maximumCount + 10
         let many = Forwarded(
             "Content-Type: text/html\r\n\r\n"
                 + String(repeating: "<a href=\"mailto:eva@app.example?body=\(Self.guess)\">x</a>\r\n", count: count))
         #expect(!many.body.contains("home.example") && many.body.ranges(of: "<a href=\"mailto:").count == count)
-        #expect(many.decision.reasons.contains { $0.code == "links-left" && $0.detail.hasPrefix("10 ") })
+        #expect(many.decision.reasons.contains { $0.code == .linksLeft && $0.detail.hasPrefix("10 ") })
     }
 
     @Test func forward_aLinkInACalendar_losesItsWords() {
@@ -103,7 +103,7 @@ import Testing
         let found = header.first { $0.contains("<mailto:") || $0.contains("<https:") }
         return (
             found?.replacing(result.link("off@app.example"), with: "LINK").replacing("\r\n", with: ""),
-            result.decision.reasons.filter { $0.code == "list-mailto" }.map(\.detail)
+            result.decision.reasons.filter { $0.code == .listMailto }.map(\.detail)
         )
     }
 

@@ -27,7 +27,7 @@ struct RepeatedFieldTests {
         for second in [field, field.lowercased(), "\(name) : x"] {
             for repeated in [second + "\r\n" + message, message + second + "\r\n"] {
                 let refusal = try #require(found(play(repeated)), "\(second)")
-                #expect(refusal.reply.code == 550 && refusal.reason.code == "repeated-field")
+                #expect(refusal.reply.code == 550 && refusal.reason.code == .repeatedField)
                 #expect(refusal.reply.text == "The header section cannot be read safely: more than one \(name) field")
             }
         }
@@ -56,7 +56,7 @@ struct RepeatedFieldTests {
         }
         #expect(play(field + "\r\n").outcome == .relay)
         let refusal = found(play(field + "\r\n" + field + "\r\n"))
-        #expect(refusal?.reply == Refusal.replyNotProved(RelayReason("x")).reply && refusal?.reason.code == "repeated-field")
+        #expect(refusal?.reply == Refusal.replyNotProved(RelayReason(.x)).reply && refusal?.reason.code == .repeatedField)
     }
 
     // MARK: Reply-To beside a signature
@@ -91,7 +91,7 @@ struct RepeatedFieldTests {
         let old = Message.parse(Array(message.utf8))
         var new = ModifiedMessage(header: old.header, body: old.body, sender: "", recipients: [])
         new.apply(decision.modifications)
-        let isNoted = decision.reasons.contains { $0.code == "reply-to-unsigned" }
+        let isNoted = decision.reasons.contains { $0.code == .replyToUnsigned }
         let found = HeaderSection(new.header).all("Reply-To").flatMap { AddressList.parse($0.rawValue).mailboxes }
             .map { String($0.addrSpec.localPart.prefix { $0 != "=" }) }
         #expect(isNoted == found.isEmpty)

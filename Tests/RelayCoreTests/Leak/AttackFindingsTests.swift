@@ -296,7 +296,7 @@ import Testing
             _ = try rewriting.rewrite(body: Array("Hello\r\n".utf8))
             Issue.record("relayed")
         } catch {
-            #expect(error.reason.code == "unrewritable-part")
+            #expect(error.reason.code == .unrewritablePart)
         }
     }
 

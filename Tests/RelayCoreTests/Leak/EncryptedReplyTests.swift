@@ -33,7 +33,7 @@ import Testing
     func refused(type: String, body: String) {
         let refusal = #expect(throws: Refusal.self) { try Self.rewrite(type: type, body: body) }
         #expect(refusal?.reply.enhanced == "5.7.4")
-        #expect(refusal?.reason.code == "encrypted-reply")
+        #expect(refusal?.reason.code == .encryptedReply)
         #expect(refusal?.reply.text.contains("send it unencrypted") == true)
     }
 }

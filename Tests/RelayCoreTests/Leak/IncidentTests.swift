@@ -49,7 +49,7 @@ struct ForgetfulRewriter: BodyRewriting {
             Issue.record("the message passed")
             return
         }
-        #expect(refusal.reason == RelayReason(RelayReason.leakIncident, "message body"))
+        #expect(refusal.reason == RelayReason(.leakIncident, "message body"))
     }
 
     @Test func whatTheRewritingOverlooksIsRefusedAndCounted() {
@@ -70,7 +70,7 @@ struct ForgetfulRewriter: BodyRewriting {
             return
         }
         #expect("\(refusal.reply.code) \(refusal.reply.enhanced)" == "550 5.7.7")
-        #expect(refusal.reason == RelayReason(RelayReason.leakIncident, "message body"))
+        #expect(refusal.reason == RelayReason(.leakIncident, "message body"))
         #expect(!refusal.reply.text.contains("anna"))
         #expect(sound.directory.counted(.leakIncident) == 1)
         // What has no name in it passes, whoever rewrote it.
@@ -116,9 +116,9 @@ struct ForgetfulRewriter: BodyRewriting {
         let sound = Fixture(evidence: AuthenticationEvidence.signed("inbox.example"))
         let blind = Fixture(directory: sound.directory, engine: sound.engine.rewriting { _, _ in BlindRewriter() })
         let run = Self.encoded("to be read by a program: anna@inbox.example")
-        #expect(reason("\r\nSee \(run)\r\n", in: blind)?.code == "unrewritable-part")
+        #expect(reason("\r\nSee \(run)\r\n", in: blind)?.code == .unrewritablePart)
         #expect(sound.directory.counted(.leakIncident) == 0)
-        #expect(reason("\r\nSee \(run) and anna@inbox.example\r\n", in: blind)?.code == RelayReason.leakIncident)
+        #expect(reason("\r\nSee \(run) and anna@inbox.example\r\n", in: blind)?.code == .leakIncident)
         #expect(sound.directory.counted(.leakIncident) == 1)
     }
 }

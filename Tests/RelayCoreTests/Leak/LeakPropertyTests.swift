@@ -140,7 +140,7 @@ import Testing
             return .success(
                 (
                     outgoing.header, (outgoing.body ?? [planted.body[...]]).reduce(into: []) { $0 += $1 },
-                    outgoing.reasons.contains { $0.code == "typed-bound" && $0.detail.contains("addresses") }
+                    outgoing.reasons.contains { $0.code == .typedBound && $0.detail.contains("addresses") }
                 ))
         } catch {
             return .failure(error)

@@ -111,7 +111,7 @@ import Testing
         let message = Self.parts(10, Array(repeating: 0x20, count: 60_000))
         #expect(throws: Never.self) { _ = try Self.rewrite(message, limit: many) }
         let refusal = #expect(throws: Refusal.self) { _ = try Self.rewrite(message, limit: many / 2) }
-        #expect(refusal?.reason.code == "too-much-work" && refusal?.reply.enhanced == "5.7.7")
+        #expect(refusal?.reason.code == .tooMuchWork && refusal?.reply.enhanced == "5.7.7")
         // Spent by the leak check alone.
         #expect(throws: Refusal.self) { _ = try Self.rewrite(message, limit: many - 1) }
     }

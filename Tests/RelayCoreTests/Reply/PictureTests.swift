@@ -221,6 +221,6 @@ import Testing
         let part =
             "Content-Type: image/png\r\nContent-Transfer-Encoding: base64\r\n\r\n\(Self.encoded(Self.png([])))\r\n--b\r\nContent-Type: application/pdf"
         let refusal = #expect(throws: Refusal.self) { try Self.reply(part, Array("\u{1}\u{2}\(Self.inbox)\u{3}".utf8)) }
-        #expect(refusal?.reason.code == "unrewritable-part")
+        #expect(refusal?.reason.code == .unrewritablePart)
     }
 }

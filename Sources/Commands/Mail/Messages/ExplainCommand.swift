@@ -106,7 +106,7 @@ extension Explanation {
         }
         return [
             "id": id, "action": action.rawValue, "replies": replies,
-            "reasons": reasons.map { $0.detail.isEmpty ? $0.code : "\($0.code): \($0.detail)" },
+            "reasons": reasons.map(\.text),
             "envelope_from": Members.orNull(outgoing?.sender), "rcpts": outgoing?.recipients ?? [],
             "message_base64": Members.orNull(outgoing.map { Data($0.bytes).base64EncodedString() }),
             "copies": copies.isEmpty ? nil : copies.map { $0.members() },
@@ -130,7 +130,7 @@ enum ExplainText {
     private static func text(_ explanation: Explanation) -> Data {
         var lines = ["decision  \(explanation.action.rawValue)"]
         lines += explanation.replies.map { "reply     \($0.recipient): \($0.reply.code) \($0.reply.enhanced) \($0.reply.text)" }
-        lines += explanation.reasons.map { "reason    \($0.code)\($0.detail.isEmpty ? "" : ": \($0.detail)")" }
+        lines += explanation.reasons.map { "reason    \($0.text)" }
         var output = Data()
         if let outgoing = explanation.outgoing {
             lines.append("sender    <\(outgoing.sender)>")

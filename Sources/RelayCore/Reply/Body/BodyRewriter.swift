@@ -91,20 +91,20 @@ package struct BodyRewriter: BodyRewriting {
         guard !budget.isSpent else { throw .tooMuchWork }
         var reasons: [RelayReason] = []
         if text.names.isAutomatic {
-            reasons.append(RelayReason("automatic-neutral", "a program wrote it: it goes without addresses"))
+            reasons.append(RelayReason(.automaticNeutral, "a program wrote it: it goes without addresses"))
         } else if work.notes.hasNeutral {
-            reasons.append(RelayReason("quotation-neutral", "quoted text goes without addresses, and its links without paths"))
+            reasons.append(RelayReason(.quotationNeutral, "quoted text goes without addresses, and its links without paths"))
         }
         switch text.search.mode {
         case .full: break
-        case .withoutWords: reasons.append(RelayReason("typed-bound", "many words like local parts: none is looked for alone"))
-        case .neutral: reasons.append(RelayReason("typed-bound", "many addresses: typed text goes without any"))
+        case .withoutWords: reasons.append(RelayReason(.typedBound, "many words like local parts: none is looked for alone"))
+        case .neutral: reasons.append(RelayReason(.typedBound, "many addresses: typed text goes without any"))
         }
         if work.notes.hasRemoved {
-            reasons.append(RelayReason("quotation-removed", "quoted text that cannot be written again was removed"))
+            reasons.append(RelayReason(.quotationRemoved, "quoted text that cannot be written again was removed"))
         }
-        if work.notes.hasAnswer { reasons.append(RelayReason("calendar-rebuilt", "the answer of a calendar was written again")) }
-        if work.notes.hasMetadata { reasons.append(RelayReason("picture-metadata", "pictures lost their metadata")) }
+        if work.notes.hasAnswer { reasons.append(RelayReason(.calendarRebuilt, "the answer of a calendar was written again")) }
+        if work.notes.hasMetadata { reasons.append(RelayReason(.pictureMetadata, "pictures lost their metadata")) }
         return RewrittenBody(
             contentFields: fields, body: result.pieces, reasons: reasons, map: result.map, refusals: files.refusals,
             isOfProgram: place != .typed, hidesWords: text.search.mode == .full)

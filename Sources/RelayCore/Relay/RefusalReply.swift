@@ -1,0 +1,362 @@
+// Every reply that refuses mail, declared once with all that depends on it: its code and text, the reasons in the log, whom it
+// may be told, and what the sender and the operator can do. docs/OPERATING.md shows them as a table.
+
+/// A reply to mail that is refused or deferred.
+package enum RefusalReply: Sendable, Hashable, CaseIterable {
+    // At RCPT
+    case unknownAddress, badReturnPath, verificationAnswer, verificationAnswerUnproved, anotherUsersAddress
+    // The sender
+    case unauthorizedSender, unreadableFrom, unsafeHeader, repeatedField
+    case proofFailed, dkimFailed, spfFailed, dmarcFailed, replyNotProved
+    // The state of an account
+    case forwardingOff, senderBlocked, retired, inboxUnverified, inboxSuspended, dailyLimit, storedAddressLimit
+    // Several recipients
+    case fanOutFailed, fanOutRefused, copyRefused, otherScope, tooManyRecipients, forgedCopy
+    // This host
+    case authenticationTrouble, storeTrouble, notConfigured, memory
+    // The message
+    case malformedBody, malformedHeader, messageTooLarge, tooManyAddresses, fieldTooLong, listedTwice, loop
+    case unrewritable, tooMuchWork, signedReply, encryptedReply
+
+    /// Who besides the sender's own server may know of it.
+    package enum Audience: Sendable, Hashable {
+        /// Every team that registered the author.
+        case teams
+        /// The account's own team: the reply says something about the account.
+        case ownTeam
+    }
+
+    /// What is fixed for a reply.
+    package struct Facts: Sendable {
+        /// Three-digit reply code (RFC 5321) and enhanced status code (RFC 3463).
+        package let code: Int
+        package let enhanced: String
+        /// Printable ASCII; each `{}` is replaced by a value. Holds nothing that would help an attacker, and never an inbox.
+        package let text: String
+        /// The words in the log; the first is the usual one.
+        package let reasons: [RelayReason.Code]
+        package let audience: Audience
+        /// As what the user of the account sees it; nil where the message only comes again, or no forward is refused so.
+        package let forUser: UserRefusal?
+        /// What it means, and what to do, in Markdown.
+        package let meaning: String
+        package let remedy: String
+
+        fileprivate init(
+            _ code: Int, _ enhanced: String, _ text: String, _ reasons: RelayReason.Code..., to audience: Audience = .teams,
+            forUser: UserRefusal?, means meaning: String, remedy: String
+        ) {
+            self.code = code
+            self.enhanced = enhanced
+            self.text = text
+            self.reasons = reasons
+            self.audience = audience
+            self.forUser = forUser
+            self.meaning = meaning
+            self.remedy = remedy
+        }
+    }
+
+    /// As in `550 5.7.26`.
+    package var status: String { "\(facts.code) \(facts.enhanced)" }
+
+    /// The text with its values filled in, in order.
+    package func text(_ values: [String]) -> String {
+        var remaining = values[...]
+        var out: [UInt8] = []
+        for octet in facts.text.utf8 {
+            switch octet {
+            case UInt8(ascii: "{"): out += (remaining.popFirst() ?? "").utf8
+            case UInt8(ascii: "}"): continue
+            default: out.append(octet)
+            }
+        }
+        return String(decoding: out, as: UTF8.self)
+    }
+
+    package var facts: Facts {
+        switch self {
+        case .unknownAddress:
+            Facts(
+                550, "5.1.1", "No such address here", .unknownAddress, forUser: .stranger,
+                means:
+                    "never issued, malformed, or its account was deleted; or the sender is proved, but registered by another team",
+                remedy: "the sender: check the address. You: `postern source list TEAM`")
+        case .badReturnPath:
+            Facts(
+                550, "5.7.1", "This address takes delivery reports only", .badReturnPath, forUser: nil,
+                means: "a return path with a wrong MAC, past its days, or mail to it that is not a report",
+                remedy: "nothing; return paths are not for people")
+        case .verificationAnswer:
+            Facts(
+                550, "5.7.1", Self.verificationText, .answerNotRead, forUser: nil,
+                means: "a user replied again, on the same day, to the message that verifies an inbox",
+                remedy: "nothing; the message says where its code is entered")
+        case .verificationAnswerUnproved:
+            Facts(
+                550, "5.7.26", Self.verificationText, .notTheVerifiedInbox, .replyNotProved, .unclearAuthor, forUser: nil,
+                means: "a reply to the message that verifies an inbox is not proved to come from that inbox",
+                remedy: "nothing; the message says where its code is entered")
+        case .anotherUsersAddress:
+            Facts(
+                550, "5.1.1", "This address stands for another user of this relay; only the team can write to them",
+                .anotherUsersAddress, forUser: nil,
+                means: "a user replies to another user's relay address, taken from older mail or from a text",
+                remedy: "nothing: only the team writes to both")
+        case .unauthorizedSender:
+            Facts(
+                550, "5.7.1",
+                "<{}>: unauthorized sender; the domain of From ({}) has to be registered as an outbound source",
+                .unregisteredSource, forUser: .stranger, means: "no team has registered the author's domain or address",
+                remedy: "`postern source add TEAM DOMAIN`")
+        case .unreadableFrom:
+            Facts(
+                550, "5.7.26", "From cannot be read: {}", .unclearAuthor, forUser: .unproved,
+                means: "From has no address, several, or one that programs could read differently; the text says what stops it",
+                remedy: "the team: write `\"Name\" <address>`")
+        case .unsafeHeader:
+            Facts(
+                550, "5.7.26",
+                "The header section cannot be read safely: NUL, bare CR or another octet that programs interpret differently",
+                .unsafeHeader, forUser: .unproved, means: "a header field contains NUL, bare CR or the like",
+                remedy: "the team: see what makes the message")
+        case .repeatedField:
+            Facts(
+                550, "5.7.26", "The header section cannot be read safely: more than one {} field", .repeatedField,
+                forUser: .unproved,
+                means:
+                    "a second Subject, Date, To, Sender, Reply-To or Message-ID: what was signed is one of the two, and what a "
+                    + "program shows may be the other",
+                remedy: "the team: send each of them once")
+        case .proofFailed:
+            Facts(
+                550, "5.7.26", "Neither a valid DKIM signature nor SPF proves the domain of From", .proofFailed,
+                forUser: .unproved, means: "no proof for the author",
+                remedy: "the team: sign with its own domain. `postern source check`, `postern verify`")
+        case .dkimFailed:
+            Facts(
+                550, "5.7.20", "No valid DKIM signature of the domain of From", .dkimFailed, forUser: .unproved,
+                means: "there are aligned signatures, but none is valid over the whole body",
+                remedy: "the team: see the detail in the log (the key record, or a mailing list that changed the mail)")
+        case .spfFailed:
+            Facts(
+                550, "5.7.23", "SPF does not prove the domain of From", .spfFailed, forUser: .unproved,
+                means: "only the envelope domain is aligned, and SPF does not pass",
+                remedy: "the team: add the sending address to SPF, or sign")
+        case .dmarcFailed:
+            Facts(
+                550, "5.7.26", "DMARC fails, and the domain of From asks that such mail be refused", .dmarcFailed,
+                forUser: .unproved,
+                means:
+                    "what proves the author (a child or parent under `adkim=s` or `aspf=s`, or a paired envelope domain) is not "
+                    + "aligned by the author's own DMARC record, and that says `quarantine` or `reject` (`t=y` counts one step "
+                    + "lower; `sp`, `np` as they apply)",
+                remedy: "the team: sign with the domain of From itself. `postern source check`, `postern verify`")
+        case .replyNotProved:
+            Facts(
+                550, "5.7.26",
+                "Write from the mailbox that this address belongs to; its mail must pass SPF or DKIM for the domain of From",
+                .replyNotProved, .badReverseAddress, .unclearAuthor, .unsafeHeader, .repeatedField, .accountDeleted,
+                .notTheUsersInbox, forUser: nil, means: "a reply that is refused; the text is the same for all causes",
+                remedy: "the log says which cause. For an alias of the user: `postern inbox add USER ADDRESS --reply-only`, then "
+                    + "`postern inbox confirm`")
+        case .forwardingOff:
+            Facts(
+                550, "5.2.1", "The owner of this address has switched forwarding off", .forwardingOff, to: .ownTeam,
+                forUser: .forwardingOff, means: "", remedy: "nothing; it is the user's wish")
+        case .senderBlocked:
+            Facts(
+                550, "5.7.1", "The owner of this address does not accept mail from this sender", .senderBlocked, to: .ownTeam,
+                forUser: .blocked, means: "", remedy: "nothing; the user blocked the domain or address on `/me`")
+        case .retired:
+            Facts(
+                550, "5.1.6", "This address is no longer in use", .addressRetired, to: .ownTeam, forUser: .stopped,
+                means: "retired, or no consent remains", remedy: "the team stops writing there")
+        case .inboxUnverified:
+            Facts(
+                451, "4.2.1", "The owner of this address has not confirmed it yet; try again later", .inboxUnverified,
+                to: .ownTeam, forUser: .inbox, means: "no verified inbox to forward to",
+                remedy: "`postern inbox confirm USER INBOX`")
+        case .inboxSuspended:
+            Facts(
+                451, "4.2.1",
+                "The mailbox behind this address refuses mail and has to be confirmed again; try again later", .inboxSuspended,
+                to: .ownTeam, forUser: .inbox,
+                means: "the inbox refused too much permanently (`suspension.*`). When the suspension began, the log said "
+                    + "`\(RelayReason.Code.inboxNowSuspended)`",
+                remedy:
+                    "`postern inbox show USER INBOX`. `postern inbox confirm USER INBOX` ends the suspension, and the waiting "
+                    + "mail arrives. After an update that counts fewer answers, suspensions of five or more inboxes of one "
+                    + "provider within 24 hours end by themselves: `postern status` says so for a week, and the audit "
+                    + "(`inbox.resume`)")
+        case .dailyLimit:
+            Facts(
+                452, "4.7.1", "More than {} messages today; try again after midnight (UTC)", .dailyLimit, to: .ownTeam,
+                forUser: .limit, means: "`limits.messages_per_day` for this account and direction; the day ends at 00:00 UTC",
+                remedy: "the sender retries; raise the limit if it is too low")
+        case .storedAddressLimit:
+            Facts(
+                452, "4.7.1", "More than {} long addresses that are new today; try again after midnight (UTC)",
+                .storedAddressLimit, to: .ownTeam, forUser: .limit,
+                means: "2,000 new addresses that have to be stored, for this account and day",
+                remedy: "the sender retries; check what the team sends")
+        case .fanOutFailed:
+            Facts(
+                451, "4.3.0", "Temporary trouble here with a message to several users; try again later", .fanOutFailed,
+                forUser: nil, means: "a copy could not be handed to `fan_out_smtpd`; the log says why",
+                remedy: "nothing: the message comes again, and users who have it already do not get it twice")
+        case .fanOutRefused:
+            Facts(
+                451, "4.3.0", "Not every recipient can have this message; send it again to learn which", .fanOutRefused,
+                .mixedAccounts, forUser: nil,
+                means:
+                    "one of several users may not have it, or relay addresses and reverse addresses come together and the sender "
+                    + "may not write to one of them",
+                remedy:
+                    "nothing: when the message is repeated, only that recipient is refused (`\(RelayReason.Code.fanOutTold)`, or "
+                    + "at the end of data of a separate transaction)")
+        case .copyRefused:
+            Facts(
+                550, "5.0.0", "{}", .fanOutTold, forUser: nil,
+                means:
+                    "a message to several users is repeated, and the copy for this recipient was refused so when it came before",
+                remedy: "see the reply")
+        case .otherScope:
+            Facts(
+                452, "4.5.3", "Recipients of another account go in a transaction of their own; send this one again", .otherScope,
+                forUser: nil,
+                means: "recipients that do not go together, or nothing accepts copies (*A message to several users*)",
+                remedy: "nothing: the sending server sends the rest by itself")
+        case .tooManyRecipients:
+            Facts(
+                452, "4.5.3", "Too many recipients; send the rest in another transaction", .tooManyRecipients, forUser: nil,
+                means: "`limits.recipients`", remedy: "nothing: the same")
+        case .forgedCopy:
+            Facts(
+                451, "4.7.0", "Only copies of messages are taken here", .forgedCopy, forUser: nil,
+                means:
+                    "a session at `fan_out_smtpd` without the login that Postern gives: a local user, or a host with another key "
+                    + "file",
+                remedy: "find out who; *A message to several users*")
+        case .authenticationTrouble:
+            Facts(
+                451, "4.4.3", "The sender cannot be checked just now; try again later", .dnsTrouble, forUser: nil,
+                means:
+                    "no proof passed, and one that could still pass met a DNS failure; or DMARC of the author's domain could not "
+                    + "be read, and decides",
+                remedy: "check the resolver if it persists")
+        case .storeTrouble:
+            Facts(
+                451, "4.3.0", "Temporary trouble here; try again later", .storeTrouble, forUser: nil,
+                means: "the database cannot be read or written", remedy: "disk, permissions; `postern doctor`")
+        case .notConfigured:
+            Facts(
+                451, "4.3.5", "This host is not set up for that yet; try again later", .notConfigured, forUser: nil,
+                means: "`operator_address` is missing, or mail cannot be signed", remedy: "the detail says which")
+        case .memory:
+            Facts(
+                452, "4.3.1", "Too much mail at once; try again later", .replyMemory, .forwardMemory, forUser: nil,
+                means:
+                    "`limits.reply_memory` is in use; or a forward must be rewritten, but its beginning was discarded for lack of "
+                    + "memory: when it comes again it is held from its beginning",
+                remedy: "nothing; raise the limit if it is frequent")
+        case .malformedBody:
+            Facts(
+                550, "5.6.0", "The body cannot be read safely: {}", .malformedBody, forUser: .content,
+                means: "parts nested deeper than 32, more than 10,000 of them, one with a header section of over 256 kB, or a "
+                    + "calendar that cannot be decoded",
+                remedy: "the sender's program is at fault")
+        case .malformedHeader:
+            Facts(
+                550, "5.6.0", "The header section cannot be read safely: {}", .malformedHeader, forUser: .content,
+                means: "a field of `limits.header_field` octets or more, too many fields; in a report, NUL or bare CR",
+                remedy: "the sender's program is at fault")
+        case .messageTooLarge:
+            Facts(
+                552, "5.3.4", "Larger than {} octets", .messageTooLarge, forUser: .content,
+                means: "`limits.message_size`, or for a reply a quarter of `limits.reply_memory`", remedy: "")
+        case .tooManyAddresses:
+            Facts(
+                554, "5.5.3", "More than {} long addresses in the header section; write to fewer people at once",
+                .tooManyAddresses, forUser: .content,
+                means:
+                    "200 addresses in one forward that do not fit a reverse address (too long, upper-case letters, no dot-atom)",
+                remedy: "the team: write to fewer people at once")
+        case .fieldTooLong:
+            Facts(
+                552, "5.3.4",
+                "The header field {} is too long once its addresses are rewritten; write to fewer people at once", .fieldTooLong,
+                forUser: .content, means: "a field of more than 65,500 octets as it would leave, with some 600 recipients",
+                remedy: "the sender: write to fewer people at once")
+        case .listedTwice:
+            Facts(
+                554, "5.4.6",
+                "This message has passed here already: Postern is named twice in this Postfix's lists of milters", .listedTwice,
+                forUser: .content,
+                means:
+                    "`smtpd_milters` or `non_smtpd_milters` names Postern twice, perhaps through a reference to another setting. "
+                    + "Postfix's own bounces wait (`451`)",
+                remedy: "`postern setup postfix --apply`")
+        case .loop:
+            Facts(
+                554, "5.4.6", "This message has been here before", .loop, forUser: .content,
+                means: "Postern's mark is on it, or it has more than `limits.hops` hops",
+                remedy: "look for two addresses that forward to each other")
+        case .unrewritable:
+            Facts(
+                550, "5.7.7",
+                "Your own address stands in a part that cannot be rewritten ({}); send it as plain text, unsigned and without that part",
+                .unrewritablePart, .leakIncident, forUser: .content,
+                means:
+                    "a reply names the inbox in an office file, a PDF…, in encoded text, or in a part whose encoding is broken",
+                remedy: "the user: plain text, without that part. The text names the file, or the attachment in words; \"an "
+                    + "attachment\" if the file's name reveals the inbox. `\(RelayReason.Code.leakIncident)` means that the leak "
+                    + "check found what the rewriting had missed: report it as a bug")
+        case .tooMuchWork:
+            Facts(
+                550, "5.7.7",
+                "An attachment unpacks to more than can be searched for your own address; send it without, or as files that are not "
+                    + "compressed",
+                .tooMuchWork, forUser: .content,
+                means:
+                    "a reply has compressed data that takes more work to search than a message of its size may: a decompression "
+                    + "bomb, or a file that unpacks to more than some twelve times its size and to more than 5 MB",
+                remedy: "the user: send it without, or as files that are not compressed")
+        case .signedReply:
+            Facts(
+                550, "5.7.7",
+                "A signature or key names you and cannot be taken out ({}); send the text unsigned and without keys",
+                .signedReply, forUser: .content,
+                means: "a reply is an opaque S/MIME signature (`smime-type=signed-data`), nothing but a key, or has a PGP block "
+                    + "without its end. Signatures next to the text, and keys next to other parts, are removed silently",
+                remedy: "the user: unsigned, or signed in the clear (S/MIME: \"clear text signed message\")")
+        case .encryptedReply:
+            Facts(
+                550, "5.7.4",
+                "This message is encrypted: it names you by your key, and cannot be checked for your address; send it unencrypted",
+                .encryptedReply, forUser: .content, means: "PGP or S/MIME encrypted it", remedy: "the user: send it unencrypted")
+        }
+    }
+
+    private static let verificationText = "No one reads replies to this message; it says where its code is entered"
+}
+
+/// Why mail to a user was refused, as the user's page shows it. The raw values are in databases: never change or reuse one.
+package enum UserRefusal: Int64, Sendable, Hashable, CaseIterable {
+    /// The user had switched forwarding off.
+    case forwardingOff = 1
+    /// The user had stopped using every app of the team.
+    case stopped = 2
+    /// The user's inbox was not confirmed, or refused too much.
+    case inbox = 3
+    /// The day's limit was exceeded.
+    case limit = 4
+    /// The sender does not belong to the team.
+    case stranger = 5
+    /// The sender names a domain of the team, but without proof.
+    case unproved = 6
+    /// The user had blocked the sender.
+    case blocked = 7
+    /// The message cannot be read safely, or cannot be rewritten.
+    case content = 8
+}

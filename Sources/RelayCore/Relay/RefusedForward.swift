@@ -1,0 +1,42 @@
+// What teams and users learn of a forward that was refused.
+
+import InternetMessage
+
+/// A forward that was refused or deferred at or after the end of its header section. Contains nothing of the message.
+package struct RefusedForward: Sendable, Hashable {
+    /// Seconds since 1970.
+    package let at: Int64
+    package let attribution: ForwardAttribution
+    package let reply: RefusalReply
+    package let reason: RelayReason.Code
+    /// The word in brackets in the reply, which is in the log too.
+    package let reference: String
+
+    /// - Parameter reason: the usual one of the reply where it is nil.
+    package init(
+        at: Int64, attribution: ForwardAttribution, reply: RefusalReply, reason: RelayReason.Code? = nil, reference: String
+    ) {
+        self.at = at
+        self.attribution = attribution
+        self.reply = reply
+        self.reason = reason ?? reply.facts.reasons[0]
+        self.reference = reference
+    }
+
+    /// As in `550 5.7.26`.
+    package var status: String { reply.status }
+}
+
+/// The author of a forward, proved or not, and the account that it was for.
+package struct ForwardAttribution: Sendable, Hashable {
+    package let author: AddrSpec
+    package let account: AccountNumber
+    /// Whether a team, this or another, registered the author.
+    package let isRegistered: Bool
+
+    package init(author: AddrSpec, account: AccountNumber, isRegistered: Bool) {
+        self.author = author
+        self.account = account
+        self.isRegistered = isRegistered
+    }
+}

@@ -113,7 +113,7 @@ private let ed25519 = try Ed25519PrivateKey.generate()
 private let ed25519Public = try Ed25519PublicKey(rawBytes: ed25519.rawPublicKey())
 private let digest = SHA256.hash(Array(sentence.utf8))
 
-private func measureDKIM(_ algorithm: String, _ key: DKIMSigner.Key, sign: () throws -> [UInt8], verify: ([UInt8]) -> Bool) throws
+private func measureDKIM(_ algorithm: String, _ key: DKIMSigningKey, sign: () throws -> [UInt8], verify: ([UInt8]) -> Bool) throws
 {
     let signer = try DKIMSigner(domain: "app.example", selector: "s", key: key)
     let publication = try DKIMKeyPublication(domain: "app.example", selector: "s", key: key)

@@ -180,7 +180,7 @@ package struct SourceChecks {
                 checks.append(
                     .warning("dkim \(name)", "the DNS gives no answer for \(name): \(reason)", remedy: "try again later"))
             case .records:
-                checks.append(judge(DKIMKeyPublication.describe(answer), name: name))
+                checks.append(judge(DKIMKeyAnswer(answer), name: name))
             }
         }
         if checks.isEmpty {
@@ -194,23 +194,26 @@ package struct SourceChecks {
         return checks
     }
 
-    private func judge(_ description: String, name: String) -> Check {
+    private func judge(_ answer: DKIMKeyAnswer, name: String) -> Check {
         let title = "dkim \(name)"
-        if description.contains("test mode") {
+        let found = if case .keys(let keys) = answer { keys } else { [DKIMKeyAnswer.PublishedKey]() }
+        if found.contains(where: \.isTesting) {
             return .broken(
                 title, "the key at \(name) is in test mode (t=y): its signatures prove nothing",
                 remedy: "remove t=y from the record")
         }
-        let bits = description.split(separator: " ").compactMap { Int($0) }.first
-        if description.hasPrefix("rsa,"), let bits, !(1024...4096).contains(bits) {
+        guard let key = found.first?.key else {
             return .broken(
-                title, "the key at \(name) has \(bits) bits: its signatures prove nothing", remedy: "generate a key of 2048 bits")
+                title, "\(name): \(answer.text)", remedy: "publish the TXT record that the sending service gives for it")
         }
-        if description.hasPrefix("rsa,") || description.hasPrefix("ed25519") {
-            let advice = (bits ?? 2048) < 2048 ? "; 2048 bits would be better" : ""
-            return .ok(title, "\(name) has a key: \(description)\(advice)")
+        guard key.isStrong(DKIMLimits()) else {
+            return .broken(
+                title, "the key at \(name) has \(key.bits) bits: its signatures prove nothing",
+                remedy: "generate a key of \(key.algorithm.newKeyBits.lowerBound) bits")
         }
-        return .broken(title, "\(name): \(description)", remedy: "publish the TXT record that the sending service gives for it")
+        let best = key.algorithm.newKeyBits.lowerBound
+        let advice = key.bits < best ? "; \(best) bits would be better" : ""
+        return .ok(title, "\(name) has a key: \(answer.text)\(advice)")
     }
 
     // MARK: DMARC and conclusion

@@ -8,29 +8,25 @@ import MailCrypto
 
 /// Generates, reads and publishes the relay's signing keys.
 package enum DKIMKeyMaker {
-    /// Allowed lengths of new RSA keys: some verifiers refuse 1024, and need not support more than 4096 (RFC 8301 section 3.2).
-    package static let rsaBits = 2048...4096
-
     /// Generates a key and stores it.
     /// - Parameters:
+    ///   - bits: the shortest that the algorithm allows where it is nil.
     ///   - selector: nil for one made of algorithm and month, as in `rsa202611`.
     ///   - isActive: whether it signs at once, published or not.
     package static func generate(
-        _ store: Store, domain: String, algorithm: DKIMKey.Algorithm, selector: String? = nil, bits: Int = 2048,
+        _ store: Store, domain: String, algorithm: DKIMAlgorithm, selector: String? = nil, bits: Int? = nil,
         isActive: Bool = false,
         _ change: Change
     ) throws -> DKIMKey {
+        let allowed = algorithm.newKeyBits
+        let bits = bits ?? allowed.lowerBound
+        guard allowed.contains(bits) else {
+            throw StoreFailure.refused(
+                .invalid, "a key of \(algorithm.rawValue) must have \(allowed.lowerBound) to \(allowed.upperBound) bits")
+        }
         let privateKey: DKIMPrivateKey
         do {
-            switch algorithm {
-            case .rsa:
-                guard rsaBits.contains(bits) else {
-                    throw StoreFailure.refused(
-                        .invalid, "an RSA key must have \(rsaBits.lowerBound) to \(rsaBits.upperBound) bits")
-                }
-                privateKey = DKIMPrivateKey(pem: try RSAPrivateKey.generate(bits: bits).pem())
-            case .ed25519: privateKey = DKIMPrivateKey(pem: try Ed25519PrivateKey.generate().pem())
-            }
+            privateKey = DKIMPrivateKey(pem: try DKIMSigningKey.generate(algorithm, bits: bits).pem())
         } catch let error as CryptoError {
             throw StoreFailure.temporary(.resources, "the key cannot be generated: \(error)")
         }
@@ -41,13 +37,13 @@ package enum DKIMKeyMaker {
             name = try freeSelector(store, domain: domain, algorithm: algorithm, now: change.now)
         }
         return try store.dkimKeys.add(
-            domain: domain, selector: name, algorithm: algorithm, bits: algorithm == .rsa ? bits : 256, privateKey: privateKey,
+            domain: domain, selector: name, algorithm: algorithm, bits: bits, privateKey: privateKey,
             isActive: isActive, change)
     }
 
-    private static func freeSelector(_ store: Store, domain: String, algorithm: DKIMKey.Algorithm, now: Int64) throws -> String {
+    private static func freeSelector(_ store: Store, domain: String, algorithm: DKIMAlgorithm, now: Int64) throws -> String {
         let month = timestampMonth(now)
-        let base = (algorithm == .rsa ? "rsa" : "ed") + month
+        let base = algorithm.selectorStart + month
         let taken = Set(try store.dkimKeys.keys().filter { $0.domain == HostName(domain)?.text }.map(\.selector))
         var name = base
         var number = 2
@@ -65,12 +61,9 @@ package enum DKIMKeyMaker {
     }
 
     /// The key for libcrypto. Throws `unexpectedData` if it cannot be read.
-    package static func parse(_ privateKey: DKIMPrivateKey, of key: DKIMKey) throws -> DKIMSigner.Key {
+    package static func parse(_ privateKey: DKIMPrivateKey, of key: DKIMKey) throws -> DKIMSigningKey {
         do {
-            return switch key.algorithm {
-            case .rsa: .rsa(try RSAPrivateKey(pem: privateKey.pem))
-            case .ed25519: .ed25519(try Ed25519PrivateKey(pem: privateKey.pem))
-            }
+            return try DKIMSigningKey(key.algorithm, pem: privateKey.pem)
         } catch {
             throw StoreFailure.permanent(.unexpectedData, "the key \(key.selector) of \(key.domain) cannot be read: \(error)")
         }

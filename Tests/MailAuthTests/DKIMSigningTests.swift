@@ -19,8 +19,8 @@ private enum Signed {
     }
 
     static let fixture: Result<Fixture, any Error> = Result {
-        let rsa = DKIMSigner.Key.rsa(try RSAPrivateKey.generate(bits: 2048))
-        let ed25519 = DKIMSigner.Key.ed25519(try Ed25519PrivateKey.generate())
+        let rsa = DKIMSigningKey.rsa(try RSAPrivateKey.generate(bits: 2048))
+        let ed25519 = DKIMSigningKey.ed25519(try Ed25519PrivateKey.generate())
         let signers = [
             try DKIMSigner(domain: "relay.example", selector: "r2026", key: rsa),
             try DKIMSigner(domain: "Relay.Example", selector: "e2026", key: ed25519),
@@ -158,7 +158,7 @@ struct DKIMSigningTests {
     }
 
     @Test func refusesNames() throws {
-        let key = DKIMSigner.Key.ed25519(try .generate())
+        let key = DKIMSigningKey.ed25519(try .generate())
         for (domain, selector) in [
             ("", "s"), ("relay example", "s"), ("relay.example", ""), ("relay.example", "a;b"), ("-a.example", "s"),
             ("ä.example", "s"),
@@ -204,8 +204,8 @@ struct DKIMKeyPublicationTests {
         #expect(publication.objection(to: .records([testing]))?.contains("t=y") == true)
         let narrow = DNSRecord.txt(Array(publication.text.replacing("p=", with: "h=sha1; p=").utf8))
         #expect(publication.objection(to: .records([narrow]))?.contains("SHA-256") == true)
-        #expect(DKIMKeyPublication.describe(.records([own, rsa])) == "ed25519; rsa, 1024 bits")
-        #expect(DKIMKeyPublication.describe(.records([.txt(Array("v=DKIM1; p=".utf8))])) == "the key is revoked")
+        #expect(DKIMKeyAnswer(.records([own, rsa])).text == "ed25519; rsa, 1024 bits")
+        #expect(DKIMKeyAnswer(.records([.txt(Array("v=DKIM1; p=".utf8))])).text == "the key is revoked")
     }
 }
 

@@ -2,6 +2,7 @@
 
 import Database
 import Accounts
+import MailAuth
 import Relay
 import Foundation
 import TestSupport
@@ -12,7 +13,7 @@ import Testing
 
     /// Adds a key; the store does not look into the text.
     private func add(
-        _ test: TestStore, _ selector: String, _ algorithm: DKIMKey.Algorithm = .rsa, domain: String = "relay.example",
+        _ test: TestStore, _ selector: String, _ algorithm: DKIMAlgorithm = .rsa, domain: String = "relay.example",
         isActive: Bool = false
     ) throws -> DKIMKey {
         try test.store.dkimKeys.add(

@@ -1,6 +1,7 @@
 // Signing keys: sealed in the database, so that all hosts of one relay sign with the same keys.
 
 import Database
+import MailAuth
 
 /// Adds, activates and retires signing keys.
 package struct DKIMKeyRepository: Sendable {
@@ -17,7 +18,7 @@ package struct DKIMKeyRepository: Sendable {
     /// Adds a key, pending or active. Refused for a selector that the domain has or had, for a domain that is not a relay
     /// domain, and if it would be a second active one.
     package func add(
-        domain: String, selector: String, algorithm: DKIMKey.Algorithm, bits: Int, privateKey: DKIMPrivateKey,
+        domain: String, selector: String, algorithm: DKIMAlgorithm, bits: Int, privateKey: DKIMPrivateKey,
         isActive: Bool = false, _ change: Change
     ) throws(StoreFailure) -> DKIMKey {
         let domain = try checkedDomain(domain)
@@ -184,7 +185,7 @@ package struct DKIMKeyRepository: Sendable {
     }
 
     private func active(
-        _ connection: any DatabaseConnection, _ domain: String, _ algorithm: DKIMKey.Algorithm
+        _ connection: any DatabaseConnection, _ domain: String, _ algorithm: DKIMAlgorithm
     ) throws(StoreFailure) -> DKIMKey? {
         try connection.row(
             "\(Self.select) WHERE domain = \(domain) AND algorithm = \(algorithm) AND state = 'active'"

@@ -1,11 +1,10 @@
 // The keys that sign what the relay sends, as administration sees them.
 
 import Database
+import MailAuth
 
 /// A signing key of a relay domain, without its private part.
 package struct DKIMKey: Sendable, Hashable {
-    package enum Algorithm: String, SQLCodable, Sendable, Hashable, CaseIterable { case rsa, ed25519 }
-
     /// pending → active → retiring → retired; a retiring key may become active again.
     package enum State: String, SQLCodable, Sendable, Hashable {
         /// To be published; signs nothing yet.
@@ -24,7 +23,7 @@ package struct DKIMKey: Sendable, Hashable {
     package let domain: String
     /// `s=`, lower case.
     package let selector: String
-    package let algorithm: Algorithm
+    package let algorithm: DKIMAlgorithm
     /// Length of the modulus for RSA, 256 for Ed25519.
     package let bits: Int
     package let state: State

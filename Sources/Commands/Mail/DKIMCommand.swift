@@ -44,10 +44,14 @@ struct DKIMCommand: ParsableCommand {
             discussion: "The key is pending: it signs nothing until postern dkim activate.")
 
         @Option(help: ArgumentHelp("The relay domain; by default the first.", valueName: "domain")) var domain: String?
-        @Option(help: ArgumentHelp("rsa or ed25519.", valueName: "name")) var algorithm: KeyAlgorithm = .rsa
+        @Option(help: ArgumentHelp("The algorithm.", valueName: "name")) var algorithm: DKIMAlgorithm = .rsa
         @Option(help: ArgumentHelp("The selector. By default the algorithm and the month, as in rsa202611.", valueName: "name"))
         var selector: String?
-        @Option(help: ArgumentHelp("Length of an RSA key, 2048 to 4096.", valueName: "number")) var bits = 2048
+        @Option(
+            help: ArgumentHelp(
+                "Length of an RSA key, \(DKIMAlgorithm.rsa.newKeyBits.lowerBound) to "
+                    + "\(DKIMAlgorithm.rsa.newKeyBits.upperBound); by default the shortest.", valueName: "number"))
+        var bits: Int?
         @OptionGroup var options: InstallationOptions
         @OptionGroup var output: OutputOptions
 
@@ -55,7 +59,7 @@ struct DKIMCommand: ParsableCommand {
             try options.withInstallation { installation in
                 let key = try DKIMKeyMaker.generate(
                     installation.store, domain: domain ?? installation.configuration.relayDomains.first ?? "",
-                    algorithm: algorithm.stored, selector: selector, bits: bits, thisChange())
+                    algorithm: algorithm, selector: selector, bits: bits, thisChange())
                 let publication = try DKIMKeyMaker.publication(key, in: installation.store)
                 if output.json { return try printJSON(record(key, publication)) }
                 print(
@@ -197,9 +201,4 @@ struct DKIMCommand: ParsableCommand {
     }
 }
 
-/// An algorithm as an argument.
-enum KeyAlgorithm: String, ExpressibleByArgument, CaseIterable {
-    case rsa, ed25519
-
-    var stored: DKIMKey.Algorithm { self == .rsa ? .rsa : .ed25519 }
-}
+extension DKIMAlgorithm: ExpressibleByArgument {}

@@ -68,14 +68,12 @@ extension AuthenticationResults {
             .filter { $0.domain == name && (selector.isEmpty || $0.selector == selector) }
         let algorithms = Set(signatures.map(\.algorithm))
         let algorithm = result.value("header", "a") ?? (algorithms.count == 1 ? algorithms.first : nil) ?? ""
-        let isAccepted = algorithm.isEmpty || acceptedAlgorithms.contains(lowercasedASCII(algorithm))
+        // A pass by an algorithm that proves nothing becomes `policy`.
+        let isAccepted = algorithm.isEmpty || DKIMAlgorithm.allCases.contains { lowercasedASCII(algorithm) == $0.name }
         return DKIMFinding(
             result: outcome == .pass && !isAccepted ? .policy : outcome, domain: name, selector: selector, algorithm: algorithm,
             coversWholeBody: !signatures.contains(where: \.hasLength), reason: upstreamReason)
     }
-
-    /// Algorithms that prove anything (RFC 8301 section 3.1, RFC 8463); a pass by another one becomes `policy`.
-    private static let acceptedAlgorithms = ["rsa-sha256", "ed25519-sha256"]
 
     private static func dmarcFinding(_ result: Result) -> DMARCFinding? {
         guard let outcome = DMARCResult(rawValue: result.result) else { return nil }

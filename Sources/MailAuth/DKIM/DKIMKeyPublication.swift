@@ -14,20 +14,11 @@ package struct DKIMKeyPublication: Sendable, Hashable {
     ///   - domain: the signing domain, ASCII form.
     ///   - isTesting: adds `t=y`: verifiers then treat the mail as unsigned.
     /// - Throws: `DKIMSigner.InvalidName`, `CryptoError`.
-    package init(domain: String, selector: String, key: DKIMSigner.Key, isTesting: Bool = false) throws {
+    package init(domain: String, selector: String, key: DKIMSigningKey, isTesting: Bool = false) throws {
         let signer = try DKIMSigner(domain: domain, selector: selector, key: key)
         name = "\(signer.selector)._domainkey.\(signer.domain)"
-        let type: String
-        let data: [UInt8]
-        switch key {
-        case .rsa(let key):
-            type = "rsa"
-            data = try key.publicKeyInfo()
-        case .ed25519(let key):
-            type = "ed25519"
-            data = try key.rawPublicKey()
-        }
-        text = "v=DKIM1; k=\(type);\(isTesting ? " t=y;" : "") p=\(String(decoding: Base64.encodeUnbroken(data), as: UTF8.self))"
+        let data = String(decoding: Base64.encodeUnbroken(try key.publicKeyData()), as: UTF8.self)
+        text = "v=DKIM1; k=\(key.algorithm.rawValue);\(isTesting ? " t=y;" : "") p=\(data)"
     }
 
     /// The text cut into character-strings of at most 255 octets (RFC 1035 section 3.3), to be joined without a separator.
@@ -46,33 +37,51 @@ package struct DKIMKeyPublication: Sendable, Hashable {
 
     /// What is wrong with the DNS answer for `name`, in words for the operator; nil if verifiers find this key there.
     package func objection(to answer: DNSAnswer) -> String? {
-        guard case .records(let records) = answer else { return Self.describe(answer) }
+        guard case .records(let records) = answer else { return DKIMKeyAnswer(answer).text }
         let texts = records.compactMap { if case .txt(let text) = $0 { text } else { nil } }
         guard let own = try? DKIMKeyRecord(Array(text.utf8)) else { return "the key to be published cannot be read" }
         let found = texts.compactMap { try? DKIMKeyRecord($0) }
-        guard let match = found.first(where: { $0.keyType == own.keyType && $0.keyData == own.keyData }) else {
-            return found.isEmpty ? Self.describe(answer) : "another key is published"
+        guard let match = found.first(where: { $0.algorithm == own.algorithm && $0.keyData == own.keyData }) else {
+            return found.isEmpty ? DKIMKeyAnswer(answer).text : "another key is published"
         }
         if !match.allowsSHA256 { return "the record does not allow SHA-256 (h=)" }
         if match.isTesting, !own.isTesting { return "the record says test mode (t=y): mail counts as unsigned" }
         if found.count > 1 { return "there are \(found.count) keys at one name, and verifiers may take the wrong one" }
         return nil
     }
+}
 
-    /// Describes an answer for a key's name, in words for the operator: `rsa, 2048 bits`, `no key in the DNS`, ….
-    package static func describe(_ answer: DNSAnswer) -> String {
+/// What the DNS answers for a key's name.
+package enum DKIMKeyAnswer: Sendable {
+    /// No usable key; why, in words for the operator.
+    case none(String)
+    case keys([PublishedKey])
+
+    package struct PublishedKey: Sendable {
+        /// Nil if its data cannot be read.
+        package let key: DKIMPublicKey?
+        /// `t=y`: its signatures prove nothing.
+        package let isTesting: Bool
+
+        fileprivate var text: String {
+            key.map { $0.text + (isTesting ? ", test mode (t=y)" : "") } ?? "a key that cannot be read"
+        }
+    }
+
+    package init(_ answer: DNSAnswer) {
         var lookup = DKIMKeyLookup(resolver: KnownAnswer(answer: answer), limits: DKIMLimits())
         switch lookup.records("") {
-        case .failed(_, let reason): return reason
+        case .failed(_, let reason): self = .none(reason)
         case .found(let records):
-            return records.map { record in
-                let testing = record.isTesting ? ", test mode (t=y)" : ""
-                switch record.publicKey {
-                case .rsa(let key): return "rsa, \(key.bitCount) bits\(testing)"
-                case .ed25519: return "ed25519\(testing)"
-                case .none: return "a key that cannot be read"
-                }
-            }.joined(separator: "; ")
+            self = .keys(records.map { PublishedKey(key: $0.publicKey, isTesting: $0.isTesting) })
+        }
+    }
+
+    /// For the operator: `rsa, 2048 bits`, `no key in the DNS`, ….
+    package var text: String {
+        switch self {
+        case .none(let reason): reason
+        case .keys(let keys): keys.map(\.text).joined(separator: "; ")
         }
     }
 }

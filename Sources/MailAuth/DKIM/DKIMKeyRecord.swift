@@ -3,13 +3,6 @@
 import MailCrypto
 
 struct DKIMKeyRecord: Sendable {
-    enum PublicKey: Sendable {
-        case rsa(RSAPublicKey)
-        case ed25519(Ed25519PublicKey)
-    }
-
-    enum KeyType: Hashable { case rsa, ed25519 }
-
     /// A record without a usable key for mail. `reason` is for the log.
     struct Unusable: Error, Hashable {
         let reason: String
@@ -17,7 +10,7 @@ struct DKIMKeyRecord: Sendable {
         let isKeyRecord: Bool
     }
 
-    let keyType: KeyType
+    let algorithm: DKIMAlgorithm
     /// `p=`, decoded: SubjectPublicKeyInfo or RSAPublicKey for RSA, 32 raw octets for Ed25519.
     let keyData: [UInt8]
     /// Whether SHA-256 is among the hashes of `h=`; true without that tag.
@@ -27,7 +20,7 @@ struct DKIMKeyRecord: Sendable {
     /// `t=s`: the domain of `i=` must be `d=` itself.
     let requiresSameDomain: Bool
     /// The key itself; nil if the data is not a valid key of that type.
-    let publicKey: PublicKey?
+    let publicKey: DKIMPublicKey?
 
     /// Recently read records. A team's mail uses one key, and the first use of a key also computes what libcrypto keeps with it
     /// for later uses.
@@ -48,12 +41,10 @@ struct DKIMKeyRecord: Sendable {
         guard let data = tags["p"]?.value else { throw Unusable(reason: "the key record has no key", isKeyRecord: false) }
         func unusable(_ reason: String) -> Unusable { Unusable(reason: reason, isKeyRecord: true) }
         guard !data.isEmpty else { throw unusable("the key is revoked") }
-        switch tags["k"]?.value {
-        case .none: keyType = .rsa
-        case .some(let type) where DKIMSyntax.equals(type, "rsa"): keyType = .rsa
-        case .some(let type) where DKIMSyntax.equals(type, "ed25519"): keyType = .ed25519
-        default: throw unusable("the type of the key is unknown")
-        }
+        let type = tags["k"]?.value
+        let known = type.map { type in DKIMAlgorithm.allCases.first { type.elementsEqual($0.rawValue.utf8) } } ?? .rsa
+        guard let known else { throw unusable("the type of the key is unknown") }
+        algorithm = known
         guard let key = DKIMBase64.decode(data) else { throw unusable("the key is not valid base64") }
         keyData = key
         if let services = tags["s"]?.value,
@@ -65,9 +56,6 @@ struct DKIMKeyRecord: Sendable {
         let flags = tags["t"].map { DKIMSyntax.colonList($0.value) } ?? []
         isTesting = flags.contains { DKIMSyntax.equals($0, "y") }
         requiresSameDomain = flags.contains { DKIMSyntax.equals($0, "s") }
-        switch keyType {
-        case .rsa: publicKey = (try? RSAPublicKey(der: key)).map { .rsa($0) }
-        case .ed25519: publicKey = (try? Ed25519PublicKey(rawBytes: key)).map { .ed25519($0) }
-        }
+        publicKey = DKIMPublicKey(algorithm, data: key)
     }
 }

@@ -7,15 +7,12 @@ enum DKIMCanonicalization: Hashable, Sendable {
     case simple, relaxed
 }
 
-enum DKIMAlgorithm: String, Hashable, Sendable, CaseIterable {
-    case rsaSHA256 = "rsa-sha256"
-    case ed25519SHA256 = "ed25519-sha256"
-    /// Known, but never a proof (RFC 8301 section 3.1).
-    case rsaSHA1 = "rsa-sha1"
-}
-
 struct DKIMSignature {
-    let algorithm: DKIMAlgorithm
+    /// Known, but never a proof (RFC 8301 section 3.1).
+    static let weakAlgorithm = "rsa-sha1"
+
+    /// Nil for `weakAlgorithm`.
+    let algorithm: DKIMAlgorithm?
     let domain: String
     let selector: String
     let headerCanonicalization: DKIMCanonicalization
@@ -44,10 +41,10 @@ struct DKIMSignature {
         }
         guard DKIMSyntax.equals(try required("v").value, "1") else { throw DKIMSyntaxError("the version is not 1") }
         let algorithm = try required("a").value
-        guard let known = DKIMAlgorithm.allCases.first(where: { algorithm.elementsEqual($0.rawValue.utf8) }) else {
+        self.algorithm = DKIMAlgorithm.allCases.first { algorithm.elementsEqual($0.name.utf8) }
+        guard self.algorithm != nil || algorithm.elementsEqual(Self.weakAlgorithm.utf8) else {
             throw DKIMSyntaxError("the algorithm is unknown")
         }
-        self.algorithm = known
         guard let domain = DKIMSyntax.domain(try required("d").value) else {
             throw DKIMSyntaxError("d= is not a valid domain name")
         }

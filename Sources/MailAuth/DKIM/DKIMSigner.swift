@@ -30,11 +30,6 @@ package struct DKIMBodyHash: Sendable, Hashable {
 
 /// Signs for one domain with one key. May be shared between threads.
 package struct DKIMSigner: Sendable {
-    package enum Key: Sendable {
-        case rsa(RSAPrivateKey)
-        case ed25519(Ed25519PrivateKey)
-    }
-
     /// A domain or selector that cannot be in a signature.
     package struct InvalidName: Error, Sendable, Hashable {
         /// Which one and why.
@@ -61,12 +56,12 @@ package struct DKIMSigner: Sendable {
     package let domain: String
     /// `s=`, lower case.
     package let selector: String
-    private let key: Key
+    private let key: DKIMSigningKey
     /// The field's value up to `s=`, which is the same for every message.
     private let start: DKIMFieldText
 
     /// - Throws: `InvalidName`. Domain and selector are ASCII (A-labels).
-    package init(domain: String, selector: String, key: Key) throws {
+    package init(domain: String, selector: String, key: DKIMSigningKey) throws {
         guard let checkedDomain = DKIMSyntax.domain(Array(domain.utf8)[...]) else {
             throw InvalidName(reason: "the signing domain is not a valid domain name in ASCII form")
         }
@@ -76,20 +71,13 @@ package struct DKIMSigner: Sendable {
         self.domain = checkedDomain
         self.selector = checkedSelector
         self.key = key
-        let algorithm =
-            switch key {
-            case .rsa: DKIMAlgorithm.rsaSHA256.rawValue
-            case .ed25519: DKIMAlgorithm.ed25519SHA256.rawValue
-            }
-        self.algorithm = algorithm
-        var start = DKIMFieldText(" v=1; a=\(algorithm); c=relaxed/relaxed;")
+        var start = DKIMFieldText(" v=1; a=\(key.algorithm.name); c=relaxed/relaxed;")
         start.append("d=\(checkedDomain);")
         start.append("s=\(checkedSelector);")
         self.start = start
     }
 
-    /// `a=`.
-    package let algorithm: String
+    package var algorithm: DKIMAlgorithm { key.algorithm }
 
     /// The DKIM-Signature field, to be put above all others. Several signers may sign the same header one after the other: no
     /// signature covers another.
@@ -121,12 +109,7 @@ package struct DKIMSigner: Sendable {
         let digest = fields.digest(
             chosen, canonicalization: Self.canonicalization, signatureField: unsigned,
             signatureRange: unsigned.bytes.count..<unsigned.bytes.count)
-        let signature: [UInt8]
-        switch key {
-        case .rsa(let key): signature = try key.signSHA256(digest: digest)
-        case .ed25519(let key): signature = try key.sign(digest)
-        }
-        text.continueSplit(Base64.encodeUnbroken(signature))
+        text.continueSplit(Base64.encodeUnbroken(try key.sign(digest: digest)))
         return HeaderField(name: "DKIM-Signature", rawValue: text.bytes)
     }
 }

@@ -112,7 +112,7 @@ package final class DKIMVerifier {
     private static func objection(to signature: DKIMSignature, now: Int64, leeway: Int64, hasUnsignedFrom: Bool) -> String? {
         // RFC 6376 section 8.15: a From added beside the signed one may be the one that the reader sees.
         if hasUnsignedFrom { return "a From field is not signed" }
-        if signature.algorithm == .rsaSHA1 { return "rsa-sha1 proves nothing (RFC 8301)" }
+        if signature.algorithm == nil { return "\(DKIMSignature.weakAlgorithm) proves nothing (RFC 8301)" }
         if let expiration = signature.expiration, now > expiration { return "the signature expired" }
         let (latest, overflow) = now.addingReportingOverflow(leeway)
         if let timestamp = signature.timestamp, !overflow, timestamp > latest { return "the signature was made in the future" }
@@ -166,23 +166,16 @@ package final class DKIMVerifier {
         _ signature: DKIMSignature, _ headerDigest: [UInt8], _ record: DKIMKeyRecord, _ limits: DKIMLimits
     ) -> (DKIMResult, String) {
         guard record.allowsSHA256 else { return (.permerror, "the key does not allow SHA-256 (h=)") }
-        guard (signature.algorithm == .ed25519SHA256) == (record.keyType == .ed25519) else {
+        guard signature.algorithm == record.algorithm else {
             return (.permerror, "the key is of another type than the signature")
         }
         if record.requiresSameDomain, signature.identityDomain != signature.domain {
             return (.permerror, "i= is below d=, which the key forbids (t=s)")
         }
         guard let key = record.publicKey else { return (.permerror, "the key cannot be read") }
-        let valid: Bool
-        switch key {
-        case .rsa(let key):
-            guard limits.rsaBits.contains(key.bitCount) else {
-                return (.policy, "an RSA key of \(key.bitCount) bits proves nothing")
-            }
-            valid = key.verifySHA256(digest: headerDigest, signature: signature.signature)
-        case .ed25519(let key): valid = key.verify(signature: signature.signature, message: headerDigest)
-        }
-        return valid ? (.pass, "valid") : (.fail, "the signature does not match the signed fields")
+        guard key.isStrong(limits) else { return (.policy, "a key of \(key.bits) bits proves nothing") }
+        let isValid = key.verify(digest: headerDigest, signature: signature.signature)
+        return isValid ? (.pass, "valid") : (.fail, "the signature does not match the signed fields")
     }
 
     /// Names the domain and the selector that the field claims, if they can be read.
@@ -200,7 +193,8 @@ package final class DKIMVerifier {
     ) -> DKIMFinding {
         DKIMFinding(
             result: result, domain: signature?.domain ?? "", selector: signature?.selector ?? "",
-            algorithm: signature?.algorithm.rawValue ?? "", coversWholeBody: coversWholeBody ?? (signature?.bodyLength == nil),
+            algorithm: signature.map { $0.algorithm?.name ?? DKIMSignature.weakAlgorithm } ?? "",
+            coversWholeBody: coversWholeBody ?? (signature?.bodyLength == nil),
             reason: reason, identityDomain: signature?.identityDomain ?? "",
             signaturePrefix: signature.map {
                 String(decoding: Base64.encodeUnbroken(Array($0.signature.prefix(6))), as: UTF8.self)

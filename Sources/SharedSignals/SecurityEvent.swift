@@ -2,7 +2,7 @@
 
 import JSON
 
-/// URIs of events: those of the RISC Profile 1.0, CAEP 1.0 and SSF 1.0, and our own for all others.
+/// URIs of events of the RISC Profile 1.0, CAEP 1.0 and SSF 1.0.
 package enum SecurityEventURI {
     private static let openID = "https://schemas.openid.net/secevent/"
 
@@ -26,24 +26,6 @@ package enum SecurityEventURI {
 
     package static let verification = openID + "ssf/event-type/verification"
     package static let streamUpdated = openID + "ssf/event-type/stream-updated"
-
-    // MARK: Ours
-
-    package static let emailDisabled = "urn:postern:event:email-disabled"
-    package static let emailEnabled = "urn:postern:event:email-enabled"
-    package static let inboxSuspended = "urn:postern:event:inbox-suspended"
-    package static let inboxResumed = "urn:postern:event:inbox-resumed"
-    package static let refusals = "urn:postern:event:refusals"
-    package static let decisionObjected = "urn:postern:event:decision-objected"
-    package static let complaint = "urn:postern:event:complaint"
-    package static let sourceUnproved = "urn:postern:event:source-unproved"
-    package static let sourceStopped = "urn:postern:event:source-stopped"
-
-    /// `events_supported`: the events that a stream may have, in addition to events about itself.
-    package static let supported = [
-        accountPurged, identifierChanged, sessionRevoked, credentialChange, assuranceLevelChange, emailDisabled, emailEnabled,
-        inboxSuspended, inboxResumed, refusals, decisionObjected, complaint,
-    ]
 }
 
 /// One event of a security event token.

@@ -129,7 +129,7 @@ struct StreamReceiverTests {
         let uris = Set(try receiver.taken().map { $0[2] })
         #expect(
             uris == [
-                SecurityEventURI.emailDisabled, SecurityEventURI.emailEnabled, SecurityEventURI.sessionRevoked,
+                EventType.emailDisabled.facts.uri, EventType.emailEnabled.facts.uri, SecurityEventURI.sessionRevoked,
                 SecurityEventURI.accountPurged,
             ])
         await fixture.stop()

@@ -54,7 +54,7 @@ package struct EventStream: Sendable, Hashable {
         func list(_ items: [String]) -> JSONValue { .array(items.map(JSONValue.string)) }
         var configuration: JSONObject = [
             "stream_id": .string(id), "iss": .string(issuer), "aud": .string(audience),
-            "events_supported": list(SecurityEventURI.supported),
+            "events_supported": list(EventType.supportedURIs),
         ]
         configuration["events_requested"] = requested.map(list)
         configuration["events_delivered"] = list(delivered)

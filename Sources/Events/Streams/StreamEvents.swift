@@ -1,42 +1,19 @@
-// Maps changes to security events: the only place where our types become URIs and payloads.
+// Maps changes to security events: the only place where our types become payloads.
 
 import Accounts
 import JSON
 import SharedSignals
 
 package enum StreamEvents {
-    /// The URI of a type.
-    package static func uri(_ type: EventType) -> String {
-        switch type {
-        case .emailDisabled: SecurityEventURI.emailDisabled
-        case .emailEnabled: SecurityEventURI.emailEnabled
-        case .consentRevoked, .sessionRevoked: SecurityEventURI.sessionRevoked
-        case .accountDelete: SecurityEventURI.accountPurged
-        case .checkObjected: SecurityEventURI.decisionObjected
-        case .spamComplaint: SecurityEventURI.complaint
-        case .identifierChanged: SecurityEventURI.identifierChanged
-        case .credentialChange: SecurityEventURI.credentialChange
-        case .assuranceLevelChange: SecurityEventURI.assuranceLevelChange
-        case .inboxSuspended: SecurityEventURI.inboxSuspended
-        case .inboxResumed: SecurityEventURI.inboxResumed
-        case .refusals: SecurityEventURI.refusals
-        case .streamUpdated: SecurityEventURI.streamUpdated
-        // Events of a team's domain, not of an account: they are sent only to endpoints.
-        case .sourceUnproved: SecurityEventURI.sourceUnproved
-        case .sourceStopped: SecurityEventURI.sourceStopped
-        case .verification, .test: SecurityEventURI.verification
-        }
-    }
-
     /// `events_delivered` for what a receiver requested, nil for all; unknown URIs are left out.
     static func delivered(_ requested: [String]?) -> [String] {
-        SecurityEventURI.supported.filter { requested?.contains($0) ?? true }
+        EventType.supportedURIs.filter { requested?.contains($0) ?? true }
     }
 
     /// The types that a receiver requested, in the form of `event_streams.types`.
     static func types(_ requested: [String]?) -> String? {
         guard let requested else { return nil }
-        return EventType.allCases.filter { requested.contains(uri($0)) }.map(\.rawValue).joined(separator: " ")
+        return EventType.allCases.filter { requested.contains($0.facts.uri) }.map(\.rawValue).joined(separator: " ")
     }
 
     /// The levels of assurance are those of `acr` in identity tokens, with `mail` for a link or a code by mail.
@@ -54,7 +31,7 @@ package enum StreamEvents {
     }
 
     private static func event(_ event: OutboxEvent, _ stream: String, _ issuer: String) -> SecurityEvent {
-        let uri = uri(event.type)
+        let uri = event.type.facts.uri
         let user = SubjectIdentifier.issuerSubject(issuer: issuer, subject: event.sub)
         let time = event.eventTime / 1_000
         func caep(_ initiator: SecurityEvent.Initiator, _ reason: String, _ claims: JSONObject = [:]) -> SecurityEvent {

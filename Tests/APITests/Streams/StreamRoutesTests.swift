@@ -79,7 +79,7 @@ import Testing
             #"{"method":"urn:ietf:rfc:8935","endpoint_url":"https://r.example/events","authorization_header":"Bearer s3cr3t"}"#
         let replaced = try await api.ask(.put, "/ssf/stream", key: key, body: #"{"stream_id":"\#(id)","delivery":\#(push)}"#)
         #expect(replaced.status == 200 && replaced.json["description"] == .null && replaced.json["events_requested"] == .null)
-        #expect(replaced.json["events_delivered"].items.count == SecurityEventURI.supported.count)
+        #expect(replaced.json["events_delivered"].items.count == EventType.supportedURIs.count)
         #expect(replaced.json["delivery"]["endpoint_url"] == "https://r.example/events")
         #expect(!replaced.text.contains("s3cr3t"))
         #expect(try await api.ask(.put, "/ssf/stream", key: key, body: #"{"stream_id":"\#(id)"}"#).status == 400)

@@ -26,9 +26,10 @@ extension Installation {
         let folder = directory.hasPrefix("/") ? directory : FileManager.default.currentDirectoryPath + "/" + directory
         func path(_ name: String) -> String { (folder as NSString).appendingPathComponent(name) }
         let values = try ResolvedConfiguration.flagValues(set)
-        if let key = ["relay_domains", "database", "key_file"].first(where: { values[$0] != nil }) {
+        if let key = [ConfigurationKey.relayDomains, .database, .keyFile].first(where: { values[$0] != nil }) {
             throw ConfigurationError(
-                .invalidValue, at: "--set", "\(key) cannot be set while an installation is created: see postern help init")
+                .invalidValue, at: "--set",
+                "\(key.rawValue) cannot be set while an installation is created: see postern help init")
         }
         let text = configurationText(relayDomains: relayDomains, operatorAddress: operatorAddress, database: url, set: values)
         // Checks the input before anything is created.
@@ -89,7 +90,7 @@ extension Installation {
 
     /// postern.yaml with every key: given values are set, the rest are comments with default and reason.
     package static func configurationText(
-        relayDomains: [String], operatorAddress: String?, database: String? = nil, set: [String: String] = [:]
+        relayDomains: [String], operatorAddress: String?, database: String? = nil, set: [ConfigurationKey: String] = [:]
     ) -> String {
         var text = """
             # Postern's configuration. Every key is here; commented ones show their default.
@@ -99,23 +100,21 @@ extension Installation {
 
             """
         var section = ""
-        for key in ConfigurationKey.all {
-            let parts = key.path.split(separator: ".", maxSplits: 1).map(String.init)
-            let isNested = parts.count == 2
-            if isNested, parts[0] != section {
-                section = parts[0]
+        for key in ConfigurationKey.allCases {
+            let (facts, name) = (key.facts, key.place.name)
+            if let inner = key.place.section, inner != section {
+                section = inner
                 text += "\(section):\n"
             }
-            let indent = isNested ? "  " : ""
-            text += "\(indent)# \(key.reason)\n"
-            if let beyond = key.beyond { text += "\(indent)# Beyond it: \(beyond).\n" }
-            let name = parts.last ?? key.path
-            switch key.path {
-            case "relay_domains": text += "\(name): [\(relayDomains.map(quoted).joined(separator: ", "))]\n"
-            case "operator_address" where operatorAddress != nil: text += "\(name): \(quoted(operatorAddress ?? ""))\n"
-            case "database" where database != nil: text += "\(name): \(quoted(database ?? ""))\n"
-            case let path where set[path] != nil: text += "\(indent)\(name): \(quoted(set[path] ?? ""))\n"
-            default: text += "\(indent)# \(name): \(key.standardText)\n"
+            let indent = key.place.section == nil ? "" : "  "
+            text += "\(indent)# \(facts.reason)\n"
+            if let beyond = facts.beyond { text += "\(indent)# Beyond it: \(beyond).\n" }
+            switch key {
+            case .relayDomains: text += "\(name): [\(relayDomains.map(quoted).joined(separator: ", "))]\n"
+            case .operatorAddress where operatorAddress != nil: text += "\(name): \(quoted(operatorAddress ?? ""))\n"
+            case .database where database != nil: text += "\(name): \(quoted(database ?? ""))\n"
+            case _ where set[key] != nil: text += "\(indent)\(name): \(quoted(set[key] ?? ""))\n"
+            default: text += "\(indent)# \(name): \(facts.standardText)\n"
             }
             text += "\n"
         }

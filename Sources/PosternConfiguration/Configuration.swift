@@ -6,7 +6,7 @@ import HTTP
 import InternetMessage
 import Support
 
-/// Everything that can be set. Defaults and their reasons are in `ConfigurationKey.all`.
+/// Everything that can be set. Defaults and their reasons are in `ConfigurationKey`.
 package struct Configuration: Sendable {
     /// Lower case; new addresses are at the first.
     package let relayDomains: [String]
@@ -175,98 +175,97 @@ package struct Configuration: Sendable {
     /// Converts checked values. Throws `ConfigurationError` for conflicts between several values.
     package init(_ resolved: ResolvedConfiguration) throws {
         let folder = ((resolved.path as NSString).deletingLastPathComponent as NSString)
-        func text(_ key: String) -> String { if case .text(let text) = resolved.value(key) { text } else { "" } }
-        func integer(_ key: String) -> Int { if case .integer(let number) = resolved.value(key) { number } else { 0 } }
-        func list(_ key: String) -> [String] { if case .list(let items) = resolved.value(key) { items } else { [] } }
-        func path(_ key: String) -> String {
+        func text(_ key: ConfigurationKey) -> String { if case .text(let text) = resolved.value(key) { text } else { "" } }
+        func integer(_ key: ConfigurationKey) -> Int { if case .integer(let number) = resolved.value(key) { number } else { 0 } }
+        func list(_ key: ConfigurationKey) -> [String] { if case .list(let items) = resolved.value(key) { items } else { [] } }
+        func path(_ key: ConfigurationKey) -> String {
             let text = text(key)
             let absolute = text.hasPrefix("/") ? text : folder.appendingPathComponent(text)
             return absolute.hasPrefix("/") ? absolute : FileManager.default.currentDirectoryPath + "/" + absolute
         }
-        func limit(_ name: String) -> Limit {
-            let key = ConfigurationKey.at("limits." + name)
-            return Limit(
-                max: integer("limits." + name), onExceed: key?.consequence ?? .tryLater(code: 451, enhanced: "4.3.0"))
+        func limit(_ key: ConfigurationKey) -> Limit {
+            Limit(max: integer(key), onExceed: key.facts.consequence ?? .tryLater(code: 451, enhanced: "4.3.0"))
         }
-        relayDomains = list("relay_domains")
-        formerRelayDomains = list("former_relay_domains")
+        relayDomains = list(.relayDomains)
+        formerRelayDomains = list(.formerRelayDomains)
         database = try DatabaseLocation(
-            text("database"), path: path("database"), connections: integer("database_connections"), at: resolved.path)
-        keyFilePath = path("key_file")
-        hostname = text("hostname")
-        authservID = text("authserv_id")
-        trustedAuthservIDs = list("trusted_authserv_ids")
-        operatorAddress = text("operator_address").isEmpty ? nil : try AddrSpec.typed(text("operator_address"))
-        blockLists = list("block_lists")
-        if case .table(let table) = resolved.value("local_recipients") {
+            text(.database), path: path(.database), connections: integer(.databaseConnections), at: resolved.path)
+        keyFilePath = path(.keyFile)
+        hostname = text(.hostname)
+        authservID = text(.authservID)
+        trustedAuthservIDs = list(.trustedAuthservIDs)
+        operatorAddress = text(.operatorAddress).isEmpty ? nil : try AddrSpec.typed(text(.operatorAddress))
+        blockLists = list(.blockLists)
+        if case .table(let table) = resolved.value(.localRecipients) {
             localRecipients = try table.mapValues(AddrSpec.typed)
         } else {
             localRecipients = [:]
         }
-        addressLength = integer("address_length")
-        returnPathDays = integer("return_path_days")
-        guard let smtpd = ListenAddress(text("fan_out_smtpd")) else {
+        addressLength = integer(.addressLength)
+        returnPathDays = integer(.returnPathDays)
+        guard let smtpd = ListenAddress(text(.fanOutSmtpd)) else {
             throw ConfigurationError(.invalidValue, at: resolved.path, "fan_out_smtpd: must be HOST:PORT")
         }
-        fanOut = text("fan_out") == "on" ? smtpd : nil
-        postfixDirectory = text("postfix_directory")
+        fanOut = text(.fanOut) == "on" ? smtpd : nil
+        postfixDirectory = text(.postfixDirectory)
         milter = MilterSettings(
-            socket: text("milter.socket"), socketMode: UInt32(text("milter.socket_mode"), radix: 8) ?? 0o660,
-            peers: list("milter.peers"))
+            socket: text(.milterSocket), socketMode: UInt32(text(.milterSocketMode), radix: 8) ?? 0o660,
+            peers: list(.milterPeers))
         limits = Limits(
-            messagesPerDay: limit("messages_per_day"), messageSize: limit("message_size"), headerField: limit("header_field"),
-            headerFields: limit("header_fields"), headerSize: limit("header_size"), hops: limit("hops"),
-            recipients: limit("recipients"), replyMemory: limit("reply_memory"))
+            messagesPerDay: limit(.limitsMessagesPerDay), messageSize: limit(.limitsMessageSize),
+            headerField: limit(.limitsHeaderField),
+            headerFields: limit(.limitsHeaderFields), headerSize: limit(.limitsHeaderSize), hops: limit(.limitsHops),
+            recipients: limit(.limitsRecipients), replyMemory: limit(.limitsReplyMemory))
         suspension =
-            integer("suspension.failures") == 0
+            integer(.suspensionFailures) == 0
             ? nil
             : Suspension(
-                failures: integer("suspension.failures"), percent: integer("suspension.percent"), days: integer("suspension.days")
+                failures: integer(.suspensionFailures), percent: integer(.suspensionPercent), days: integer(.suspensionDays)
             )
         dns = DNSSettings(
-            servers: list("dns.servers"), timeoutMilliseconds: integer("dns.timeout_ms"), tries: integer("dns.tries"),
-            budgetMilliseconds: integer("dns.budget_ms"))
-        if case .providers(let rules) = resolved.value("providers") { providers = rules } else { providers = .standard }
-        if case .issuers(let list) = resolved.value("issuers") { issuers = list } else { issuers = [] }
-        log = LogSettings(level: text("log.level"), format: LogSettings.Format(rawValue: text("log.format")) ?? .text)
-        let isOff = text("http.listen") == "off"
-        let (chain, key) = (text("http.tls_certificate"), text("http.tls_key"))
+            servers: list(.dnsServers), timeoutMilliseconds: integer(.dnsTimeoutMilliseconds), tries: integer(.dnsTries),
+            budgetMilliseconds: integer(.dnsBudgetMilliseconds))
+        if case .providers(let rules) = resolved.value(.providers) { providers = rules } else { providers = .standard }
+        if case .issuers(let list) = resolved.value(.issuers) { issuers = list } else { issuers = [] }
+        log = LogSettings(level: text(.logLevel), format: LogSettings.Format(rawValue: text(.logFormat)) ?? .text)
+        let isOff = text(.httpListen) == "off"
+        let (chain, key) = (text(.httpTLSCertificate), text(.httpTLSKey))
         guard chain.isEmpty == key.isEmpty else {
             throw ConfigurationError(
                 .invalidValue, at: resolved.path, "http.tls_certificate and http.tls_key: set both, or neither")
         }
         http = HTTPSettings(
-            listen: isOff ? nil : ListenAddress(text("http.listen")),
-            certificate: chain.isEmpty ? nil : (path("http.tls_certificate"), path("http.tls_key")),
-            connections: integer("http.connections"), connectionsPerClient: integer("http.connections_per_client"),
-            proxies: TrustedProxies(list("http.trusted_proxies")) ?? TrustedProxies(), bodySize: integer("http.body_size"),
-            requestsPerSecond: integer("http.requests_per_second"))
+            listen: isOff ? nil : ListenAddress(text(.httpListen)),
+            certificate: chain.isEmpty ? nil : (path(.httpTLSCertificate), path(.httpTLSKey)),
+            connections: integer(.httpConnections), connectionsPerClient: integer(.httpConnectionsPerClient),
+            proxies: TrustedProxies(list(.httpTrustedProxies)) ?? TrustedProxies(), bodySize: integer(.httpBodySize),
+            requestsPerSecond: integer(.httpRequestsPerSecond))
         if let listen = http.listen, !listen.isLoopback, http.certificate == nil {
             throw ConfigurationError(
                 .invalidValue, at: resolved.path,
-                "http.listen: API keys would be sent unencrypted to \(text("http.listen")): set http.tls_certificate and http.tls_key, "
+                "http.listen: API keys would be sent unencrypted to \(text(.httpListen)): set http.tls_certificate and http.tls_key, "
                     + "or listen on 127.0.0.1")
         }
-        serviceName = text("service_name")
-        pageColours = try text("page.colour").isEmpty ? nil : Self.colours(text("page.colour"), resolved.path)
-        pageDeletionDays = integer("page.deletion_days")
-        pageLogoPath = text("page.logo").isEmpty ? nil : path("page.logo")
-        publicURL = text("http.public_url").isEmpty ? nil : text("http.public_url")
-        eventRootsPath = text("events.trusted_certificates").isEmpty ? nil : path("events.trusted_certificates")
-        allowsPrivateReceivers = text("events.private_receivers") == "yes"
-        let page = text("provider.authorization_endpoint")
+        serviceName = text(.serviceName)
+        pageColours = try text(.pageColour).isEmpty ? nil : Self.colours(text(.pageColour), resolved.path)
+        pageDeletionDays = integer(.pageDeletionDays)
+        pageLogoPath = text(.pageLogo).isEmpty ? nil : path(.pageLogo)
+        publicURL = text(.httpPublicURL).isEmpty ? nil : text(.httpPublicURL)
+        eventRootsPath = text(.eventsTrustedCertificates).isEmpty ? nil : path(.eventsTrustedCertificates)
+        allowsPrivateReceivers = text(.eventsPrivateReceivers) == "yes"
+        let page = text(.providerAuthorizationEndpoint)
         guard page.isEmpty || page.hasPrefix("https://") || page.hasPrefix("http://"), !page.contains("#") else {
             throw ConfigurationError(
                 .invalidValue, at: resolved.path,
                 "provider.authorization_endpoint: must be a URL, as in https://id.example/sign-in")
         }
-        let isPageBuiltIn = text("sign_in.page") == "built-in"
+        let isPageBuiltIn = text(.signInPage) == "built-in"
         if isPageBuiltIn, publicURL == nil {
             throw ConfigurationError(
                 .invalidValue, at: resolved.path, "sign_in.page: the built-in page needs http.public_url, where browsers reach it"
             )
         }
-        let signInPage = isPageBuiltIn ? "\(text("http.public_url"))/sign-in" : text("sign_in.page")
+        let signInPage = isPageBuiltIn ? "\(text(.httpPublicURL))/sign-in" : text(.signInPage)
         let isURL = signInPage.hasPrefix("https://") || signInPage.hasPrefix("http://")
         guard signInPage.isEmpty || isURL && !signInPage.contains("#") && signInPage.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
         else {
@@ -278,32 +277,32 @@ package struct Configuration: Sendable {
                 .invalidValue, at: resolved.path, "sign_in.page and provider.authorization_endpoint: set one of them, or neither")
         }
         provider = ProviderSettings(
-            issuer: text("provider.issuer").isEmpty ? nil : text("provider.issuer"),
+            issuer: text(.providerIssuer).isEmpty ? nil : text(.providerIssuer),
             authorizationEndpoint: page.isEmpty ? nil : page, signInPage: signInPage.isEmpty ? nil : signInPage,
             isPageBuiltIn: isPageBuiltIn,
             signUp: SignUpRules(
-                SignUpRules.Mode(rawValue: text("sign_in.sign_up")) ?? .closed, domains: list("sign_in.sign_up_domains")),
+                SignUpRules.Mode(rawValue: text(.signInSignUp)) ?? .closed, domains: list(.signInSignUpDomains)),
             limits: SignInLimits(
-                requestsPerNetwork: integer("sign_in.messages_per_network"),
-                wrongCodesPerNetwork: integer("sign_in.wrong_codes_per_network"),
-                wrongCodesPerHour: integer("sign_in.wrong_codes_per_hour")),
+                requestsPerNetwork: integer(.signInMessagesPerNetwork),
+                wrongCodesPerNetwork: integer(.signInWrongCodesPerNetwork),
+                wrongCodesPerHour: integer(.signInWrongCodesPerHour)),
             upstream: try UpstreamSource(
-                { text("sign_in.upstream.\($0)") }, scopes: list("sign_in.upstream.scopes"),
-                secretPath: path("sign_in.upstream.secret_file"), hasPage: publicURL != nil, at: resolved.path),
-            languagesPath: text("sign_in.languages").isEmpty ? nil : path("sign_in.languages"),
-            passkeyRootsPath: text("sign_in.passkey_roots").isEmpty ? nil : path("sign_in.passkey_roots"),
-            refreshesPerDay: integer("provider.refreshes_per_day"))
+                text, scopes: list(.signInUpstreamScopes), secretPath: path(.signInUpstreamSecretFile),
+                hasPage: publicURL != nil, at: resolved.path),
+            languagesPath: text(.signInLanguages).isEmpty ? nil : path(.signInLanguages),
+            passkeyRootsPath: text(.signInPasskeyRoots).isEmpty ? nil : path(.signInPasskeyRoots),
+            refreshesPerDay: integer(.providerRefreshesPerDay))
         let relayDomains = relayDomains
         if let url = publicURL, url.hasPrefix("http://"), !Self.isLoopback(String(url.dropFirst("http://".count))) {
             throw ConfigurationError(
                 .invalidValue, at: resolved.path,
                 "http.public_url: users' cookies would be sent unencrypted: use https, except on loopback")
         }
-        guard let submission = ListenAddress(text("mail.submission")) else {
+        guard let submission = ListenAddress(text(.mailSubmission)) else {
             throw ConfigurationError(.invalidValue, at: resolved.path, "mail.submission: must be HOST:PORT")
         }
-        let security = MailSettings.Security(rawValue: text("mail.submission_tls")) ?? (submission.isLoopback ? .none : .starttls)
-        let (user, password) = (text("mail.submission_user"), text("mail.submission_password_file"))
+        let security = MailSettings.Security(rawValue: text(.mailSubmissionTLS)) ?? (submission.isLoopback ? .none : .starttls)
+        let (user, password) = (text(.mailSubmissionUser), text(.mailSubmissionPasswordFile))
         guard user.isEmpty == password.isEmpty else {
             throw ConfigurationError(
                 .invalidValue, at: resolved.path, "mail.submission_user and mail.submission_password_file: set both, or neither")
@@ -315,15 +314,15 @@ package struct Configuration: Sendable {
         }
         mail = MailSettings(
             submission: submission, security: security,
-            credentials: user.isEmpty ? nil : (user, path("mail.submission_password_file")),
-            rootsPath: text("mail.trusted_certificates").isEmpty ? nil : path("mail.trusted_certificates"),
-            from: try AddrSpec.typed(text("mail.from")),
-            templates: text("mail.templates").isEmpty ? nil : path("mail.templates"))
+            credentials: user.isEmpty ? nil : (user, path(.mailSubmissionPasswordFile)),
+            rootsPath: text(.mailTrustedCertificates).isEmpty ? nil : path(.mailTrustedCertificates),
+            from: try AddrSpec.typed(text(.mailFrom)),
+            templates: text(.mailTemplates).isEmpty ? nil : path(.mailTemplates))
         verification = VerificationSettings(
-            hours: integer("verification.hours"), tries: integer("verification.tries"),
-            perInbox: integer("verification.per_inbox"),
-            perUser: integer("verification.per_user"), perInstallation: integer("verification.per_installation"),
-            toStrangers: integer("verification.to_strangers"))
+            hours: integer(.verificationHours), tries: integer(.verificationTries),
+            perInbox: integer(.verificationPerInbox),
+            perUser: integer(.verificationPerUser), perInstallation: integer(.verificationPerInstallation),
+            toStrangers: integer(.verificationToStrangers))
         guard relayDomains.contains(mail.from.domain) else {
             throw ConfigurationError(
                 .invalidValue, at: resolved.path, "mail.from: must be at a relay domain, for which Postern signs its mail")

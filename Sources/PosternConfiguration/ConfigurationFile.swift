@@ -6,8 +6,8 @@ import Yams
 
 /// The keys that a file sets.
 package struct ConfigurationFile {
-    /// Value and line (from 1) by path.
-    let entries: [String: (value: RawValue, line: Int)]
+    /// Value and line (from 1).
+    let entries: [ConfigurationKey: (value: RawValue, line: Int)]
 
     /// Reads a file. Throws `ConfigurationError`: missing, not YAML, an unknown key, a key given twice.
     init(path: String) throws {
@@ -49,7 +49,7 @@ package struct ConfigurationFile {
     /// Walks the mapping down to the keys that exist.
     private struct Reader {
         let name: String
-        var entries: [String: (value: RawValue, line: Int)] = [:]
+        var entries: [ConfigurationKey: (value: RawValue, line: Int)] = [:]
 
         mutating func read(_ mapping: Node.Mapping, prefix: String) throws {
             for (keyNode, valueNode) in mapping {
@@ -58,9 +58,9 @@ package struct ConfigurationFile {
                     throw ConfigurationError(.syntax, at: "\(name):\(line)", "a key is not text")
                 }
                 let path = prefix + key
-                if ConfigurationKey.at(path) != nil {
-                    entries[path] = (try value(valueNode, line), line)
-                } else if ConfigurationKey.all.contains(where: { $0.path.hasPrefix(path + ".") }) {
+                if let key = ConfigurationKey(rawValue: path) {
+                    entries[key] = (try value(valueNode, line), line)
+                } else if ConfigurationKey.allCases.contains(where: { $0.rawValue.hasPrefix(path + ".") }) {
                     if valueNode.isNull { continue }  // every key of the section is commented out
                     guard case .mapping(let inner) = valueNode else {
                         throw ConfigurationError(.syntax, at: "\(name):\(line)", "\(path) contains further keys")
@@ -125,10 +125,8 @@ package struct ConfigurationFile {
 
 /// The message for a key that does not exist.
 func unknownKeyMessage(_ path: String) -> String {
-    if let why = ConfigurationKey.removal(of: path) { return why }
-    let nearest =
-        NearestName.find(path, among: ConfigurationKey.all.map(\.path))
-        ?? ConfigurationKey.all.map(\.path).first { $0.hasSuffix("." + path) }
+    let paths = ConfigurationKey.allCases.map(\.rawValue)
+    let nearest = NearestName.find(path, among: paths) ?? paths.first { $0.hasSuffix("." + path) }
     return "unknown key \(path)" + (nearest.map { ": did you mean \($0)?" } ?? ": postern config show lists all keys")
 }
 

@@ -1,9 +1,106 @@
-// Every configuration key with its kind, its default and the reason for it; defined only here.
+// Every configuration key; what is fixed for each is in ConfigurationKey+Facts.swift.
 
-import Accounts
+/// One key of postern.yaml. The raw value is the key, with dots between levels.
+package enum ConfigurationKey: String, Sendable, Hashable, CaseIterable {
+    case relayDomains = "relay_domains"
+    case formerRelayDomains = "former_relay_domains"
+    case database
+    case databaseConnections = "database_connections"
+    case keyFile = "key_file"
+    case hostname
+    case authservID = "authserv_id"
+    case trustedAuthservIDs = "trusted_authserv_ids"
+    case operatorAddress = "operator_address"
+    case localRecipients = "local_recipients"
+    case blockLists = "block_lists"
+    case addressLength = "address_length"
+    case returnPathDays = "return_path_days"
+    case fanOut = "fan_out"
+    case fanOutSmtpd = "fan_out_smtpd"
+    case postfixDirectory = "postfix_directory"
 
-/// One key of postern.yaml.
-package struct ConfigurationKey: Sendable {
+    case milterSocket = "milter.socket"
+    case milterSocketMode = "milter.socket_mode"
+    case milterPeers = "milter.peers"
+
+    case limitsMessagesPerDay = "limits.messages_per_day"
+    case limitsMessageSize = "limits.message_size"
+    case limitsHeaderField = "limits.header_field"
+    case limitsHeaderFields = "limits.header_fields"
+    case limitsHeaderSize = "limits.header_size"
+    case limitsHops = "limits.hops"
+    case limitsRecipients = "limits.recipients"
+    case limitsReplyMemory = "limits.reply_memory"
+
+    case suspensionFailures = "suspension.failures"
+    case suspensionPercent = "suspension.percent"
+    case suspensionDays = "suspension.days"
+
+    case dnsServers = "dns.servers"
+    case dnsTimeoutMilliseconds = "dns.timeout_ms"
+    case dnsTries = "dns.tries"
+    case dnsBudgetMilliseconds = "dns.budget_ms"
+
+    case providers
+    case issuers
+    case serviceName = "service_name"
+
+    case pageColour = "page.colour"
+    case pageLogo = "page.logo"
+    case pageDeletionDays = "page.deletion_days"
+
+    case httpListen = "http.listen"
+    case httpPublicURL = "http.public_url"
+    case httpTLSCertificate = "http.tls_certificate"
+    case httpTLSKey = "http.tls_key"
+    case httpConnections = "http.connections"
+    case httpConnectionsPerClient = "http.connections_per_client"
+    case httpTrustedProxies = "http.trusted_proxies"
+    case httpBodySize = "http.body_size"
+    case httpRequestsPerSecond = "http.requests_per_second"
+
+    case mailSubmission = "mail.submission"
+    case mailSubmissionTLS = "mail.submission_tls"
+    case mailSubmissionUser = "mail.submission_user"
+    case mailSubmissionPasswordFile = "mail.submission_password_file"
+    case mailTrustedCertificates = "mail.trusted_certificates"
+    case mailFrom = "mail.from"
+    case mailTemplates = "mail.templates"
+
+    case providerIssuer = "provider.issuer"
+    case providerAuthorizationEndpoint = "provider.authorization_endpoint"
+    case providerRefreshesPerDay = "provider.refreshes_per_day"
+
+    case signInPage = "sign_in.page"
+    case signInSignUp = "sign_in.sign_up"
+    case signInSignUpDomains = "sign_in.sign_up_domains"
+    case signInUpstreamIssuer = "sign_in.upstream.issuer"
+    case signInMessagesPerNetwork = "sign_in.messages_per_network"
+    case signInWrongCodesPerNetwork = "sign_in.wrong_codes_per_network"
+    case signInWrongCodesPerHour = "sign_in.wrong_codes_per_hour"
+    case signInUpstreamClientID = "sign_in.upstream.client_id"
+    case signInUpstreamSecretFile = "sign_in.upstream.secret_file"
+    case signInUpstreamName = "sign_in.upstream.name"
+    case signInUpstreamScopes = "sign_in.upstream.scopes"
+    case signInUpstreamLinks = "sign_in.upstream.links"
+    case signInUpstreamAddresses = "sign_in.upstream.addresses"
+    case signInUpstreamOnly = "sign_in.upstream.only"
+    case signInPasskeyRoots = "sign_in.passkey_roots"
+    case signInLanguages = "sign_in.languages"
+
+    case eventsTrustedCertificates = "events.trusted_certificates"
+    case eventsPrivateReceivers = "events.private_receivers"
+
+    case verificationHours = "verification.hours"
+    case verificationTries = "verification.tries"
+    case verificationPerInbox = "verification.per_inbox"
+    case verificationPerUser = "verification.per_user"
+    case verificationPerInstallation = "verification.per_installation"
+    case verificationToStrangers = "verification.to_strangers"
+
+    case logLevel = "log.level"
+    case logFormat = "log.format"
+
     /// Where a value comes from if it is not set.
     package enum Default: Sendable {
         /// There is none: it must be set.
@@ -15,365 +112,52 @@ package struct ConfigurationKey: Sendable {
         case derived(String)
     }
 
-    /// The key, with dots between levels; in variables it has the prefix `POSTERN_`, capitals, and underscores.
-    package let path: String
-    let kind: ValueKind
-    package let standard: Default
-    /// The purpose of the key, and the reason for the default.
-    package let reason: String
-    /// What happens beyond a limit.
-    let consequence: Limit.Consequence?
+    /// What is fixed for a key.
+    package struct Facts: Sendable {
+        let kind: ValueKind
+        package let standard: Default
+        /// What happens beyond a limit; nil if the key is not a limit.
+        let consequence: Limit.Consequence?
+        /// Whether a change takes effect with the next message, decision or connection after SIGHUP; otherwise at the next start.
+        package let isLive: Bool
+        /// The purpose of the key, and the reason for the default.
+        package let reason: String
 
-    private init(
-        _ path: String, _ kind: ValueKind, _ standard: Default, beyond consequence: Limit.Consequence? = nil, _ reason: String
-    ) {
-        self.path = path
-        self.kind = kind
-        self.standard = standard
-        self.reason = reason
-        self.consequence = consequence
-    }
+        init(
+            _ kind: ValueKind, _ standard: Default, beyond consequence: Limit.Consequence? = nil, live isLive: Bool = false,
+            _ reason: String
+        ) {
+            self.kind = kind
+            self.standard = standard
+            self.consequence = consequence
+            self.isLive = isLive
+            self.reason = reason
+        }
 
-    /// What happens beyond a limit, as in `452 4.7.1`; nil if the key is not a limit.
-    package var beyond: String? { consequence?.text }
+        /// What happens beyond a limit, as in `452 4.7.1`; nil if the key is not a limit.
+        package var beyond: String? { consequence?.text }
 
-    /// The default as it would be in the file.
-    package var standardText: String {
-        switch standard {
-        case .required: "(must be set)"
-        case .absent: "(none)"
-        case .derived(let how): "(\(how))"
-        case .value(let value):
-            if case .mode = kind { "\"\(value.text)\"" } else { value.text }
+        /// What the key accepts, in a few words.
+        package var values: String { kind.text }
+
+        /// The default as it would be in the file.
+        package var standardText: String {
+            switch standard {
+            case .required: "(must be set)"
+            case .absent: "(none)"
+            case .derived(let how): "(\(how))"
+            case .value(let value):
+                if case .mode = kind { "\"\(value.text)\"" } else { value.text }
+            }
         }
     }
 
-    /// The environment variable for the key.
-    package var variable: String { Self.variable(of: path) }
-
-    /// Keys that are gone, each with the sentence why.
-    private static let removed: KeyValuePairs<String, String> = [
-        "forward_links":
-            "forward_links is gone: every mailto: link in a forward leads through the relay, as a click on any other shows the team the inbox",
-        "reply_unrewritable":
-            "reply_unrewritable is gone: a reply with the inbox where it cannot be rewritten is always refused, and the user told why",
-        "reply_encrypted":
-            "reply_encrypted is gone: an encrypted reply is always refused, as it names the user's key and cannot be checked for the inbox",
-        "limits.text_addresses_per_day":
-            "limits.text_addresses_per_day is gone: what a team writes is no longer compared with the inbox, so a list of guesses tells it nothing",
-    ]
-
-    /// Why a key is no longer there; nil for any other.
-    package static func removal(of path: String) -> String? { removed.first { $0.key.hasSameOctets(as: path) }?.value }
-
-    /// The same for the environment variable of such a key.
-    package static func removal(ofVariable name: String) -> String? {
-        removed.first { variable(of: $0.key).hasSameOctets(as: name) }?.value
+    /// The section and the rest of the path; no section for a key at the top.
+    package var place: (section: String?, name: String) {
+        let parts = rawValue.split(separator: ".", maxSplits: 1).map(String.init)
+        return parts.count == 2 ? (parts[0], parts[1]) : (nil, rawValue)
     }
 
-    private static func variable(of path: String) -> String {
-        "POSTERN_" + path.uppercased().map { $0 == "." ? "_" : String($0) }.joined()
-    }
-
-    /// Every key, in the order of the file.
-    package static let all: [ConfigurationKey] = [
-        ConfigurationKey(
-            "relay_domains", .domains, .required,
-            "The domains of relay addresses. New addresses are issued in the first; the others keep working."),
-        ConfigurationKey(
-            "former_relay_domains", .domains, .value(.list([])),
-            "Domains that had relay addresses and are given up: their mail is no longer Postern's. A domain that has addresses must be here or in "
-                + "relay_domains, so that a typing error there stops no mail."),
-        ConfigurationKey(
-            "database", .text, .value(.text("postern.db")),
-            "The SQLite file, relative to the folder of this file: nothing to install or to start. Several hosts: postgresql://user@host/name."
-        ),
-        ConfigurationKey(
-            "database_connections", .integer(2...500), .value(.integer(10)),
-            "Connections of one postern serve to PostgreSQL, and one or two more for locks. A look-up takes a fraction of a millisecond."
-        ),
-        ConfigurationKey(
-            "key_file", .text, .value(.text("postern.keys")),
-            "The keys that open inboxes and sign tokens, mode 0600. Keep it apart from backups of the database."),
-        ConfigurationKey(
-            "hostname", .domain, .derived("this machine's name, or the first relay domain if that name has no dot"),
-            "The host name that this machine uses in the mail that it writes."),
-        ConfigurationKey(
-            "authserv_id", .token, .derived("the first relay domain"),
-            "Our name in Authentication-Results (RFC 8601 section 2.5): one for all hosts of the relay."),
-        ConfigurationKey(
-            "trusted_authserv_ids", .words, .value(.list([])),
-            "Filters before this one whose Authentication-Results are trusted. None by default: a filter named here can vouch for any sender."
-        ),
-        ConfigurationKey(
-            "operator_address", .address, .absent,
-            "Where mail to postmaster and abuse at the relay domains goes (RFC 2142). Set it before going live."),
-        ConfigurationKey(
-            "local_recipients", .addresses, .value(.table([:])),
-            "Further local parts at the relay domains and where their mail goes: DMARC reports, TLS-RPT, feedback loops."),
-        ConfigurationKey(
-            "block_lists", .domains, .value(.list([])),
-            "Lists of IP addresses that postern doctor looks for this host in (RFC 5782). Each has terms of use: name those that you may ask."
-        ),
-        ConfigurationKey(
-            "address_length", .integer(10...16), .value(.integer(10)),
-            "Random characters of a new relay address. Ten are 50 bits: hard to guess, and short enough to read over the telephone."
-        ),
-        ConfigurationKey(
-            "return_path_days", .integer(1...60), .value(.integer(14)),
-            "How long a bounce is accepted: more than twice the five days that servers commonly keep trying."),
-        ConfigurationKey(
-            "fan_out", .choice(["on", "off"]), .value(.text("on")),
-            "Whether a message to several users is accepted in one transaction, with a copy for each. Otherwise all but one get 452 and wait."
-        ),
-        ConfigurationKey(
-            "fan_out_smtpd", .endpoint, .value(.text("127.0.0.1:8892")),
-            "Where copies are submitted, HOST:PORT: an smtpd of this Postfix that accepts XCLIENT from Postern; setup postfix creates it."
-        ),
-        ConfigurationKey(
-            "postfix_directory", .text, .value(.text("/etc/postfix")),
-            "Where Postfix's main.cf is: serve checks that Postfix's queue each minute for mail that was not rewritten (group postdrop)."
-        ),
-        ConfigurationKey(
-            "milter.socket", .socket, .value(.text("inet:8891@127.0.0.1")),
-            "Where Postfix connects. A TCP port works whether Postfix runs in a chroot or not."),
-        ConfigurationKey(
-            "milter.socket_mode", .mode, .value(.text("0660")),
-            "Permissions of a unix socket: owner and group, never everyone, since any client can probe which addresses exist."),
-        ConfigurationKey(
-            "milter.peers", .words, .value(.list(["postfix"])),
-            "Users of this machine who may connect to milter.socket, besides root and Postern's user: Postfix's mail_owner. If none is named or none exists "
-                + "here, every user may. Any client can pose as Postfix, and learns where mail goes."),
-        ConfigurationKey(
-            "limits.messages_per_day", .integer(1...1_000_000), .value(.integer(100)),
-            beyond: .tryLater(code: 452, enhanced: "4.7.1"),
-            "Messages a day, per account and direction: the figure of the service that senders know."),
-        ConfigurationKey(
-            "limits.message_size", .size(100_000...1_000_000_000), .value(.integer(40_000_000)),
-            beyond: .refuse(code: 552, enhanced: "5.3.4"),
-            "Octets of a message, as Postfix's message_size_limit in our setup. 25 MB of attachments are 34 MB in base64."),
-        ConfigurationKey(
-            "limits.header_field", .size(1_000...59_900), .value(.integer(59_900)),
-            beyond: .refuse(code: 550, enhanced: "5.6.0"),
-            "Octets of one header field. Postfix truncates fields at 60,000 for a milter, so a field of nearly that size may be truncated."
-        ),
-        ConfigurationKey(
-            "limits.header_fields", .integer(50...100_000), .value(.integer(1_000)),
-            beyond: .refuse(code: 550, enhanced: "5.6.0"),
-            "Header fields of a message. Real mail has under 200."),
-        ConfigurationKey(
-            "limits.header_size", .size(10_000...10_000_000), .value(.integer(262_144)),
-            beyond: .refuse(code: 550, enhanced: "5.6.0"),
-            "Octets of all header fields. Postfix's own header_size_limit is 102,400."),
-        ConfigurationKey(
-            "limits.hops", .integer(5...200), .value(.integer(50)), beyond: .refuse(code: 554, enhanced: "5.4.6"),
-            "Hops of a message before it counts as a loop: Postfix's hopcount_limit."),
-        ConfigurationKey(
-            "limits.recipients", .integer(1...1_000), .value(.integer(100)),
-            beyond: .tryLater(code: 452, enhanced: "4.5.3"),
-            "Recipients of one transaction: what RFC 5321 section 4.5.3.1.8 asks for at least."),
-        ConfigurationKey(
-            "limits.reply_memory", .size(10_000_000...100_000_000_000), .value(.integer(256_000_000)),
-            beyond: .tryLater(code: 452, enhanced: "4.3.1"),
-            "Octets of memory for replies at one time, over all sessions: what is held of them, and what rewriting needs, four times the largest."
-        ),
-        ConfigurationKey(
-            "suspension.failures", .integer(0...10_000), .value(.integer(5)),
-            "Permanent failures of an inbox within the window that suspend forwarding to it: a few may be a server's mistake. 0: never."
-        ),
-        ConfigurationKey(
-            "suspension.percent", .integer(1...100), .value(.integer(50)),
-            "And their percentage of what was forwarded to it: a deleted mailbox refuses everything, a filter single messages."),
-        ConfigurationKey(
-            "suspension.days", .integer(1...90), .value(.integer(14)),
-            "The window for both, including today: as long as a bounce may take with the default return_path_days."),
-        ConfigurationKey(
-            "dns.servers", .words, .value(.list([])),
-            "Name servers, as in 127.0.0.1 or 127.0.0.1:5353. None: those of /etc/resolv.conf."),
-        ConfigurationKey(
-            "dns.timeout_ms", .integer(100...30_000), .value(.integer(2_000)),
-            "For one attempt at one server: far above any healthy response time, and leaves room for other attempts in the budget."
-        ),
-        ConfigurationKey(
-            "dns.tries", .integer(1...10), .value(.integer(3)), "Attempts for one query."),
-        ConfigurationKey(
-            "dns.budget_ms", .integer(1_000...120_000), .value(.integer(20_000)),
-            "For all queries about one message (RFC 7208 section 4.6.4: 20 s for SPF); then they count as temporary errors."),
-        ConfigurationKey(
-            "providers", .providers, .value(.providers(.standard)),
-            "Spellings that reach one mailbox, by domain; elsewhere only +tags do not count. Entries add to these or replace them."
-        ),
-        ConfigurationKey(
-            "issuers", .issuers, .value(.issuers([])),
-            "Issuers of identity tokens, by name, with iss, jwks_uri or jwks_file, algorithms, nonce_form and leeway; in addition to those of "
-                + "postern issuer add. None: no issuer is trusted by default."),
-        ConfigurationKey(
-            "service_name", .text, .value(.text("Postern")),
-            "The name of the service for users: in the mail that it writes to them, and on their page."),
-        ConfigurationKey(
-            "page.colour", .text, .absent,
-            "The colour of links and buttons on the users' pages, as in #0f5c55: one that can be read on white. For dark screens it is lightened."
-        ),
-        ConfigurationKey(
-            "page.logo", .text, .absent,
-            "A square PNG file (64 to 1024 pixels, at most 200,000 octets) in place of Postern's mark on the users' pages; relative to the "
-                + "folder of this file, read at the start."),
-        ConfigurationKey(
-            "page.deletion_days", .integer(0...30), .value(.integer(7)),
-            "Days after which everything of a user is deleted who asked for it on their page: until then they can keep it. 0 for at once."
-        ),
-        ConfigurationKey(
-            "http.listen", .listen, .value(.text("127.0.0.1:8890")),
-            "Where the HTTP API listens; off for none, port 0 for any free one. Beyond loopback only with a certificate."),
-        ConfigurationKey(
-            "http.public_url", .webAddress, .absent,
-            "Where users reach the HTTP service, as in https://relay.example. Without it there is no page /me, and mail has no links."
-        ),
-        ConfigurationKey(
-            "http.tls_certificate", .text, .absent,
-            "Certificate chain of the HTTP API (PEM), relative to the folder of this file; read again when it changes."),
-        ConfigurationKey("http.tls_key", .text, .absent, "The private key of http.tls_certificate (PEM)."),
-        ConfigurationKey(
-            "http.connections", .integer(1...100_000), .value(.integer(2_000)),
-            "Open HTTP connections; beyond this limit silent connections are closed, the longest silent first. A tenth is for proxies and this machine. "
-                + "Leaves file descriptors for mail, which has priority."),
-        ConfigurationKey(
-            "http.connections_per_client", .integer(1...100_000), .value(.integer(200)),
-            "Open HTTP connections of one IPv4 address or IPv6 /64, twice as many of a /56, four times of a /48 or an IPv4 /24; further ones "
-                + "are closed at once. A backend has some dozens. Loopback and http.trusted_proxies are not counted: a proxy limits its own clients."
-        ),
-        ConfigurationKey(
-            "http.trusted_proxies", .networks, .value(.list([])),
-            "Reverse proxies on other machines, addresses or networks as in 192.0.2.0/24: the last entry of their X-Forwarded-For is "
-                + "trusted. Proxies on loopback always are; any other client could send what it likes."),
-        ConfigurationKey(
-            "http.body_size", .size(1_024...10_000_000), .value(.integer(65_536)),
-            "Octets of a request's body (413 beyond it). A decision's signals are some hundred octets."),
-        ConfigurationKey(
-            "http.requests_per_second", .integer(1...100_000), .value(.integer(100)),
-            "Requests a second of one API key, twice as many at once (429 beyond it): one key cannot starve the others."),
-        ConfigurationKey(
-            "mail.submission", .endpoint, .value(.text("127.0.0.1:25")),
-            "Where Postern's own mail is submitted, HOST:PORT: by default to Postfix on this machine."),
-        ConfigurationKey(
-            "mail.submission_tls", .choice(["none", "starttls", "implicit"]), .derived("none on loopback, starttls beyond it"),
-            "How that connection is encrypted; the server's certificate must be for HOST. Links and codes are sent over it."),
-        ConfigurationKey(
-            "mail.submission_user", .text, .absent,
-            "The user name for AUTH there; without it there is no AUTH, as Postfix on this machine expects."),
-        ConfigurationKey(
-            "mail.submission_password_file", .text, .absent,
-            "A file with the password for mail.submission_user, mode 0600, relative to the folder of this file."),
-        ConfigurationKey(
-            "mail.trusted_certificates", .text, .absent,
-            "Further certificate authorities (PEM) for mail.submission, besides the system's; relative to the folder of this file."
-        ),
-        ConfigurationKey(
-            "mail.from", .address, .derived("postmaster at the first relay domain"),
-            "Author of Postern's own mail. At a relay domain, so that the mail is signed."),
-        ConfigurationKey(
-            "mail.templates", .text, .absent,
-            "A folder with texts in place of the built-in English ones, relative to the folder of this file (docs/MAIL.md)."),
-        ConfigurationKey(
-            "provider.issuer", .webAddress, .derived("http.public_url; without it there is no sign-in, and no event is sent"),
-            "iss of the identity tokens and events that Postern signs, and where teams' backends reach /auth. Never change it once in use."
-        ),
-        ConfigurationKey(
-            "provider.authorization_endpoint", .text, .absent,
-            "Your own sign-in page, which takes the requests of apps itself and calls /v1/authorizations. Named in /.well-known/openid-configuration."
-        ),
-        ConfigurationKey(
-            "provider.refreshes_per_day", .integer(1...100_000), .value(.integer(100)),
-            "Refreshes with one refresh token in a day (429 beyond it). An access token is valid for an hour: 24 are needed."),
-        ConfigurationKey(
-            "sign_in.page", .text, .absent,
-            "The sign-in page of apps, which go to /auth/authorize: built-in, or the URL of your own. In place of provider.authorization_endpoint."
-        ),
-        ConfigurationKey(
-            "sign_in.sign_up", .choice(["closed", "invited", "open"]), .value(.text("closed")),
-            "Who becomes a user on the built-in page by a code to an inbox: no one; users you added whose inbox is not confirmed yet; anyone."
-        ),
-        ConfigurationKey(
-            "sign_in.sign_up_domains", .domains, .value(.list([])),
-            "With sign_up: open, the domains whose inboxes become users. None: all of them."),
-        ConfigurationKey(
-            "sign_in.upstream.issuer", .text, .absent,
-            "Your OpenID provider (Keycloak, Authentik, Entra…), by which users may sign in here: its issuer, as in https://id.example/realms/main. "
-                + "Register there https://YOUR-HOST/me/upstream/callback as the redirect URI."),
-        ConfigurationKey(
-            "sign_in.messages_per_network", .integer(1...1_000_000), .value(.integer(600)),
-            "Messages that one network (an IPv4 address, an IPv6 /64) may ask for on the page in ten minutes: a school has many users behind one address."
-        ),
-        ConfigurationKey(
-            "sign_in.wrong_codes_per_network", .integer(3...1_000_000), .value(.integer(60)),
-            "Wrong codes and passkeys of one network in ten minutes, a third of them at once; right ones do not count."),
-        ConfigurationKey(
-            "sign_in.wrong_codes_per_hour", .integer(1...1_000_000_000), .value(.integer(1_000)),
-            "Wrong codes of all networks in an hour; beyond it a code alone opens nothing in a browser in which its user did not sign in before: the link in the message does, and a passkey."
-        ),
-        ConfigurationKey("sign_in.upstream.client_id", .text, .absent, "What Postern is called there."),
-        ConfigurationKey(
-            "sign_in.upstream.secret_file", .text, .absent,
-            "A file (mode 600) with the client secret on its first line, relative to the folder of this file. None: a public client."
-        ),
-        ConfigurationKey("sign_in.upstream.name", .text, .derived("the issuer's host"), "What users know it by: on the button."),
-        ConfigurationKey(
-            "sign_in.upstream.scopes", .words, .value(.list(["openid", "email", "profile"])), "What is asked of it."),
-        ConfigurationKey(
-            "sign_in.upstream.links", .choice(["never", "verified-address"]), .value(.text("never")),
-            "Whether whoever comes from there for the first time is the user here who has the same verified inbox. never: they are refused, "
-                + "and sign in by a code. verified-address: for a provider whose addresses you trust as much."),
-        ConfigurationKey(
-            "sign_in.upstream.addresses", .choice(["verified", "all"]), .value(.text("verified")),
-            "Whose addresses are taken as their own: those with email_verified, or all where the provider does not say so and users cannot choose them."
-        ),
-        ConfigurationKey(
-            "sign_in.upstream.only", .choice(["no", "yes"]), .value(.text("no")),
-            "Whether it is the only way to sign in, without codes, links and passkeys."),
-        ConfigurationKey(
-            "sign_in.passkey_roots", .text, .absent,
-            "A file of certificates (PEM) of makers of devices, relative to the folder of this file: browsers are asked what a new passkey is kept by, "
-                + "and status policies read sign_in.passkey_attested. Some browsers ask the user first."),
-        ConfigurationKey(
-            "sign_in.languages", .text, .absent,
-            "A folder of catalogues (nl.json) for languages that are not built in, or in place of one; relative to the folder of this file."
-        ),
-        ConfigurationKey(
-            "events.trusted_certificates", .text, .absent,
-            "Further certificate authorities (PEM) for event endpoints, besides the system's; relative to the folder of this file."
-        ),
-        ConfigurationKey(
-            "events.private_receivers", .choice(["no", "yes"]), .value(.text("no")),
-            "Whether teams may give their streams (docs/SHARED_SIGNALS.md) receivers at private addresses, and over http: only where all teams are trusted with what is in your network. With no, nothing is sent any more to those that streams got before."
-        ),
-        ConfigurationKey(
-            "verification.hours", .integer(1...168), .value(.integer(24)),
-            "How long code, link and reply of a verification are valid: people read their mail once a day."),
-        ConfigurationKey(
-            "verification.tries", .integer(1...10), .value(.integer(5)),
-            "Wrong codes for one message. With 5 messages an hour, a guess in 40,000 succeeds."),
-        ConfigurationKey(
-            "verification.per_inbox", .integer(1...100), .value(.integer(5)),
-            "Messages of one kind to one mailbox in an hour, in any spelling; beyond it they are refused and none is sent."),
-        ConfigurationKey(
-            "verification.per_user", .integer(1...1_000), .value(.integer(10)),
-            "Messages for one user in an hour, over all inboxes; beyond it they are refused and none is sent."),
-        ConfigurationKey(
-            "verification.per_installation", .integer(1...1_000_000), .value(.integer(5_000)),
-            "Postern's own messages to users in an hour; beyond it they are refused and none is sent. Once half of them are sent, one network may ask for a hundredth of them."
-        ),
-        ConfigurationKey(
-            "verification.to_strangers", .integer(1...1_000_000), .value(.integer(2_000)),
-            "Messages in an hour to people who are no users yet (sign_in.sign_up: open), so that Postern cannot be used to send unwanted mail. Once half of them are sent, "
-                + "one network may ask for a hundredth of them, and a quarter may go to one domain."),
-        ConfigurationKey(
-            "log.level", .choice(["trace", "debug", "info", "notice", "warning", "error"]), .value(.text("info")),
-            "One line for each message and reply; no level logs an inbox address."),
-        ConfigurationKey(
-            "log.format", .choice(["text", "json"]), .value(.text("text")),
-            "For people and journald; json is for log collectors."),
-    ]
-
-    /// The key at a path.
-    static func at(_ path: String) -> ConfigurationKey? { all.first { $0.path == path } }
+    /// The environment variable for the key: with the prefix `POSTERN_`, capitals, and underscores.
+    package var variable: String { "POSTERN_" + rawValue.uppercased().map { $0 == "." ? "_" : String($0) }.joined() }
 }

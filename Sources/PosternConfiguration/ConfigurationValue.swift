@@ -125,6 +125,30 @@ enum ValueKind: Sendable {
     /// `https://HOST` or `http://HOST`, optionally with a port, without a path.
     case webAddress
 
+    /// What is accepted, in a few words.
+    var text: String {
+        switch self {
+        case .text: "text"
+        case .token: "one word"
+        case .domain: "a domain"
+        case .domains: "domains"
+        case .words: "words"
+        case .networks: "addresses and networks"
+        case .integer(let range): "\(range.lowerBound) to \(range.upperBound)"
+        case .size(let range): "\(range.lowerBound) to \(range.upperBound) octets, as in 256MB"
+        case .choice(let choices): choices.map { "`\($0)`" }.joined(separator: ", ")
+        case .mode: "permissions in octal, in quotes"
+        case .address: "a mail address"
+        case .addresses: "pairs of local part and mail address"
+        case .providers: "domains with `ignore_dots`, `plus_tags` or `same_as`"
+        case .issuers: "names with `iss` and `jwks_uri` or `jwks_file`"
+        case .socket: "`inet:PORT@HOST` or `unix:/path`"
+        case .listen: "`HOST:PORT` or `off`"
+        case .endpoint: "`HOST:PORT`"
+        case .webAddress: "`https://HOST`"
+        }
+    }
+
     /// The value, or a message that says what is accepted.
     func check(_ raw: RawValue) -> Result<ConfigurationValue, Complaint> {
         do throws(Complaint) {

@@ -70,78 +70,78 @@ package struct ResolvedConfiguration: Sendable {
         let name = (path as NSString).lastPathComponent
         let flags = try Self.flagValues(flags)
         try Self.checkVariables(environment)
-        var values: [String: (ConfigurationValue, Origin)] = [:]
-        for key in ConfigurationKey.all {
+        var values: [ConfigurationKey: (ConfigurationValue, Origin)] = [:]
+        for key in ConfigurationKey.allCases {
             let found: (raw: RawValue, origin: Origin)?
-            if let text = flags[key.path] {
+            if let text = flags[key] {
                 found = (.scalar(text), .flag)
             } else if let text = environment[key.variable] {
                 found = (text.isEmpty ? .null : .scalar(text), .environment(key.variable))
-            } else if let entry = file.entries[key.path] {
+            } else if let entry = file.entries[key] {
                 found = (entry.value, .file("\(name):\(entry.line)"))
             } else {
                 found = nil
             }
             guard let found else {
-                values[key.path] = (try Self.standard(key, path), .standard)
+                values[key] = (try Self.standard(key, path), .standard)
                 continue
             }
             if case .null = found.raw {
                 // `key:` with nothing after it means the default.
-                values[key.path] = (try Self.standard(key, path), .standard)
+                values[key] = (try Self.standard(key, path), .standard)
                 continue
             }
-            switch key.kind.check(found.raw) {
-            case .success(let value): values[key.path] = (value, found.origin)
+            switch key.facts.kind.check(found.raw) {
+            case .success(let value): values[key] = (value, found.origin)
             case .failure(let complaint):
                 let place =
-                    if case .file = found.origin { path + ":\(file.entries[key.path]?.line ?? 0)" } else { found.origin.text }
-                throw ConfigurationError(.invalidValue, at: place, "\(key.path): \(complaint.message)")
+                    if case .file = found.origin { path + ":\(file.entries[key]?.line ?? 0)" } else { found.origin.text }
+                throw ConfigurationError(.invalidValue, at: place, "\(key.rawValue): \(complaint.message)")
             }
         }
-        guard case .list(let domains)? = values["relay_domains"]?.0, let first = domains.first else {
+        guard case .list(let domains)? = values[.relayDomains]?.0, let first = domains.first else {
             throw ConfigurationError(.invalidValue, at: path, "relay_domains: at least one domain is required")
         }
-        if values["hostname"]?.0 == ConfigurationValue.none {
+        if values[.hostname]?.0 == ConfigurationValue.none {
             let machine = HostName(machineName).flatMap { $0.labels.count > 1 ? $0.text : nil }
-            values["hostname"] = (.text(machine ?? first), .standard)
+            values[.hostname] = (.text(machine ?? first), .standard)
         }
-        if values["authserv_id"]?.0 == ConfigurationValue.none { values["authserv_id"] = (.text(first), .standard) }
-        if values["provider.issuer"]?.0 == ConfigurationValue.none, let url = values["http.public_url"]?.0 {
-            values["provider.issuer"] = (url, .standard)
+        if values[.authservID]?.0 == ConfigurationValue.none { values[.authservID] = (.text(first), .standard) }
+        if values[.providerIssuer]?.0 == ConfigurationValue.none, let url = values[.httpPublicURL]?.0 {
+            values[.providerIssuer] = (url, .standard)
         }
-        if values["mail.from"]?.0 == ConfigurationValue.none { values["mail.from"] = (.text("postmaster@\(first)"), .standard) }
+        if values[.mailFrom]?.0 == ConfigurationValue.none { values[.mailFrom] = (.text("postmaster@\(first)"), .standard) }
         self.path = path
-        entries = ConfigurationKey.all.map { key in
-            let (value, origin) = values[key.path] ?? (.none, .standard)
+        entries = ConfigurationKey.allCases.map { key in
+            let (value, origin) = values[key] ?? (.none, .standard)
             return Entry(key: key, value: value, origin: origin)
         }
     }
 
     /// The value of a key.
-    package func value(_ path: String) -> ConfigurationValue { entries.first { $0.key.path == path }?.value ?? .none }
+    package func value(_ key: ConfigurationKey) -> ConfigurationValue { entries.first { $0.key == key }?.value ?? .none }
 
     private static func standard(_ key: ConfigurationKey, _ path: String) throws -> ConfigurationValue {
-        switch key.standard {
+        switch key.facts.standard {
         case .value(let value): return value
         case .absent, .derived: return .none
         case .required:
-            throw ConfigurationError(.invalidValue, at: path, "\(key.path) is not set: it has no default")
+            throw ConfigurationError(.invalidValue, at: path, "\(key.rawValue) is not set: it has no default")
         }
     }
 
     /// The values of `key=value` texts by key.
-    package static func flagValues(_ flags: [String]) throws -> [String: String] {
-        var result: [String: String] = [:]
+    package static func flagValues(_ flags: [String]) throws -> [ConfigurationKey: String] {
+        var result: [ConfigurationKey: String] = [:]
         for flag in flags {
             guard let equals = flag.firstIndex(of: "=") else {
                 throw ConfigurationError(.syntax, at: "--set", "must be KEY=VALUE, as in limits.hops=30")
             }
             let path = String(flag[..<equals])
-            guard ConfigurationKey.at(path) != nil else {
+            guard let key = ConfigurationKey(rawValue: path) else {
                 throw ConfigurationError(.unknownKey, at: "--set", unknownKeyMessage(path))
             }
-            result[path] = String(flag[flag.index(after: equals)...])
+            result[key] = String(flag[flag.index(after: equals)...])
         }
         return result
     }
@@ -149,13 +149,10 @@ package struct ResolvedConfiguration: Sendable {
     /// Refuses variables that look like a mistyped key: those of a section (`POSTERN_LIMITS_…`) that does not have such a key,
     /// and those within two letters of a known one. Other variables that begin with `POSTERN_` belong to other programs.
     private static func checkVariables(_ environment: [String: String]) throws {
-        let known = Set(ConfigurationKey.all.map(\.variable)).union(["POSTERN_CONFIG"])
+        let known = Set(ConfigurationKey.allCases.map(\.variable)).union(["POSTERN_CONFIG"])
         let sections = Set(
-            ConfigurationKey.all.compactMap { key in
-                key.path.firstIndex(of: ".").map { "POSTERN_" + key.path[..<$0].uppercased() + "_" }
-            })
+            ConfigurationKey.allCases.compactMap { $0.place.section.map { "POSTERN_" + $0.uppercased() + "_" } })
         for name in environment.keys.sorted() where name.hasPrefix("POSTERN_") && !known.contains(name) {
-            if let why = ConfigurationKey.removal(ofVariable: name) { throw ConfigurationError(.unknownKey, at: name, why) }
             let isNear = known.contains { editDistance(name, $0) <= 2 }
             guard isNear || sections.contains(where: name.hasPrefix) else { continue }
             let nearest = NearestName.find(name, among: known.sorted())

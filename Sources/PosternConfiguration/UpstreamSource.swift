@@ -16,16 +16,16 @@ package struct UpstreamSource: Sendable {
 
     /// Nil if there is none. Throws if it is only partly configured.
     /// - Parameters:
-    ///   - text: the value of a key below `sign_in.upstream`; empty where it is absent.
+    ///   - text: the value of a key; empty where it is absent.
     ///   - place: the configuration.
     init?(
-        _ text: (String) -> String, scopes: [String], secretPath: String, hasPage: Bool, at place: String
+        _ text: (ConfigurationKey) -> String, scopes: [String], secretPath: String, hasPage: Bool, at place: String
     ) throws(ConfigurationError) {
         func refuse(_ what: String) -> ConfigurationError {
             ConfigurationError(.invalidValue, at: place, "sign_in.upstream.\(what)")
         }
-        issuer = text("issuer")
-        clientID = text("client_id")
+        issuer = text(.signInUpstreamIssuer)
+        clientID = text(.signInUpstreamClientID)
         guard !issuer.isEmpty else {
             guard clientID.isEmpty else { throw refuse("issuer: must be set with sign_in.upstream.client_id") }
             return nil
@@ -35,12 +35,12 @@ package struct UpstreamSource: Sendable {
         }
         guard !clientID.isEmpty else { throw refuse("client_id: must be set with sign_in.upstream.issuer") }
         guard hasPage else { throw refuse("issuer: needs http.public_url, to which the provider sends users back") }
-        self.secretPath = text("secret_file").isEmpty ? nil : secretPath
-        name = text("name").isEmpty ? URLComponents(string: issuer)?.host ?? issuer : text("name")
+        self.secretPath = text(.signInUpstreamSecretFile).isEmpty ? nil : secretPath
+        name = text(.signInUpstreamName).isEmpty ? URLComponents(string: issuer)?.host ?? issuer : text(.signInUpstreamName)
         self.scopes = scopes
-        links = UpstreamSettings.Links(rawValue: text("links")) ?? .never
-        addresses = UpstreamSettings.Addresses(rawValue: text("addresses")) ?? .verified
-        isOnly = text("only") == "yes"
+        links = UpstreamSettings.Links(rawValue: text(.signInUpstreamLinks)) ?? .never
+        addresses = UpstreamSettings.Addresses(rawValue: text(.signInUpstreamAddresses)) ?? .verified
+        isOnly = text(.signInUpstreamOnly) == "yes"
     }
 
     /// With the secret. Throws if that cannot be read.

@@ -19,7 +19,7 @@ import Testing
     }
 
     private func origin(_ resolved: ResolvedConfiguration, _ key: String) -> String? {
-        resolved.entries.first { $0.key.path == key }?.origin.text
+        resolved.entries.first { $0.key.rawValue == key }?.origin.text
     }
 
     private func error(
@@ -81,10 +81,23 @@ import Testing
         #expect(one?.description.contains("postern.yaml:2") == true && one?.description.contains("anchors and aliases") == true)
     }
 
+    @Test func configurationDocument_keys_areThoseDeclared() throws {
+        var text = "| key | values | default | takes effect | what it is for |\n|---|---|---|---|---|\n"
+        for key in ConfigurationKey.allCases {
+            let facts = key.facts
+            let beyond = facts.beyond.map { " Beyond it: `\($0)`." } ?? ""
+            let standard = if case .value = facts.standard { "`\(facts.standardText)`" } else { facts.standardText }
+            text += "| `\(key.rawValue)` | \(facts.values) | \(standard) | \(facts.isLive ? "at once" : "at the next start") "
+            text += "| \(facts.reason)\(beyond) |\n"
+        }
+        #expect(try DocumentSection("keys", by: "ConfigurationTests", in: "CONFIGURATION.md").holds(text))
+    }
+
     @Test func everyLimitNamesItsConsequence() {
-        for key in ConfigurationKey.all where key.path.hasPrefix("limits.") { #expect(key.beyond != nil, "\(key.path)") }
-        #expect(Set(ConfigurationKey.all.map(\.path)).count == ConfigurationKey.all.count)
-        #expect(ConfigurationKey.all.allSatisfy { $0.reason.hasSuffix(".") })
+        for key in ConfigurationKey.allCases where key.place.section == "limits" {
+            #expect(key.facts.beyond != nil, "\(key.rawValue)")
+        }
+        #expect(ConfigurationKey.allCases.allSatisfy { $0.facts.reason.hasSuffix(".") })
     }
 
     @Test func laterLayersStandAboveEarlierOnes() throws {
@@ -171,23 +184,6 @@ import Testing
         #expect(error?.message.contains("secret") == false)
     }
 
-    /// An operator who wanted what is gone has to know that it is.
-    @Test(arguments: [
-        ("forward_links", "keep", "leads through the relay"), ("reply_unrewritable", "deliver", "always refused"),
-        ("reply_encrypted", "deliver", "always refused"), ("reply_encrypted", "refuse", "always refused"),
-    ])
-    func aRemovedKeyIsRefusedWithTheSentenceWhy(_ key: String, _ value: String, _ why: String) {
-        let inFile = error(minimal + "\(key): \(value)\n")
-        #expect(inFile?.code == .unknownKey && inFile?.place?.hasPrefix("/etc/postern/postern.yaml:") == true)
-        let inEnvironment = error(minimal, environment: ["POSTERN_\(key.uppercased())": value])
-        #expect(inEnvironment?.code == .unknownKey && inEnvironment?.place == "POSTERN_\(key.uppercased())")
-        let asFlag = #expect(throws: ConfigurationError.self) { try ResolvedConfiguration.flagValues(["\(key)=\(value)"]) }
-        #expect(asFlag?.code == .unknownKey && asFlag?.place == "--set")
-        for message in [inFile, inEnvironment, asFlag].map({ $0?.message ?? "" }) {
-            #expect(message.hasPrefix("\(key) is gone: ") && message.contains(why), "\(message)")
-        }
-    }
-
     @Test func relayDomainsAreNeeded() {
         for text in ["", "# nothing\n", "relay_domains: []\n", "relay_domains:\n", "relay_domains: [nodot]\n"] {
             #expect(error(text)?.code == .invalidValue, "\(text)")
@@ -224,28 +220,25 @@ import Testing
 
     @Test func passwordsAreNotShown() throws {
         let resolved = try resolve(minimal + "database: 'postgresql://postern:pa@ss:word@db.example/postern'\n")
-        let entry = resolved.entries.first { $0.key.path == "database" }
+        let entry = resolved.entries.first { $0.key == .database }
         #expect(entry?.shownValue == "postgresql://postern:(redacted)@db.example/postern")
     }
 
     @Test func theTemplateIsItsOwnDefault() throws {
         let text = Installation.configurationText(relayDomains: ["relay.example"], operatorAddress: "ops@example.com")
         let resolved = try resolve(text)
-        for entry in resolved.entries where !["relay_domains", "operator_address"].contains(entry.key.path) {
-            #expect(entry.origin == .standard, "\(entry.key.path)")
+        for entry in resolved.entries where ![.relayDomains, .operatorAddress].contains(entry.key) {
+            #expect(entry.origin == .standard, "\(entry.key.rawValue)")
         }
         // Uncommenting a line changes nothing: the defaults that it shows are the defaults.
-        for key in ConfigurationKey.all {
-            #expect(text.contains(key.reason))
-            guard case .value(let value) = key.standard else { continue }
-            let name = key.path.split(separator: ".", maxSplits: 1).last.map(String.init) ?? key.path
-            let isNested = key.path.contains(".")
-            let line =
-                isNested
-                ? "\(key.path.prefix { $0 != "." }):\n  \(name): \(key.standardText)\n"
-                : "\(name): \(key.standardText)\n"
-            #expect(text.contains("# \(name): \(key.standardText)"))
-            #expect(try resolve(minimal + line).value(key.path) == value, "\(key.path)")
+        for key in ConfigurationKey.allCases {
+            let (facts, name) = (key.facts, key.place.name)
+            #expect(text.contains(facts.reason))
+            guard case .value(let value) = facts.standard else { continue }
+            let setting = "\(name): \(facts.standardText)\n"
+            let line = key.place.section.map { "\($0):\n  \(setting)" } ?? setting
+            #expect(text.contains("# \(name): \(facts.standardText)"))
+            #expect(try resolve(minimal + line).value(key) == value, "\(key.rawValue)")
         }
     }
 
@@ -253,8 +246,8 @@ import Testing
         let nested = "sign_in:\n  upstream:\n    name: One\n    scopes: [openid]\n"
         for text in [nested, "sign_in:\n  upstream.name: One\n  upstream.scopes: [openid]\n"] {
             let resolved = try resolve(minimal + text)
-            #expect(resolved.value("sign_in.upstream.name") == .text("One"))
-            #expect(resolved.value("sign_in.upstream.scopes") == .list(["openid"]))
+            #expect(resolved.value(.signInUpstreamName) == .text("One"))
+            #expect(resolved.value(.signInUpstreamScopes) == .list(["openid"]))
         }
         #expect(throws: ConfigurationError.self) { try resolve(minimal + "sign_in:\n  upstream:\n    nam: One\n") }
         // Half of it is an error, and so is an issuer without a page to come back to.
@@ -270,7 +263,7 @@ import Testing
         let result = try runner.run(["config", "show"], environment: ["POSTERN_LIMITS_HOPS": "33"])
         #expect(result.status == 0)
         let lines = result.output.split(separator: "\n").map { $0.split(separator: "\t").map(String.init) }
-        #expect(lines.map { $0[0] } == ConfigurationKey.all.map(\.path))
+        #expect(lines.map { $0[0] } == ConfigurationKey.allCases.map(\.rawValue))
         #expect(lines.first { $0[0] == "limits.hops" }?[1...2] == ["33", "POSTERN_LIMITS_HOPS"])
         #expect(lines.first { $0[0] == "relay_domains" }?[2].hasPrefix("postern.yaml:") == true)
         let object = try #require(try runner.json("config", "show") as? [String: [String: Any]])

@@ -58,19 +58,20 @@ struct ConfigCommand: ParsableCommand {
             if output.json {
                 let rows = resolved.entries.map { entry in
                     let row = Row(
-                        value: JSONValue(entry), source: entry.origin.text, reason: entry.key.reason, beyond: entry.key.beyond)
-                    return (entry.key.path, row)
+                        value: JSONValue(entry), source: entry.origin.text, reason: entry.key.facts.reason,
+                        beyond: entry.key.facts.beyond)
+                    return (entry.key.rawValue, row)
                 }
                 try printJSON(Dictionary(uniqueKeysWithValues: rows))
                 return
             }
             for entry in resolved.entries {
-                let why = entry.key.reason + (entry.key.beyond.map { " Beyond it: \($0)." } ?? "")
+                let why = entry.key.facts.reason + (entry.key.facts.beyond.map { " Beyond it: \($0)." } ?? "")
                 if isTerminal {
                     // One line would be too long for any terminal.
-                    print("\(emphasised(entry.key.path)): \(entry.shownValue)  (\(entry.origin.text))\n    \(why)")
+                    print("\(emphasised(entry.key.rawValue)): \(entry.shownValue)  (\(entry.origin.text))\n    \(why)")
                 } else {
-                    print([entry.key.path, entry.shownValue, entry.origin.text, why].joined(separator: "\t"))
+                    print([entry.key.rawValue, entry.shownValue, entry.origin.text, why].joined(separator: "\t"))
                 }
             }
         }

@@ -229,8 +229,7 @@ let package = Package(
             name: "API",
             dependencies: [
                 "Accounts", "AppAttest", "CEL", "Database", "Decisions", "Events", "HTTP", "InternetMessage", "JSON",
-                "MailCrypto",
-                "PosternMetrics", "RiskPolicy", "SharedSignals", "SignIn", "Support", hummingbird, httpTypes, logging,
+                "Languages", "MailCrypto", "PosternMetrics", "RiskPolicy", "SharedSignals", "SignIn", "Support", hummingbird, httpTypes, logging,
                 serviceLifecycle,
             ], swiftSettings: strict,
             plugins: [embedText]),
@@ -490,8 +489,8 @@ let package = Package(
             dependencies: [
                 "StoreTesting",
                 "API", "Accounts", "DNSClient", "DNSTesting", "Database", "Decisions", "Doctor", "Events", "HTTP",
-                "InternetMessage", "JSON", "MailAuth", "MailCrypto", "PasskeyTesting", "PersonalData", "PolicyRules",
-                "PosternConfiguration", "PosternMetrics", "PosternSQLite", "PostfixHarness", "RiskPolicy", "Service",
+                "InternetMessage", "JSON", "Languages", "MailAuth", "MailCrypto", "PasskeyTesting", "PersonalData",
+                "PolicyRules", "PosternConfiguration", "PosternMetrics", "PosternSQLite", "PostfixHarness", "RiskPolicy", "Service",
                 "SharedSignals", "SignIn", "Support", "TestSupport",
                 "Web", "WebAuthn", "postern", hummingbird, nioCore,
                 hummingbirdTesting, logging, yams,

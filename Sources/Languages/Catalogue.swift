@@ -17,32 +17,44 @@ package struct Catalogue: Sendable {
     private let texts: [String: String]
     /// Texts that depend on a number: by CLDR's plural category.
     private let plurals: [String: [String: String]]
+    private let rules: PluralRules
 
     package static let english = Catalogue(
-        tag: "en", isRightToLeft: false, texts: [:],
+        tag: "en", isRightToLeft: false, rules: .standard, texts: [:],
         plurals: ["minutes", "hours", "days", "messages"].reduce(into: [:]) {
             $0["{n} \($1)"] = ["one": "{n} \($1.dropLast())", "other": "{n} \($1)"]
         })
 
-    private init(tag: String, isRightToLeft: Bool, texts: [String: String], plurals: [String: [String: String]]) {
+    private init(
+        tag: String, isRightToLeft: Bool, rules: PluralRules, texts: [String: String], plurals: [String: [String: String]]
+    ) {
         self.tag = tag
         self.isRightToLeft = isRightToLeft
+        self.rules = rules
         self.texts = texts
         self.plurals = plurals
     }
 
-    /// Reads a catalogue: `{"direction": "ltr" | "rtl", "texts": {"English": "…" | {"one": "…", "other": "…"}}}`. Throws for what
-    /// is no such object, and for words that have other places than their English.
+    /// Reads a catalogue: `{"direction": "ltr" | "rtl", "plural": {"one": "n = 0..1"},
+    /// "texts": {"English": "…" | {"one": "…", "other": "…"}}}`. Throws for what is no such object, and for words that have other
+    /// places than their English.
     package init(tag: String, file: String, json: [UInt8]) throws(CatalogueError) {
         func refuse(_ message: String) -> CatalogueError { CatalogueError(file: file, message: message) }
         guard let object = try? StrictJSON.parseObject(json, limit: json.count), let entries = object["texts"]?.object else {
             throw refuse("is not a JSON object with texts")
         }
-        for member in object.members where member.name != "direction" && member.name != "texts" {
+        for member in object.members where !["direction", "plural", "texts"].contains(member.name) {
             throw refuse("has a member that is not known: \(member.name)")
         }
         let direction = object["direction"]?.string ?? "ltr"
         guard direction == "ltr" || direction == "rtl" else { throw refuse("direction must be ltr or rtl") }
+        var rules = PluralRules.standard
+        if let plural = object["plural"] {
+            guard let read = plural.object.flatMap({ PluralRules($0) }) else {
+                throw refuse("plural must have rules as in \"one\": \"n % 10 = 1 and n % 100 != 11\"")
+            }
+            rules = read
+        }
         var texts: [String: String] = [:]
         var plurals: [String: [String: String]] = [:]
         for entry in entries.members {
@@ -60,7 +72,7 @@ package struct Catalogue: Sendable {
                 throw refuse("neither a text nor plural forms with other: \(english)")
             }
         }
-        self.init(tag: tag, isRightToLeft: direction == "rtl", texts: texts, plurals: plurals)
+        self.init(tag: tag, isRightToLeft: direction == "rtl", rules: rules, texts: texts, plurals: plurals)
     }
 
     /// The forms of a text with a number. One that says the number in words, as `two` does in some languages, may leave it out.
@@ -70,9 +82,9 @@ package struct Catalogue: Sendable {
         let wanted = places(english)
         var texts: [String: String] = [:]
         for form in forms.members {
-            guard Plural.categories.contains(form.name), let text = form.value.string else {
+            guard PluralRules.categories.contains(form.name), let text = form.value.string else {
                 throw refuse(
-                    "a plural form that is no text, or not one of \(Plural.categories.joined(separator: ", ")): \(english)")
+                    "a plural form that is no text, or not one of \(PluralRules.categories.joined(separator: ", ")): \(english)")
             }
             let places = Self.places(text)
             guard places == wanted || places.isEmpty && form.name != "other", isWhole(text) else {
@@ -109,7 +121,7 @@ package struct Catalogue: Sendable {
     /// - Parameter written: the number as the language writes it.
     package func text(_ english: String, count: Int, written: String? = nil) -> String {
         let forms = plurals[Self.key(english)]
-        let form = forms.flatMap { $0[Plural.category(of: count, tag)] ?? $0["other"] }
+        let form = forms.flatMap { $0[rules.category(of: count)] ?? $0["other"] }
         return Self.filled(form ?? english, ["n": written ?? String(count)])
     }
 
@@ -179,30 +191,5 @@ package struct Catalogue: Sendable {
             rest = octets[end...]
         }
         return ranges
-    }
-}
-
-/// CLDR's plural categories of the languages that are built in; others have `one` and `other` as English does.
-enum Plural {
-    static let categories = ["zero", "one", "two", "few", "many", "other"]
-
-    static func category(of number: Int, _ tag: String) -> String {
-        switch tag {
-        case "ja": return "other"
-        case "fr": return number == 0 || number == 1 ? "one" : "other"
-        case "ar":
-            switch number {
-            case 0: return "zero"
-            case 1: return "one"
-            case 2: return "two"
-            default:
-                return switch number % 100 {
-                case 3...10: "few"
-                case 11...99: "many"
-                default: "other"
-                }
-            }
-        default: return number == 1 ? "one" : "other"
-        }
     }
 }

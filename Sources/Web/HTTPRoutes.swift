@@ -158,7 +158,7 @@ package enum HTTPRoutes {
                 issuer: issuer, authorizationEndpoint: configuration.provider.authorizationEndpoint,
                 signInPage: configuration.provider.signInPage, isPageBuiltIn: configuration.provider.isPageBuiltIn,
                 refreshesPerDay: configuration.provider.refreshesPerDay,
-                service: configuration.serviceName)
+                service: configuration.serviceName, languages: parts.mailer.languages)
             modules.append(
                 StreamRoutes(
                     common, signer: parts.identitySigner,

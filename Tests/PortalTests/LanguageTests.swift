@@ -131,12 +131,35 @@ import Testing
         #expect(dutch.text("{n} hours", count: 1) == "1 uur" && dutch.text("{n} hours", count: 3) == "3 uren")
     }
 
+    /// The rules of Polish, from CLDR.
+    @Test func plural_rulesOfAnOperator_areThoseOfTheFile() throws {
+        let languages = try languages(
+            "pl.json",
+            """
+            {"plural": {"one": "n = 1", "few": "n % 10 = 2..4 and n % 100 != 12..14",
+                "many": "n != 1 and n % 10 = 0..1 or n % 10 = 5..9 or n % 100 = 12..14"},
+            "texts": {"{n} days": {"one": "{n} dzień", "few": "{n} dni (few)", "many": "{n} dni (many)", "other": "{n} dnia"}}}
+            """)
+        let polish = languages.best(["pl"], accepted: nil)
+        let seen = [0, 1, 2, 5, 12, 22, 101, 104].map { polish.text("{n} days", count: $0) }
+        #expect(
+            seen == [
+                "0 dni (many)", "1 dzień", "2 dni (few)", "5 dni (many)", "12 dni (many)", "22 dni (few)", "101 dni (many)",
+                "104 dni (few)",
+            ])
+    }
+
     @Test(arguments: [
         ("fr.json", "[]", "not a JSON object"), ("fr.json", #"{"texts": {"Hi {a}": "Salut"}}"#, "other places"),
         ("fr.json", #"{"texts": {"Hi": "<script>"}}"#, "other places"), ("Fr.json", "{}", "must be named"),
         ("en.json", "{}", "must be named"), ("fr.json", #"{"texts": {"Hi": 1}}"#, "neither a text"),
         ("fr.json", #"{"texts": {}, "direction": "up"}"#, "direction must be"),
-        ("fr.json", #"{"texts": {}, "x": 1}"#, "not known"),
+        ("fr.json", #"{"texts": {}, "x": 1}"#, "not known"), ("fr.json", #"{"texts": {}, "plural": 1}"#, "plural must"),
+        ("fr.json", #"{"texts": {}, "plural": {"other": "n = 1"}}"#, "plural must"),
+        ("fr.json", #"{"texts": {}, "plural": {"one": "n % 0 = 1"}}"#, "plural must"),
+        ("fr.json", #"{"texts": {}, "plural": {"one": "n = 2..1"}}"#, "plural must"),
+        ("fr.json", #"{"texts": {}, "plural": {"one": "n = 1 and"}}"#, "plural must"),
+        ("fr.json", #"{"texts": {}, "plural": {"one": ""}}"#, "plural must"),
         // What is begun and not ended went on in the page.
         ("fr.json", #"{"texts": {"Hi": "<img src=x alt="}}"#, "other places"),
         ("fr.json", #"{"texts": {"Hi": "a }} b"}}"#, "other places"),

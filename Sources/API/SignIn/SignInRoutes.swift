@@ -7,6 +7,7 @@ import HTTPTypes
 import Hummingbird
 import InternetMessage
 import JSON
+import Languages
 
 /// The provider as configured.
 package struct ProviderSettings: Sendable {
@@ -22,14 +23,16 @@ package struct ProviderSettings: Sendable {
     package let refreshesPerDay: Int
     /// The operator's name for the service, for buttons.
     package let service: String
+    /// Those of the buttons.
+    package let languages: Languages
 
     package init(
         issuer: String, authorizationEndpoint: String?, signInPage: String? = nil, isPageBuiltIn: Bool = false,
-        refreshesPerDay: Int,
-        service: String = "Postern"
+        refreshesPerDay: Int, service: String = "Postern", languages: Languages = .english
     ) {
         self.issuer = issuer
         self.service = service
+        self.languages = languages
         self.signInPage = signInPage
         self.isPageBuiltIn = isPageBuiltIn
         self.authorizationEndpoint = authorizationEndpoint

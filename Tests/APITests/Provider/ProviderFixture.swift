@@ -1,5 +1,6 @@
 // A provider with clients of two teams, and the clients' side of it.
 
+import Languages
 import SignIn
 import API
 import Events
@@ -40,7 +41,7 @@ final class ProviderFixture: Sendable {
     ) async throws {
         let settings = ProviderSettings(
             issuer: Self.issuer, authorizationEndpoint: authorizationEndpoint, signInPage: signInPage,
-            refreshesPerDay: refreshesPerDay)
+            refreshesPerDay: refreshesPerDay, languages: try Languages.builtIn())
         api = try APIFixture { fixture in
             let now: @Sendable () -> Int64 = { [weak fixture] in fixture?.now ?? 0 }
             let signer = IdentitySigner(fixture.store.identityKeys, now: now, logger: fixture.log.logger)

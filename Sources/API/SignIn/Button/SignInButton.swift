@@ -1,5 +1,6 @@
 // A sign-in button as SVG. Pure: the same button always gives the same octets. No text of a query is written into it.
 
+import Languages
 import Support
 
 /// The appearance of a button.
@@ -16,7 +17,7 @@ struct SignInButton: Sendable {
     var height = Self.usualHeight
     /// Pixels, within `widths`; nil for as wide as the text needs.
     var width: Int?
-    var language = ButtonLanguage.english
+    var language = Catalogue.english
 
     enum Style: String, Sendable, CaseIterable {
         case light, dark, outline
@@ -36,7 +37,7 @@ struct SignInButton: Sendable {
     ///   - service: the operator's name for the service.
     ///   - mark: shapes in a square of 32 units, in the colour `currentColor`.
     func svg(service: String, mark: String) -> String {
-        let text = language.text(kind, service: service)
+        let text = kind.text(language, service: service)
         // Hundredths of a pixel as integers, so that numbers have the same digits on every machine.
         let size = height * 100
         let (margin, icon, gap) = (size * 30 / 100, size * 48 / 100, size * 22 / 100)

@@ -4,6 +4,7 @@ import HTTP
 import HTTPTypes
 import Hummingbird
 import JSON
+import Languages
 import Support
 
 extension SignInRoutes {
@@ -32,19 +33,19 @@ extension SignInRoutes {
 
     func button(_ request: Request, _ context: APIContext) async throws -> Response {
         guard settings.signInPage != nil else { throw Problem.notFound() }
-        let button = try Self.button(try request.query(["kind", "style", "width", "height", "lang"]))
+        let button = try button(try request.query(["kind", "style", "width", "height", "lang"]))
         let svg = button.svg(service: settings.service, mark: Self.mark)
         return Response(type: "image/svg+xml", headers: Self.headers, body: ByteBuffer(string: svg))
     }
 
     /// Throws `Problem` (400), which lists the valid values and repeats nothing of the query.
-    private static func button(_ query: [WireText: WireText]) throws -> SignInButton {
+    private func button(_ query: [WireText: WireText]) throws -> SignInButton {
         var button = SignInButton()
-        button.kind = try named(query, "kind") ?? button.kind
-        button.style = try named(query, "style") ?? button.style
-        button.height = try number(query, "height", SignInButton.heights) ?? button.height
-        button.width = try number(query, "width", SignInButton.widths)
-        button.language = .best(query["lang"]?.text ?? "")
+        button.kind = try Self.named(query, "kind") ?? button.kind
+        button.style = try Self.named(query, "style") ?? button.style
+        button.height = try Self.number(query, "height", SignInButton.heights) ?? button.height
+        button.width = try Self.number(query, "width", SignInButton.widths)
+        button.language = settings.languages.best([query["lang"]?.text ?? ""], accepted: nil)
         return button
     }
 
@@ -73,16 +74,16 @@ extension SignInRoutes {
 
     func signInScript(_ request: Request, _ context: APIContext) async throws -> Response {
         guard settings.signInPage != nil else { throw Problem.notFound() }
-        let script = Self.script(issuer: settings.issuer, service: settings.service)
+        let script = Self.script(issuer: settings.issuer, service: settings.service, languages: settings.languages)
         return Response(type: "text/javascript; charset=utf-8", headers: Self.headers, body: ByteBuffer(string: script))
     }
 
     /// The script for one issuer, without comments and indentation, which a browser does not need.
-    static func script(issuer: String, service: String) -> String {
+    static func script(issuer: String, service: String, languages: Languages) -> String {
         var texts: JSONObject = [:]
-        for language in ButtonLanguage.all {
+        for language in languages.all {
             var kinds: JSONObject = [:]
-            for kind in ButtonKind.allCases { kinds[kind.rawValue] = .string(language.text(kind, service: "%")) }
+            for kind in ButtonKind.allCases { kinds[kind.rawValue] = .string(kind.text(language, service: "%")) }
             texts[language.tag] = .object(kinds)
         }
         let source = Embedded.sign_in_js

@@ -103,8 +103,8 @@
 
   const render = (place) => {
     const data = { ...place.dataset };
-    const asked = (data.lang || document.documentElement.lang).toLowerCase().split("-")[0];
-    const lang = texts[asked] ? asked : "en";
+    const asked = (data.lang || document.documentElement.lang).toLowerCase();
+    const lang = [asked, asked.split("-")[0]].find((tag) => Object.hasOwn(texts, tag)) ?? "en";
     const kind = texts.en[data.kind] ? data.kind : "sign-in";
     const image = new URL(issuer + "/auth/button.svg");
     const look = { kind, lang, style: data.style, width: data.width, height: data.height };

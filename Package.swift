@@ -453,7 +453,7 @@ let package = Package(
                 "PosternSQLite", "PostgresHarness", "Relay", "SharedSignals", "SignIn", "Support", "TestSupport", "WebAuthn",
                 logging,
             ],
-            exclude: ["Fixtures"], swiftSettings: strict),
+            swiftSettings: strict),
         .testTarget(
             name: "PortalTests",
             dependencies: [

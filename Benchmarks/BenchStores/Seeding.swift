@@ -73,11 +73,11 @@ package enum Seeding {
                 try connection.runScript(
                     """
                     \(engine.prologue)
-                    INSERT INTO users (id, handle, created_at) SELECT n.i, 'u' || n.i, \(first) FROM \(numbers);
-                    INSERT INTO inboxes (id, user_id, address_key, address_sealed, index_key, address_index, canonical_index,
-                        velocity_index, is_default, created_at, verified_at)
-                        SELECT n.i, n.i, 'a', \(engine.sealed), 'a', \(engine.octets), \(engine.octets), \(engine.octets), 1, \(first),
-                        \(first) FROM \(numbers);
+                    INSERT INTO users (id, handle, last_inbox_number, created_at) SELECT n.i, 'u' || n.i, 1, \(first) FROM \(numbers);
+                    INSERT INTO inboxes (id, user_id, number, address_key, address_sealed, index_key, address_index, canonical_index,
+                        velocity_index, tombstone_index, is_default, created_at, verified_at)
+                        SELECT n.i, n.i, 1, 'a', \(engine.sealed), 'a', \(engine.octets), \(engine.octets), \(engine.octets),
+                        \(engine.octets), 1, \(first), \(first) FROM \(numbers);
                     INSERT INTO accounts (id, team_id, user_id, sub, created_at, has_live_grant, target_inbox)
                         SELECT n.i, \(team.number), n.i, \(engine.digits), \(first), 1, n.i FROM \(numbers);
                     INSERT INTO grants (id, account_id, group_id, state, first_authorized_at, last_authorized_at, real_user_status,

@@ -1,4 +1,4 @@
-// The schema of this program: the files of `Schema` in order. A released file never changes: every database has its checksum.
+// The schema of this program, from the text files of `Schema`. Every database has the checksums of what was applied to it.
 
 import Database
 
@@ -8,17 +8,21 @@ extension Migrator {
 }
 
 extension Migration {
-    /// `Schema/0001-first.sql`: number and name. Its first paragraph describes the migration; the rest is its SQL.
-    private init?(_ path: String, _ text: String) {
-        guard let file = path.split(separator: "/").last, let end = file.firstIndex(of: "-"), let number = Int64(file[..<end]),
-            file.hasSuffix(".sql")
-        else { return nil }
-        let start = text.firstRange(of: "\n\n")?.upperBound ?? text.startIndex
-        self.init(
-            version: number, name: String(file[file.index(after: end)...].dropLast(".sql".count)),
-            sql: String(text[start...].dropLast()))
+    /// Every migration of this program in order. An entry of `Schema` is one: a file `0002-name.sql`, or a folder whose files
+    /// are joined in the order of their names.
+    package static let all = Embedded.files.reduce(into: [Migration]()) { all, file in
+        guard let part = Migration(file.path, file.text) else { return }
+        guard let first = all.last, first.version == part.version else { return all.append(part) }
+        all[all.count - 1] = Migration(version: first.version, name: first.name, sql: first.sql + "\n" + part.sql)
     }
 
-    /// Every migration of this program in order.
-    package static let all = Embedded.files.compactMap { Migration($0.path, $0.text) }
+    /// One file. Lines of comments are left out, so that they can be improved without another checksum.
+    private init?(_ path: String, _ text: String) {
+        let parts = path.split(separator: "/")
+        guard parts.count > 1, let end = parts[1].firstIndex(of: "-"), let version = Int64(parts[1][..<end]) else { return nil }
+        let name = parts[1][end...].dropFirst()
+        self.init(
+            version: version, name: String(name.hasSuffix(".sql") ? name.dropLast(".sql".count) : name),
+            sql: text.split(separator: "\n").filter { !$0.hasPrefix("--") }.joined(separator: "\n"))
+    }
 }

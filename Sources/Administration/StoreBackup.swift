@@ -171,6 +171,8 @@ package enum StoreBackup {
             if let view = found.keys.filter({ $0.hasPrefix("view ") }).min() { throw foreign(view) }
             return (try connection.value("SELECT MAX(version) FROM schema_migrations", Int64.self) ?? 0, found)
         }
+        // Another edit of the schema may have other triggers: it is refused for what it is.
+        _ = try Migrator().pending(database)
         let model = try SQLiteDatabase(path: own, creating: true)
         defer { try? model.close() }
         _ = try Migrator(migrations: Migration.all.filter { $0.version <= version }).migrate(model, now: 0)

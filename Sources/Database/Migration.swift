@@ -3,9 +3,9 @@
 import MailCrypto
 import Support
 
-/// A numbered change of the schema. Once released its text never changes: its checksum is recorded in every database.
+/// A numbered change of the schema. A released one never changes: its checksum is recorded in every database.
 package struct Migration: Sendable {
-    /// From 1 on, increasing. Numbers that were never released are skipped.
+    /// From 1 on, increasing.
     package let version: Int64
     package let name: String
     /// Statements with `{…}` where engines differ (`Dialect`).
@@ -15,6 +15,12 @@ package struct Migration: Sendable {
         self.version = version
         self.name = name
         self.sql = sql
+    }
+
+    /// Number and name, as in `0001-schema`.
+    package var title: String {
+        let digits = String(version)
+        return String(repeating: "0", count: max(0, 4 - digits.utf8.count)) + digits + "-" + name
     }
 
     /// SHA-256 of the text before translation, in lower-case hexadecimal: the same on every engine.

@@ -26,7 +26,7 @@ package struct MigrationStep: Sendable, Hashable {
         var octets: Int64 { rows * work.octets }
     }
 
-    /// For example `0001-first`.
+    /// For example `0002-name`.
     package let title: String
     package internal(set) var passes: [Pass]
     /// Tables, and columns as `table.column`, that no longer exist afterwards: an older program uses them.
@@ -47,7 +47,7 @@ struct MigrationReader {
 
     init(_ dialect: Dialect) { self.dialect = dialect }
 
-    mutating func step(_ migration: Migration, title: String) -> MigrationStep {
+    mutating func step(_ migration: Migration) -> MigrationStep {
         var passes: [MigrationStep.Pass] = []
         var (removed, added): ([String], Set<String>) = ([], [])
         func pass(_ table: String, _ work: MigrationStep.Work) {
@@ -89,7 +89,7 @@ struct MigrationReader {
             case .other: break
             }
         }
-        return MigrationStep(title: title, passes: passes, removed: removed.filter { !added.contains($0) })
+        return MigrationStep(title: migration.title, passes: passes, removed: removed.filter { !added.contains($0) })
     }
 
     /// Statements without comments, and without the bodies of triggers and functions: these run later.

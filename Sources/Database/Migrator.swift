@@ -6,7 +6,7 @@ package struct MigrationReport: Sendable, Hashable {
     package let from: Int64
     /// The version after.
     package let to: Int64
-    /// Names of the migrations applied now, as `0001-first`.
+    /// Names of the migrations applied now, as `0001-schema`.
     package let applied: [String]
 }
 
@@ -52,7 +52,7 @@ package struct Migrator: Sendable {
                     """)
                 return true
             }
-            if isNew { applied.append(Self.title(migration)) }
+            if isNew { applied.append(migration.title) }
         }
         return MigrationReport(from: from, to: currentVersion, applied: applied)
     }
@@ -66,7 +66,7 @@ package struct Migrator: Sendable {
             } catch  where error.code == .permanent(.statement) {
                 version = 0  // no table of migrations yet
             }
-            return migrations.filter { $0.version > version }.map(Self.title)
+            return migrations.filter { $0.version > version }.map(\.title)
         }
     }
 
@@ -77,8 +77,8 @@ package struct Migrator: Sendable {
         let isEmpty = missing.count == migrations.count
         var reader = MigrationReader(database.dialect)
         var steps: [MigrationStep] = []
-        for migration in migrations where missing.contains(Self.title(migration)) {
-            var step = reader.step(migration, title: Self.title(migration))
+        for migration in migrations where missing.contains(migration.title) {
+            var step = reader.step(migration)
             for index in step.passes.indices where !isEmpty {
                 step.passes[index].rows = try database.readAtLength { connection throws(StoreFailure) in
                     try connection.rows("SELECT COUNT(*) AS found FROM \(step.passes[index].table)", []).first?["found"] ?? 0
@@ -108,7 +108,8 @@ package struct Migrator: Sendable {
             guard try row["checksum"] == known.checksum else {
                 throw .permanent(
                     .changedMigration,
-                    "migration \(Self.title(known)) in the database is not the one this program has: use the build that made it")
+                    "the database was made with another edit of \(known.title), and before the first release there is no upgrade: "
+                        + "start again with postern init in an empty folder, with an empty database")
             }
         }
         return version
@@ -122,9 +123,4 @@ package struct Migrator: Sendable {
         {postgresql}SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0;
         {postgresql}LOCK TABLE schema_migrations IN SHARE ROW EXCLUSIVE MODE;
         """
-
-    private static func title(_ migration: Migration) -> String {
-        let digits = String(migration.version)
-        return String(repeating: "0", count: max(0, 4 - digits.count)) + digits + "-" + migration.name
-    }
 }

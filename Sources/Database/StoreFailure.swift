@@ -36,10 +36,8 @@ package struct StoreFailure: Error, Sendable, Hashable, CustomStringConvertible 
         case corrupted
         /// The database was migrated by a newer program.
         case newerSchema = "newer schema"
-        /// A migration that was applied is not the one this program knows.
+        /// A migration that was applied is not the one this program knows: its text was edited since.
         case changedMigration = "changed migration"
-        /// The database has not been migrated to the version this program needs.
-        case olderSchema = "older schema"
         /// A sealed value names a key that the key file lacks, or cannot be opened with it.
         case unsealing
         /// A row is not of the expected shape.

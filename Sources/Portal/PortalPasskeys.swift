@@ -121,7 +121,7 @@ extension PortalPage {
 
     /// Passkeys belong to a host: where the page has another one now, they open nothing.
     private func isOfThisHost(_ passkey: Passkey) -> Bool {
-        passkey.host.map { $0.hasSameOctets(as: relyingParty?.id ?? "") } ?? true
+        passkey.host.hasSameOctets(as: relyingParty?.id ?? "")
     }
 
     /// How the user signed in, for the three sentences that mention it.

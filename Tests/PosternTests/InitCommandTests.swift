@@ -117,11 +117,4 @@ import Testing
             #expect(result.output.hasPrefix("juice\tJuice\t"))
         }
     }
-
-    @Test func migratingAgainHasNothingToDo() throws {
-        let runner = try CommandRunner.initialised()
-        #expect(try runner.succeed("migrate").contains("nothing to do"))
-        let report = try #require(try runner.json("migrate") as? [String: Any])
-        #expect(report["to"] as? Int == Migration.all.last.map { Int($0.version) })
-    }
 }

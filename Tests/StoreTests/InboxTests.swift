@@ -109,44 +109,6 @@ import Testing
         #expect(try test.store.inboxes.inboxes(user: "u1").map(\.number).sorted() == Array(1...9))
     }
 
-    /// Whoever kept a number from before must not meet another inbox of the same user under it.
-    @Test(arguments: Engine.all) func aNumberOfBeforeNeverNamesAnotherInboxOfTheUser(_ engine: Engine) throws {
-        let folder = try TemporaryFolder()
-        let database = try engine.open(folder.url)
-        defer { try? database.close() }
-        _ = try Migrator(migrations: Migration.all.filter { $0.version < 31 }).migrate(database, now: 1)
-        try database.write(.durable) { connection in
-            try connection.runScript(
-                "INSERT INTO users (id, handle, created_at) VALUES (1, 'jane', 1), (2, 'zoe', 1), (3, 'new', 1);")
-            // Ids 1 and 4 are Jane's, 2 and 3 Zoe's.
-            for (place, user) in [1, 2, 2, 1].enumerated() {
-                try connection.run(
-                    """
-                    INSERT INTO inboxes (user_id, address_key, address_sealed, index_key, address_index, canonical_index, created_at)
-                    VALUES (?1, 'a', ?2, 'a', ?2, ?2, 1)
-                    """, [.integer(Int64(user)), .blob([UInt8(place)])])
-            }
-        }
-        _ = try Migrator().migrate(database, now: 2)
-        let store = Store(database: database, keys: TestStore.keys(), relayDomains: ["relay.example"])
-        func numbers(_ user: Int64) throws -> [Int64] {
-            try database.values("SELECT number FROM inboxes WHERE user_id = \(user) ORDER BY id")
-        }
-        func added(_ user: String, _ text: String) throws -> Int64 {
-            try store.inboxes.add(user: user, TestStore.inbox(text), isVerified: true, isReplyOnly: false, TestStore.change)
-                .number
-        }
-        #expect(try numbers(1) == [1, 2])
-        #expect(try numbers(2) == [2, 3], "numbered from 1, what was inbox 2 would be 1, and what was 3 would be 2")
-        let refusal = #expect(throws: StoreFailure.self) { try store.inboxes.remove(user: "jane", .number(4), TestStore.change) }
-        #expect(refusal?.code == .refused(.notFound))
-        #expect(String(describing: refusal).contains("inbox 4 of user jane is now inbox 2"), "\(String(describing: refusal))")
-        #expect(try added("jane", "b3@home.example") == 3)
-        #expect(try added("jane", "b5@home.example") == 5, "4 was another inbox's")
-        #expect(try added("zoe", "b4@work.example") == 4)
-        #expect(try added("new", "b1@other.example") == 1)
-    }
-
     @Test(arguments: Engine.all) func aUserHasTwentyAtMost(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")

@@ -1,4 +1,4 @@
-// What an account knows of its grants and inboxes (migration 12) is what they say, whatever happens to them.
+// What an account knows of its grants and inboxes is what they say, whatever happens to them.
 
 import Database
 import Accounts
@@ -110,92 +110,5 @@ import Testing
             _ = try $0.run("DELETE FROM app_groups WHERE id = \(grant.grant.group.number)")
         }
         #expect(try test.store.relay.account(number: grant.account.number, day: 1)?.hasLiveGrant == false)
-    }
-
-    /// The step copied what it saw when it began, and then waited for another host, whose new address went with the old table.
-    @Test(arguments: Engine.all) func aMigrationTakesAlongWhatAnotherHostIsWriting(_ engine: Engine) throws {
-        let folder = try TemporaryFolder()
-        let database = try engine.open(folder.url)
-        defer { try? database.close() }
-        _ = try Migrator(migrations: Migration.all.filter { $0.version < 12 }).migrate(database, now: 1)
-        let host = try engine.open(folder.url)
-        defer { try? host.close() }
-        let ended = DispatchSemaphore(value: 0)
-        try host.write(.durable) { connection in
-            try connection.runScript(
-                """
-                INSERT INTO teams (id, handle, name, created_at) VALUES (1, 'juice', 'Juice', 1);
-                INSERT INTO app_groups (id, team_id, primary_client_id, created_at) VALUES (1, 1, 'com.juice', 1);
-                INSERT INTO users (id, handle, created_at) VALUES (1, 'u1', 1);
-                INSERT INTO accounts (id, team_id, user_id, sub, created_at) VALUES (1, 1, 1, 's1', 1);
-                INSERT INTO grants (account_id, group_id, state, first_authorized_at, last_authorized_at) VALUES (1, 1, 'authorized', 1, 1);
-                INSERT INTO relay_addresses (account_id, local_part, domain, created_at) VALUES (1, 'new', 'relay.example', 5);
-                """)
-            Thread.detachNewThread {
-                _ = try? Migrator().migrate(database, now: 2)
-                ended.signal()
-            }
-            // Until the step waits for this transaction. SQLite's waits before it has looked at anything, and nothing shows it.
-            guard engine.name == "postgresql" else { return }
-            let end = Date(timeIntervalSinceNow: 60)
-            while try connection.value(
-                """
-                SELECT COUNT(*) FROM pg_locks l JOIN pg_class c ON c.oid = l.relation JOIN pg_namespace n ON n.oid = c.relnamespace
-                WHERE NOT l.granted AND n.nspname = current_schema()
-                """) == 0
-            {
-                try #require(Date() < end, "nobody waits")
-            }
-        }
-        ended.wait()
-        #expect(try database.values("SELECT ordinal FROM relay_addresses", Int64.self) == [1])
-        #expect(try database.values("SELECT has_live_grant FROM accounts", Int64.self) == [1])
-        #expect(try Migrator().pending(database).isEmpty)
-    }
-
-    @Test(arguments: Engine.all) func addressesGrantsAndInboxesOfBeforeAreKept(_ engine: Engine) throws {
-        let folder = try TemporaryFolder()
-        let database = try engine.open(folder.url)
-        defer { try? database.close() }
-        _ = try Migrator(migrations: Migration.all.filter { $0.version < 12 }).migrate(database, now: 1)
-        try database.write(.durable) { connection in
-            try connection.runScript(
-                """
-                INSERT INTO teams (id, handle, name, created_at) VALUES (1, 'juice', 'Juice', 1), (2, 'milk', 'Milk', 1);
-                INSERT INTO app_groups (id, team_id, primary_client_id, created_at) VALUES (1, 1, 'com.juice', 1), (2, 2, 'com.milk', 1);
-                INSERT INTO users (id, handle, created_at) VALUES (1, 'u1', 1);
-                """)
-            for (inbox, isDefault) in [(1, 1), (2, 0)] {
-                try connection.run(
-                    """
-                    INSERT INTO inboxes (id, user_id, address_key, address_sealed, index_key, address_index, canonical_index, is_default, created_at)
-                    VALUES (?1, 1, 'a', ?2, 'a', ?2, ?2, ?3, 1)
-                    """, [.integer(Int64(inbox)), .blob([UInt8(inbox)]), .integer(Int64(isDefault))])
-            }
-            try connection.runScript(
-                """
-                INSERT INTO accounts (id, team_id, user_id, inbox_id, sub, created_at) VALUES (1, 1, 1, NULL, 's1', 1), (2, 2, 1, 2, 's2', 1);
-                INSERT INTO grants (account_id, group_id, state, first_authorized_at, last_authorized_at)
-                    VALUES (1, 1, 'authorized', 1, 1), (2, 2, 'revoked', 1, 1);
-                INSERT INTO relay_addresses (account_id, local_part, domain, is_current, forwarding_on, created_at, retired_at)
-                    VALUES (1, 'zold', 'relay.example', 0, 1, 5, 6), (2, 'other', 'relay.example', 1, 0, 5, NULL),
-                    (1, 'aold', 'relay.example', 0, 1, 6, 7), (1, 'new', 'relay.example', 1, 1, 7, NULL);
-                """)
-        }
-        _ = try Migrator().migrate(database, now: 2)
-        let addresses = try database.rows(
-            """
-            SELECT account_id, ordinal, local_part, is_current, forwarding_on, created_at, COALESCE(retired_at, -1) AS retired_at
-            FROM relay_addresses ORDER BY account_id, ordinal
-            """)
-        let found = try addresses.map { row in
-            let (account, ordinal, local): (Int, Int, String) = try (row["account_id"], row["ordinal"], row["local_part"])
-            let rest: [Int] = try ["is_current", "forwarding_on", "created_at", "retired_at"].map { try row[$0] }
-            return "\(account) \(ordinal) \(local) \(rest)"
-        }
-        #expect(found == ["1 1 zold [0, 1, 5, 6]", "1 2 aold [0, 1, 6, 7]", "1 3 new [1, 1, 7, -1]", "2 1 other [1, 0, 5, -1]"])
-        let accounts = try database.rows("SELECT has_live_grant, target_inbox FROM accounts ORDER BY id")
-        #expect(accounts.map(\.values) == [[.integer(1), .integer(1)], [.integer(0), .integer(2)]])
-        #expect(try stale(database).isEmpty)
     }
 }

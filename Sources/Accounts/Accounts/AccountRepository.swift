@@ -122,7 +122,6 @@ package struct AccountRepository: Sendable {
             """
             SELECT DISTINCT i.tombstone_index FROM accounts a JOIN inboxes i ON i.user_id = a.user_id
             WHERE a.id = \(account) AND i.verified_at IS NOT NULL AND i.reply_only = 0
-                AND i.tombstone_index IS NOT NULL
             """)
         tombstones += try connection.rows(
             "SELECT issuer, subject FROM external_identities WHERE account_id = \(account)"

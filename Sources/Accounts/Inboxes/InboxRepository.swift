@@ -94,16 +94,12 @@ package struct InboxRepository: Sendable {
         return added
     }
 
-    /// Takes the user's next number. Skips numbers that the user's inboxes had before inboxes were numbered for each user.
+    /// Takes the user's next number.
     private func nextNumber(_ connection: any DatabaseConnection, user: Int64) throws(StoreFailure) -> Int64 {
-        while true {
-            let number: Int64? = try connection.value(
-                "UPDATE users SET last_inbox_number = last_inbox_number + 1 WHERE id = \(user) RETURNING last_inbox_number")
-            guard let number else { throw .permanent(.unexpectedData, "an inbox is added for a user who does not exist") }
-            let former = try connection.row(
-                "SELECT id FROM inboxes WHERE user_id = \(user) AND former_number = \(number)")
-            if former == nil { return number }
-        }
+        let number: Int64? = try connection.value(
+            "UPDATE users SET last_inbox_number = last_inbox_number + 1 WHERE id = \(user) RETURNING last_inbox_number")
+        guard let number else { throw .permanent(.unexpectedData, "an inbox is added for a user who does not exist") }
+        return number
     }
 
     /// The user's inboxes, the oldest first.
@@ -225,12 +221,6 @@ package struct InboxRepository: Sendable {
             let user = try connection.userNumber(id)
             let inbox = try inbox(connection, user: user, id: id, name)
             try tracker.snapshot(.user(user))
-            // The number that it had before inboxes were numbered for each user is not reused either.
-            try connection.run(
-                """
-                UPDATE users SET last_inbox_number = f.former_number FROM inboxes f
-                WHERE f.id = \(inbox.id) AND users.id = \(user) AND f.former_number > last_inbox_number
-                """)
             try connection.run("DELETE FROM inboxes WHERE id = \(inbox.id)")
             try updateDefault(connection, user: user, change)
             try connection.audit(change, "inbox.remove", "user:\(id)", "inbox \(inbox.number)")
@@ -291,7 +281,6 @@ package struct InboxRepository: Sendable {
         switch name {
         case .number(let number):
             row = try connection.row("\(Self.select) WHERE user_id = \(user) AND number = \(number)")
-            if row == nil { try refuseFormer(connection, user: user, id: id, number) }
         case .address(let inbox):
             let search = index.search(inbox.revealed).exact
             row = try connection.row(
@@ -306,18 +295,6 @@ package struct InboxRepository: Sendable {
         let row = try connection.row("\(Self.select) WHERE user_id = \(user) AND id = \(id)")
         guard let row else { throw .refused(.notFound, "this inbox has been removed") }
         return try inbox(row: row, user: user)
-    }
-
-    /// Throws an error with the new number if `former` is a number from before inboxes were numbered for each user.
-    private func refuseFormer(_ connection: any DatabaseConnection, user: Int64, id: String, _ former: Int64) throws(StoreFailure)
-    {
-        let number: Int64? = try connection.value(
-            "SELECT number FROM inboxes WHERE user_id = \(user) AND former_number = \(former)")
-        guard let number else { return }
-        throw .refused(
-            .notFound,
-            "inbox \(former) of user \(id) is now inbox \(number), because inboxes are numbered for each user: see postern inbox list \(id)"
-        )
     }
 
     func inbox(row: SQLRow, user: Int64) throws(StoreFailure) -> Inbox {

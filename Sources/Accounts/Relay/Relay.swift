@@ -73,9 +73,8 @@ extension AccountRecord: CustomStringConvertible, CustomReflectable {
 package struct StoredToken: Sendable {
     package let accountNumber: Int64
     package let address: AddrSpec
-    /// Seconds since 1970. Nil for a reverse address that an older program wrote; it gets an expiry with the next mail that
-    /// uses it.
-    package let expiresAt: Int64?
+    /// Seconds since 1970.
+    package let expiresAt: Int64
 }
 
 /// An address to be kept under a token.

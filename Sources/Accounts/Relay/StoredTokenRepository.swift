@@ -14,7 +14,7 @@ package struct StoredTokenRepository: Sendable {
         let row = try database.row(
             """
             SELECT account_id, address_key, address_sealed, expires_at FROM stored_tokens
-            WHERE token = \(token) AND purpose = \(purpose) AND (expires_at IS NULL OR expires_at > \(now))
+            WHERE token = \(token) AND purpose = \(purpose) AND expires_at > \(now)
             """)
         return try row.map { row throws(StoreFailure) in try stored(row, token) }
     }
@@ -156,22 +156,21 @@ package struct StoredTokenRepository: Sendable {
         try connection.run(
             """
             UPDATE stored_tokens SET expires_at = \(expiry(now))
-            WHERE token = \(token) AND purpose = \(StoredTokenPurpose.reverse)
-                AND (expires_at IS NULL OR expires_at < \(expiry(now)))
+            WHERE token = \(token) AND purpose = \(StoredTokenPurpose.reverse) AND expires_at < \(expiry(now))
             """)
     }
 
     /// Whole days: the table does not reveal the time of day of a message.
     private func expiry(_ now: Int64) -> Int64 { (Day.number(now) + Self.daysKept + 1) * 86_400 }
 
-    private func isDue(_ expiresAt: Int64?, _ now: Int64) -> Bool {
-        expiresAt.map { $0 < expiry(now) - Self.daysBetweenWrites * 86_400 } ?? true
+    private func isDue(_ expiresAt: Int64, _ now: Int64) -> Bool {
+        expiresAt < expiry(now) - Self.daysBetweenWrites * 86_400
     }
 
     /// Whether the stored row of a token expires before the token does.
-    private func isDue(_ expiresAt: Int64?, _ now: Int64, for token: NewStoredToken) -> Bool {
+    private func isDue(_ expiresAt: Int64, _ now: Int64, for token: NewStoredToken) -> Bool {
         guard let needed = token.expiresAt else { return isDue(expiresAt, now) }
-        return expiresAt.map { $0 < needed } ?? false
+        return expiresAt < needed
     }
 
     /// Deletes expired tokens, at most `limit` at a time. Returns the number.

@@ -25,7 +25,7 @@ package struct TombstoneRepository: Sendable {
             let user = try connection.userNumber(id)
             var days: [Int64: (deletions: Int, failures: Int)] = [:]
             let indexes: [[UInt8]] = try connection.values(
-                "SELECT DISTINCT tombstone_index FROM inboxes WHERE user_id = \(user) AND tombstone_index IS NOT NULL")
+                "SELECT DISTINCT tombstone_index FROM inboxes WHERE user_id = \(user)")
             for index in indexes {
                 for tombstone in try connection.tombstones(index, now: now) {
                     days[tombstone.day, default: (0, 0)].deletions += tombstone.deletions

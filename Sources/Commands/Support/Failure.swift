@@ -104,7 +104,7 @@ package enum Failure {
         case .temporary(.inputOutput), .temporary(.diskFull): EX_IOERR
         case .temporary: EX_TEMPFAIL
         case .permanent(.readOnly), .permanent(.refused): EX_NOPERM
-        case .permanent(.newerSchema), .permanent(.olderSchema), .permanent(.changedMigration), .permanent(.unsealing): EX_CONFIG
+        case .permanent(.newerSchema), .permanent(.changedMigration), .permanent(.unsealing): EX_CONFIG
         case .permanent(.corrupted): EX_UNAVAILABLE
         case .permanent: EX_SOFTWARE
         }

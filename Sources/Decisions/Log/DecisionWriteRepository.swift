@@ -185,7 +185,7 @@ extension DatabaseConnection {
             INSERT INTO verified_signups (velocity_index, team_id, user_id, day, at)
             SELECT i.velocity_index, \(decisionWrite.team), \(user), \(Day.number(decisionWrite.now)), \(decisionWrite.now)
             FROM accounts a JOIN inboxes i ON i.id = a.target_inbox
-            WHERE a.id = \(history.accountNumber) AND i.velocity_index IS NOT NULL
+            WHERE a.id = \(history.accountNumber)
             ON CONFLICT (velocity_index, team_id, user_id, day) DO NOTHING
             """)
     }

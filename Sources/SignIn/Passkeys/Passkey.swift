@@ -11,8 +11,8 @@ package struct Passkey: Sendable, Hashable {
     package let name: String
     /// Whether a copy is kept elsewhere, so that it survives the loss of a device.
     package let isBackedUp: Bool
-    /// The host that it belongs to; nil if that was not recorded.
-    package let host: String?
+    /// The host that it belongs to.
+    package let host: String
     /// Seconds since 1970.
     package let createdAt: Int64
     /// Seconds since 1970; nil if no one has signed in with it.

@@ -1,0 +1,132 @@
+-- Relayed mail: tokens, counters, refusals, the keys that sign it, and reports about it.
+
+-- Addresses that do not fit into a token.
+CREATE TABLE stored_tokens (
+    token TEXT NOT NULL,
+    purpose TEXT NOT NULL,
+    account_id {int} NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    address_key TEXT NOT NULL,
+    address_sealed {bytes} NOT NULL,
+    created_at {int} NOT NULL,
+    expires_at {int} NOT NULL,
+    PRIMARY KEY (token)
+) {clustered};
+CREATE INDEX stored_tokens_account ON stored_tokens (account_id);
+CREATE INDEX stored_tokens_expiry ON stored_tokens (expires_at);
+
+-- Kinds are those of `CounterKind`.
+CREATE TABLE daily_counters (
+    account_id {int} NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    day {int} NOT NULL,
+    kind {int} NOT NULL,
+    count {int} NOT NULL,
+    PRIMARY KEY (account_id, day, kind)
+) {clustered};
+CREATE INDEX daily_counters_day ON daily_counters (day);
+-- Complaints (kind 21) are few among the counters.
+CREATE INDEX daily_counters_complaints ON daily_counters (day) WHERE kind = 21;
+
+-- What may happen once: an automatic note to a correspondent in a day, a bounce for each nonce.
+CREATE TABLE once_marks (
+    account_id {int} NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    purpose TEXT NOT NULL,
+    mark {bytes} NOT NULL,
+    expires_at {int} NOT NULL,
+    PRIMARY KEY (account_id, purpose, mark)
+) {clustered};
+CREATE INDEX once_marks_expiry ON once_marks (expires_at);
+
+-- Why mail from a team's sources was refused: one row for each hour, source, answer and reason. No recipient, no content.
+CREATE TABLE rejections (
+    id {id},
+    team_id {int} NOT NULL REFERENCES teams (id) ON DELETE CASCADE,
+    source TEXT NOT NULL,
+    hour {int} NOT NULL,
+    answer TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    first_at {int} NOT NULL,
+    last_at {int} NOT NULL,
+    count {int} NOT NULL,
+    reference TEXT NOT NULL,
+    UNIQUE (team_id, hour, source, answer, reason)
+) {strict};
+CREATE INDEX rejections_last ON rejections (last_at);
+
+-- For the user's own page: mail to each account that was refused, by day, kind (`UserRefusal`) and the sender's domain.
+CREATE TABLE account_refusals (
+    account_id {int} NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    day {int} NOT NULL,
+    kind {int} NOT NULL,
+    domain TEXT NOT NULL,
+    count {int} NOT NULL,
+    last_at {int} NOT NULL,
+    PRIMARY KEY (account_id, day, kind, domain)
+) {clustered};
+CREATE INDEX account_refusals_day ON account_refusals (day);
+
+-- When the user was last told of refusals of each kind.
+CREATE TABLE account_refusals_told (
+    account_id {int} NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    kind {int} NOT NULL,
+    told_at {int} NOT NULL,
+    PRIMARY KEY (account_id, kind)
+) {clustered};
+CREATE INDEX account_refusals_told_at ON account_refusals_told (told_at);
+
+-- Senders that the user blocks.
+CREATE TABLE account_blocks (
+    account_id {int} NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    value TEXT NOT NULL,
+    created_at {int} NOT NULL,
+    PRIMARY KEY (account_id, value)
+) {clustered};
+
+-- Keys that sign relayed mail. `revision` grows with every change and rows are never deleted: a running service reads the keys
+-- again when the highest one has changed. A retired key keeps its row without the private part: no selector is used twice.
+CREATE TABLE dkim_keys (
+    id {id},
+    domain TEXT NOT NULL,
+    selector TEXT NOT NULL,
+    algorithm TEXT NOT NULL CHECK (algorithm IN ('rsa', 'ed25519')),
+    bits {int} NOT NULL,
+    private_key TEXT,
+    private_sealed {bytes},
+    state TEXT NOT NULL CHECK (state IN ('pending', 'active', 'retiring', 'retired')),
+    created_at {int} NOT NULL,
+    activated_at {int},
+    deactivated_at {int},
+    retired_at {int},
+    revision {int} NOT NULL,
+    UNIQUE (domain, selector),
+    CHECK ((state = 'retired') = (private_sealed IS NULL))
+) {strict};
+-- Two keys of one algorithm never sign at the same time.
+CREATE UNIQUE INDEX dkim_keys_active ON dkim_keys (domain, algorithm) WHERE state = 'active';
+CREATE INDEX dkim_keys_revision ON dkim_keys (revision);
+
+-- What receivers report of mail in the name of relay domains (RFC 9990). `reporter`: the domain that is proved to have sent
+-- the report.
+CREATE TABLE aggregate_reports (
+    id {id},
+    domain TEXT NOT NULL,
+    reporter TEXT NOT NULL,
+    identifier TEXT NOT NULL,
+    begins_at {int} NOT NULL,
+    ends_at {int} NOT NULL,
+    received_at {int} NOT NULL,
+    passed {int} NOT NULL,
+    failed {int} NOT NULL,
+    UNIQUE (reporter, identifier, domain)
+) {strict};
+CREATE INDEX aggregate_reports_received ON aggregate_reports (received_at);
+
+-- Messages of one report with the same results. `address`: the host that sent them.
+CREATE TABLE aggregate_sources (
+    report_number {int} NOT NULL REFERENCES aggregate_reports (id) ON DELETE CASCADE,
+    address TEXT NOT NULL,
+    passes_dkim {int} NOT NULL,
+    passes_spf {int} NOT NULL,
+    disposition TEXT NOT NULL,
+    messages {int} NOT NULL,
+    PRIMARY KEY (report_number, address, passes_dkim, passes_spf, disposition)
+) {clustered};

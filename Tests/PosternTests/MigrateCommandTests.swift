@@ -1,0 +1,86 @@
+// postern migrate, and what every command says of a database that another program made.
+
+import Accounts
+import Database
+import Foundation
+import PosternConfiguration
+import PostgresHarness
+import TestSupport
+import Testing
+
+@Suite(.blocking) struct MigrateCommandTests {
+    /// Whether the database is on the shared server.
+    private static let places = PostgresServer.installed == nil ? [false] : [false, true]
+
+    /// An installation, and a change of its database.
+    private func installation(onServer: Bool, _ statement: String) throws -> CommandRunner {
+        let runner = try CommandRunner()
+        let path = runner.folder.appendingPathComponent("data/postern.db").path
+        let name = "m\(UUID().uuidString.prefix(8).lowercased())"
+        let url = onServer ? try #require(PostgresServer.shared).url(schema: name) : nil
+        let made = try runner.run(
+            ["init", "--directory", "data", "--relay-domain", "relay.example"] + (url.map { ["--database", $0] } ?? []))
+        try #require(made.status == 0, "\(made.errors)")
+        try runner.succeed("team", "add", "juice", "--name", "The Juice Company")
+        let database = try DatabaseLocation(url ?? path, path: path, at: "").open()
+        defer { try? database.close() }
+        try database.write(.durable) { connection throws(StoreFailure) in try connection.runScript(statement) }
+        return runner
+    }
+
+    @Test func migrate_migratedStore_hasNothingToDo() throws {
+        let runner = try CommandRunner.initialised()
+        #expect(try runner.succeed("migrate").contains("nothing to do"))
+        let report = try #require(try runner.json("migrate") as? [String: Any])
+        #expect(report["to"] as? Int == Migration.all.last.map { Int($0.version) })
+        #expect(try runner.succeed("migrate", "--plan").contains("nothing to do"))
+    }
+
+    @Test func migratePlan_emptyDatabase_namesTheSchemaAndChangesNothing() throws {
+        let runner = try CommandRunner.initialised()
+        let path = runner.folder.appendingPathComponent("data/postern.db").path
+        for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: path + suffix) }
+        try DatabaseLocation("postern.db", path: path, at: "").open(creating: true).close()
+        for _ in 0..<2 {
+            let plan = try runner.succeed("migrate", "--plan")
+            #expect(plan.contains("0001-schema") && plan.contains("no rows"), "\(plan)")
+        }
+        #expect(try runner.succeed("migrate").contains("Applied 0001-schema"))
+    }
+
+    @Test(arguments: places) func storeOfAnotherEdit_anyCommand_saysToStartAgain(_ onServer: Bool) throws {
+        let runner = try installation(onServer: onServer, "UPDATE schema_migrations SET checksum = 'edited' WHERE version = 1")
+        let advice = "start again with postern init in an empty folder"
+        try runner.fail("team", "list", status: 78, saying: advice)
+        try runner.fail("migrate", status: 78, saying: advice)
+        try runner.fail("migrate", "--plan", status: 78, saying: advice)
+        let report = try runner.run(["doctor"]).output
+        #expect(report.contains("another edit of 0001-schema"), "\(report)")
+    }
+
+    @Test func backupOfAnotherEdit_restore_saysToStartAgain() throws {
+        let runner = try CommandRunner.initialised()
+        try runner.succeed("backup", "copy.db")
+        let copy = runner.folder.appendingPathComponent("copy.db").path
+        let database = try DatabaseLocation("copy.db", path: copy, at: "").open()
+        try database.write(.durable) { connection throws(StoreFailure) in
+            try connection.runScript("UPDATE schema_migrations SET checksum = 'edited' WHERE version = 1")
+        }
+        try database.close()
+        let data = runner.folder.appendingPathComponent("data")
+        for name in ["postern.db", "postern.db-wal", "postern.db-shm"] {
+            try? FileManager.default.removeItem(at: data.appendingPathComponent(name))
+        }
+        try runner.fail("restore", "copy.db", status: 78, saying: "start again with postern init in an empty folder")
+    }
+
+    @Test(arguments: places) func storeOfANewerProgram_anyCommand_isRefused(_ onServer: Bool) throws {
+        let runner = try installation(
+            onServer: onServer,
+            "INSERT INTO schema_migrations (version, name, checksum, applied_at) VALUES (2, 'second', 'x', 1)")
+        for command in ["migrate", "status"] {
+            try runner.fail(command, status: 78, saying: "schema version 2, this program knows up to 1")
+        }
+        try runner.fail("migrate", "--plan", status: 78, saying: "run the newer postern")
+    }
+}

@@ -107,7 +107,6 @@ package struct Hostile {
             Hostile("tokens", plain, times(token + " ", size)),
             Hostile("tokens glued", plain, times(token, size)),
             Hostile("token anchors", plain, times(String(token.suffix(22).prefix(9)), size)),
-            Hostile("token anchors of before", plain, times("avaaaaaab", size)),
             Hostile("broken tokens", plain, counted(size) { "b\($0)" + token.dropFirst(3) + " " }),
             Hostile("relay domain with different locals", plain, counted(size) { "a\($0)b.c=d-e=f@relay.example " }),
             Hostile("relay domain and dots", plain, times("a.b=c.d-e.f=g.h@relay.example ", size)),

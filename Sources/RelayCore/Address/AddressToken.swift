@@ -38,7 +38,7 @@ package struct AddressToken: Sendable, Hashable {
     /// The whole local part in lower case.
     package let localPart: String
     /// The key of a stored address: the local part, or its parts for account and sender.
-    package var storageKey: String { TokenShape.storageKey(localPart) }
+    package var storageKey: String { AddressToken.storageKey(localPart) }
 }
 
 /// A local part that receives answers to a verification message, which confirm nothing, and its bounces. It belongs to no
@@ -48,8 +48,6 @@ package struct AddressToken: Sendable, Hashable {
 package struct AnswerToken: Sendable, Hashable {
     /// The letter in the place where other tokens have their purpose.
     static let letter: UInt8 = 0x68  // h
-    /// The letter of tokens with an unpermuted number. No longer made.
-    static let serialLetter: UInt8 = 0x63  // c
 
     /// Number of the verification, below 2^35.
     package let number: UInt64
@@ -71,7 +69,7 @@ package struct MintedToken: Sendable, Hashable {
     /// Set where the local part does not hold the address: store it under `storageKey` before the mail leaves.
     package let addressToStore: AddrSpec?
     /// As `AddressToken.storageKey`.
-    package var storageKey: String { TokenShape.storageKey(localPart) }
+    package var storageKey: String { AddressToken.storageKey(localPart) }
 }
 
 /// The result of reading a local part.

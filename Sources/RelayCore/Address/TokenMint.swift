@@ -54,11 +54,11 @@ package struct TokenMint: Sendable {
         let head = Base32.encode(number, digits: Self.accountDigits) + Self.times(nonce: token.nonce, expiryDay: token.expiryDay)
         return String(
             decoding: [keys.activeID, AnswerToken.letter] + head
-                + Self.mac(AnswerToken.letter, head: head, address: [], key: keys.activeKey),
+                + Self.mac(AnswerToken.letter, head: head, address: [], key: keys.activeKey, digits: Self.macDigits),
             as: UTF8.self)
     }
 
-    /// The account as new tokens write it.
+    /// The account as tokens write it.
     private func written(_ account: AccountNumber) -> [UInt8] { Self.written(account, key: keys.activeKey) }
 
     private static func written(_ account: AccountNumber, key: HMACSHA256) -> [UInt8] {
@@ -78,7 +78,7 @@ package struct TokenMint: Sendable {
         }
         let canonical = Self.canonical(address)
         let localPart =
-            TokenShape(stored).hasSenderHash
+            stored.hasSenderHash
             ? token(stored, head: head + Self.senderHash(canonical, account: head, key: keys.activeKey), address: [])
             : token(stored, head: head, address: canonical)
         return MintedToken(localPart: localPart, addressToStore: address)
@@ -95,12 +95,14 @@ package struct TokenMint: Sendable {
         text.append(keys.activeID)
         text.append(purpose.rawValue)
         text += head
-        text += Self.mac(TokenShape(purpose), head: head, address: address, key: keys.activeKey)
+        text += Self.mac(purpose, head: head, address: address, key: keys.activeKey)
         return String(decoding: text, as: UTF8.self)
     }
 
-    private static func mac(_ shape: TokenShape, head: [UInt8], address: [UInt8], key: HMACSHA256) -> ArraySlice<UInt8> {
-        mac(shape.letter, head: head, address: address, key: key, digits: shape.macDigits)
+    private static func mac(
+        _ purpose: AddressToken.Purpose, head: [UInt8], address: [UInt8], key: HMACSHA256
+    ) -> ArraySlice<UInt8> {
+        mac(purpose.rawValue, head: head, address: address, key: key, digits: purpose.macDigits)
     }
 
     private static let senderLabel = Array("postern stored sender 1\n".utf8)
@@ -115,7 +117,7 @@ package struct TokenMint: Sendable {
     private static let label = Array("postern address token 1\n".utf8)
 
     private static func mac(
-        _ letter: UInt8, head: [UInt8], address: [UInt8], key: HMACSHA256, digits: Int = macDigits
+        _ letter: UInt8, head: [UInt8], address: [UInt8], key: HMACSHA256, digits: Int
     ) -> ArraySlice<UInt8> {
         var message = label
         message.reserveCapacity(label.count + 1 + head.count + address.count)
@@ -155,36 +157,21 @@ package struct TokenMint: Sendable {
 
     // MARK: Reading
 
-    /// What all tokens of one account, letter and key have in common after the last dot, whatever their address.
-    struct Form {
-        let shape: TokenShape
-        /// What directly follows the key id: letter and account.
-        let anchor: [UInt8]
-    }
-
-    /// The forms of all purposes: with the account as each key writes it, and with its unpermuted number, as in older tokens.
-    func forms(account: AccountNumber) -> [Form] {
-        func forms(_ digits: [UInt8], isSerial: Bool) -> [Form] {
-            TokenShape.all.filter { $0.isSerial == isSerial }.map { Form(shape: $0, anchor: [$0.letter] + digits) }
+    /// What directly follows the key id in the tokens of an account, whatever their address: letter and account, as each key
+    /// writes it.
+    func anchors(account: AccountNumber) -> [[UInt8]] {
+        keys.ids.compactMap(keys.key).flatMap { key in
+            let digits = Self.written(account, key: key)
+            return AddressToken.Purpose.allCases.map { [$0.rawValue] + digits }
         }
-        return keys.ids.compactMap(keys.key).flatMap { forms(Self.written(account, key: $0), isSerial: false) }
-            + forms(Base32.encode(account.rawValue, digits: Self.accountDigits), isSerial: true)
     }
 
     /// Whether the text after the last dot of a local part, in lower case, has the length and letters of a token. This test
     /// computes no MAC, as it runs for every word before a relay domain.
     static func mayBeTail(_ octets: UnsafeBufferPointer<UInt8>) -> Bool {
-        guard TokenShape.lengths.contains(octets.count) else { return false }
+        guard AddressToken.Purpose.lengths.contains(octets.count) else { return false }
         for octet in octets where !(octet >= 0x61 && octet <= 0x7A || octet >= 0x32 && octet <= 0x37) { return false }
         return true
-    }
-
-    /// Whether a local part is written as a token whose key no longer exists, so that only its form can identify it.
-    func isRetired(_ localPart: String) -> Bool {
-        let text = localPart.utf8.map { $0.asciiLowercased }
-        let tail = text.lastIndex(of: UInt8(ascii: ".")).map { text[($0 + 1)...] } ?? text[...]
-        guard case .forged = read(localPart), let id = tail.first else { return false }
-        return keys.key(id) == nil
     }
 
     /// Reads a local part, in any letter case. Checks form and MAC; the caller checks whether a return path has expired.
@@ -194,37 +181,35 @@ package struct TokenMint: Sendable {
         let dot = text.lastIndex(of: UInt8(ascii: "."))
         let tail = Array(dot.map { text[($0 + 1)...] } ?? text[...])
         guard tail.count > 2, Base32.isEncoded(tail) else { return .notAToken }
-        if tail[1] == AnswerToken.letter || tail[1] == AnswerToken.serialLetter, dot == nil { return readAnswer(tail) }
-        guard let shape = TokenShape(letter: tail[1]), tail.count == shape.length, shape.hasAddress == (dot != nil) else {
-            return .notAToken
-        }
+        if tail[1] == AnswerToken.letter, dot == nil { return readAnswer(tail) }
+        guard let purpose = AddressToken.Purpose(rawValue: tail[1]), tail.count == purpose.length,
+            purpose.hasAddress == (dot != nil)
+        else { return .notAToken }
 
-        let head = Array(tail[2..<(2 + shape.headDigits)])
-        guard let key = keys.key(tail[0]) else { return .forged(shape.purpose) }
+        let head = Array(tail[2..<(2 + purpose.headDigits)])
+        guard let key = keys.key(tail[0]) else { return .forged(purpose) }
         var address: AddrSpec?
-        if shape.hasAddress, let dot {
+        if purpose.hasAddress, let dot {
             let readable = Array(text[..<dot])
             guard let equals = readable.lastIndex(of: UInt8(ascii: "=")), equals > 0, equals + 1 < readable.count else {
                 return .notAToken
             }
-            guard constantTimeEqual(Self.mac(shape, head: head, address: readable, key: key), tail.suffix(shape.macDigits)) else {
-                return .forged(shape.purpose)
-            }
+            guard constantTimeEqual(Self.mac(purpose, head: head, address: readable, key: key), tail.suffix(purpose.macDigits))
+            else { return .forged(purpose) }
             address = AddrSpec(
                 localPart: String(decoding: readable[..<equals], as: UTF8.self),
                 domain: String(decoding: readable[(equals + 1)...], as: UTF8.self))
-        } else if !shape.isCheckedByAddress {
-            guard constantTimeEqual(Self.mac(shape, head: head, address: [], key: key), tail.suffix(shape.macDigits)) else {
-                return .forged(shape.purpose)
-            }
+        } else if !purpose.isCheckedByAddress {
+            guard constantTimeEqual(Self.mac(purpose, head: head, address: [], key: key), tail.suffix(purpose.macDigits))
+            else { return .forged(purpose) }
         }
         guard let number = Base32.number(head.prefix(Self.accountDigits)),
-            let account = AccountNumber(shape.isSerial ? number : AccountPermutation(key: key, series: .account).revealed(number))
-        else { return .forged(shape.purpose) }
+            let account = AccountNumber(AccountPermutation(key: key, series: .account).revealed(number))
+        else { return .forged(purpose) }
         let times = head.dropFirst(Self.accountDigits)
         return .token(
             AddressToken(
-                purpose: shape.purpose, account: account, address: address,
+                purpose: purpose, account: account, address: address,
                 nonce: Base32.number(times.prefix(Self.nonceDigits)) ?? 0,
                 expiryDay: Base32.number(times.dropFirst(Self.nonceDigits).prefix(Self.dayDigits)) ?? 0,
                 localPart: String(decoding: text, as: UTF8.self)))
@@ -235,23 +220,21 @@ package struct TokenMint: Sendable {
         guard text.count == end + Self.macDigits else { return .notAToken }
         let head = Array(text[2..<end])
         guard let key = keys.key(text[0]),
-            constantTimeEqual(Self.mac(text[1], head: head, address: [], key: key), text[end...]),
+            constantTimeEqual(
+                Self.mac(AnswerToken.letter, head: head, address: [], key: key, digits: Self.macDigits), text[end...]),
             let number = Base32.number(head.prefix(Self.accountDigits)),
             let nonce = Base32.number(head.dropFirst(Self.accountDigits).prefix(Self.nonceDigits)),
             let day = Base32.number(head.suffix(Self.dayDigits))
         else { return .forgedAnswer }
-        let isSerial = text[1] == AnswerToken.serialLetter
         return .answer(
             AnswerToken(
-                number: isSerial ? number : AccountPermutation(key: key, series: .verification).revealed(number), nonce: nonce,
-                expiryDay: day))
+                number: AccountPermutation(key: key, series: .verification).revealed(number), nonce: nonce, expiryDay: day))
     }
 
     /// Whether the reply of this return path went to this address, as far as the return path shows (`RecipientWitnesses`).
-    /// False for return paths made before they held witnesses.
     func isRecipient(_ address: AddrSpec, of token: AddressToken) -> Bool {
         let text = Array(token.localPart.utf8)
-        guard token.purpose == .reply, text.count == TokenShape(.reply).length, let key = keys.key(text[0]) else { return false }
+        guard token.purpose == .reply, text.count == token.purpose.length, let key = keys.key(text[0]) else { return false }
         let witnesses = 2 + Self.returnPathDigits
         return RecipientWitnesses.hold(
             Self.canonical(address), in: text[witnesses..<(witnesses + RecipientWitnesses.digits)],
@@ -260,14 +243,12 @@ package struct TokenMint: Sendable {
 
     /// Whether a stored address is the one that this token was made for.
     package func verifies(_ token: AddressToken, stored address: AddrSpec) -> Bool {
-        let text = Array(token.localPart.utf8)
-        guard token.purpose.isStored, text.count > 2, let shape = TokenShape(letter: text[1]), text.count == shape.length,
-            let key = keys.key(text[0])
-        else { return false }
-        let (head, canonical) = (Array(text[2..<(2 + shape.headDigits)]), Self.canonical(address))
-        return shape.hasSenderHash
+        let (text, purpose) = (Array(token.localPart.utf8), token.purpose)
+        guard purpose.isStored, text.count == purpose.length, let key = keys.key(text[0]) else { return false }
+        let (head, canonical) = (Array(text[2..<(2 + purpose.headDigits)]), Self.canonical(address))
+        return purpose.hasSenderHash
             ? constantTimeEqual(
                 Self.senderHash(canonical, account: head, key: key), head.suffix(Self.storedMACDigits))
-            : constantTimeEqual(Self.mac(shape, head: head, address: canonical, key: key), text.suffix(shape.macDigits))
+            : constantTimeEqual(Self.mac(purpose, head: head, address: canonical, key: key), text.suffix(purpose.macDigits))
     }
 }

@@ -44,7 +44,7 @@ package struct ReplyNames {
         relayDomains = engine.settings.relayDomains
         tokens = engine.tokens
         ids = engine.ids
-        tokenForms = engine.tokens.forms(account: account.number)
+        tokenAnchors = engine.tokens.anchors(account: account.number)
         self.stored = stored
         let teamDomains = Set(account.sources.compactMap(\.registeredDomain))
         self.teamDomains = teamDomains
@@ -138,16 +138,13 @@ package struct ReplyNames {
         relayDomains.contains(address.domain.lowercased()) && ownToken(address.localPart)?.purpose.isReverse == true
     }
 
-    /// Whether a local part is written as a token under a key that no longer exists.
-    func isRetiredToken(_ localPart: String) -> Bool { tokens.isRetired(localPart) }
-
     /// The correspondent behind a token of this account; nil for return paths and where no valid address is stored.
     func correspondent(of token: AddressToken) -> AddrSpec? {
         token.purpose.isReverse ? stored.address(of: token) : nil
     }
 
-    /// The forms of this account's tokens, for each purpose and key.
-    let tokenForms: [TokenMint.Form]
+    /// What follows the key id in this account's tokens, for each purpose and key.
+    let tokenAnchors: [[UInt8]]
 
     /// Whether an address is a token of ours of any kind: none may reach the team.
     package func isToken(_ address: AddrSpec) -> Bool {

@@ -73,15 +73,4 @@ import Testing
             newPerDay: 1)
         #expect(Self.recipients(Self.report(fixture, to: path)).isEmpty)
     }
-
-    /// Its message left before the program was replaced.
-    @Test func aReturnPathOfBeforeLeadsToItsSender() throws {
-        let fixture = Fixture(evidence: .init())
-        let path = "ae6tuozgbaaaaaaafaudoius2jospbevggeyr2txa5u4hh"
-        let sender = try #require(AddrSpec(envelope: "bounce-0123456789-0123456789-0123456789@app.example"))
-        #expect(Self.recipients(Self.report(fixture, to: path + "@relay.example")).isEmpty)
-        _ = try fixture.directory.store(
-            [StoredAddress(token: path, address: sender, expiryDay: 20_590)], account: Fixture.anna.number, day: 1, newPerDay: 1)
-        #expect(Self.recipients(Self.report(fixture, to: path + "@relay.example")) == ["<\(sender.wireForm)>"])
-    }
 }

@@ -152,16 +152,6 @@ import Testing
         #expect(refusal.reply.enhanced == "4.7.1")
     }
 
-    /// Return paths from before name no recipient, and are otherwise as good as new ones.
-    @Test func aReturnPathOfBeforeNamesNobody() throws {
-        let fixture = Fixture(evidence: .init())
-        let text = try #require(
-            Self.text(
-                fixture.play(from: "", to: ["araaaaaabaaaaaadbat6aywifg6mxawkqq@relay.example"], message: Self.report()).decision)
-        )
-        #expect(text.contains("one of its recipients") && !text.contains("=app.example.") && !text.lowercased().contains("evil"))
-    }
-
     /// The return path with which a reply really leaves knows its correspondents.
     @Test func aReplyLeavesWithAReturnPathThatKnowsItsRecipients() throws {
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("inbox.example"))

@@ -40,7 +40,7 @@ import Testing
                     .localPart))
     }
 
-    /// The new one is known by its code, so that nothing around it hides it; one of before as a word alone.
+    /// It is known by its code, so that nothing around it hides it.
     @Test func theLeakCheckSeesAStoredReturnPath() {
         let long = AddrSpec(localPart: String(repeating: "b", count: 64), domain: "app.example")
         func path(_ account: RelayAccount) -> String {
@@ -50,7 +50,6 @@ import Testing
         for text in [token, token.uppercased(), "xx\(token)yy", "\(token)=40relay.example"] {
             #expect(Self.leakCheckFinds("Hello \(text) there"), "\(text)")
         }
-        #expect(Self.leakCheckFinds("Hello ae6tuozgbaaaaaadbat6am2quipzxfhjzaufvlnjhmzfbq there"))
         #expect(!Self.leakCheckFinds("Hello \(path(Fixture.bob)) there"))
         let text = TextRewriter(names: Self.names()).rewrite(Array("to \(token)@relay.example, as said".utf8))
         #expect(text.map { !String(decoding: $0, as: UTF8.self).contains(token.suffix(20)) } == true)
@@ -61,8 +60,9 @@ import Testing
         #expect(!Self.leakCheckFinds("Hello \(Self.reverse(Fixture.anna).replacing("billing", with: "willing")) there"))
     }
 
-    @Test func zerosInBase64AreNoStoredToken() {
-        #expect(!Self.leakCheckFinds("%%xx aGAAAAAAB" + String(repeating: "A", count: 60) + " text"))
+    @Test func storedToken_withinBase64_isChance() {
+        // Key id, letter and number of anna's account, as they are in her tokens.
+        #expect(!Self.leakCheckFinds("%%xx aY6TUOZGB" + String(repeating: "A", count: 60) + " text"))
     }
 
     /// Tokens of anna's account that an engine made before its key was retired, by name.
@@ -76,7 +76,6 @@ import Testing
             ("stored reverse", mint.reverse(account: anna, correspondent: long).localPart),
             ("return path", mint.forwardReturnPath(account: anna, sender: short, nonce: 9, expiryDay: 20_000).localPart),
             ("stored return path", mint.forwardReturnPath(account: anna, sender: long, nonce: 9, expiryDay: 20_000).localPart),
-            ("stored return path of before", "zezf5txujaaaaaaajatraaepbd2frmry6ixvdfwwp6s4p5"),
             ("silent return path", mint.forwardReturnPath(account: anna, sender: nil, nonce: 9, expiryDay: 20_000).localPart),
             (
                 "return path of a reply",
@@ -85,40 +84,15 @@ import Testing
         ]
     }()
 
-    /// The same, made while tokens showed the number of their account.
-    private static let retiredSerial: [(name: String, local: String)] = [
-        ("reverse", "billing=app.example.zvaaaaaabdknw5fpujh4qn"), ("stored reverse", "zwaaaaaabcl533upqf76uhanqxzwq636cy"),
-        ("return path", "billing=app.example.zfaaaaaabaaaaaaajatranvkaanqk2gonl"),
-        ("stored return path", "zgaaaaaabaaaaaaajatragmjryojqvx3zljghe2feeqp7x"),
-        ("the same", "zgaaaaaabaaaaaaajatragmjryojqvx3zljghe2feeqp7x"),
-        ("silent return path", "znaaaaaabaaaaaaajatrasg5mx4kgeewt4"),
-        ("return path of a reply", "zraaaaaabaaaaaaajatraqhbqlqrrxyndg"),
-    ]
-
-    /// Their code can no longer be told right from wrong; they are no less a token to anyone who reads them. Without its domain
-    /// one can be told by the account's number alone, which only its key would find in a token that hides it.
+    /// Their code can no longer be checked; they are no less a token to anyone who reads them. Without its domain one is found by
+    /// the account's number alone, which only its key can read.
     @Test(arguments: retired.indices)
     func aTokenUnderARetiredKeyDoesNotLeaveWithItsDomain(number: Int) throws {
-        for (name, token) in [Self.retired[number], Self.retiredSerial[number]] {
-            for text in ["to \(token)@relay.example.", "to <\(token.uppercased())@relay.example>", "to \(token)%40relay.example"]
-            {
-                let said = try #require(TextRewriter(names: Self.names()).rewrite(Array(text.utf8)), "\(name): \(text) stays")
-                #expect(OctetSearch.find(String(token.suffix(20)), in: said.map(\.asciiLowercased)) == nil, "\(name): \(text)")
-            }
-        }
-    }
-
-    @Test(arguments: retiredSerial.indices)
-    func aTokenUnderARetiredKeyThatShowsItsAccountDoesNotLeave(number: Int) throws {
-        let (name, token) = Self.retiredSerial[number]
-        for text in [
-            "to \(token)@relay.example.", "to \(token), as said", "to <\(token.uppercased())>", "to \(token)%40relay.example",
-        ] {
+        let (name, token) = Self.retired[number]
+        for text in ["to \(token)@relay.example.", "to <\(token.uppercased())@relay.example>", "to \(token)%40relay.example"] {
             let said = try #require(TextRewriter(names: Self.names()).rewrite(Array(text.utf8)), "\(name): \(text) stays")
             #expect(OctetSearch.find(String(token.suffix(20)), in: said.map(\.asciiLowercased)) == nil, "\(name): \(text)")
-            #expect(!Self.leakCheckFinds(String(decoding: said, as: UTF8.self)))
         }
-        #expect(Self.leakCheckFinds("to \(token), as said"), "\(name)")
     }
 
     /// Two teams could find out that they have the same user.

@@ -8,8 +8,6 @@ final class OwnTokens {
     /// What follows the key id in every tail of this account's tokens: letter and account. Tokens are found by these.
     let anchors: [[UInt8]]
     private let names: ReplyNames
-    /// The shapes of tails, by letter.
-    private var shapes: [UInt8: TokenShape] = [:]
     private var readings = 0
     /// The results for runs of octets that were already read; nil for no token of ours.
     private var known: [[UInt8]: Reading?] = [:]
@@ -26,9 +24,7 @@ final class OwnTokens {
     init(names: ReplyNames, maximumReadings: Int = OwnTokens.maximumReadings) {
         self.names = names
         self.maximumReadings = maximumReadings
-        let forms = names.tokenForms
-        anchors = forms.map(\.anchor)
-        for form in forms { shapes[form.shape.letter] = form.shape }
+        anchors = names.tokenAnchors
     }
 
     struct Found {
@@ -50,24 +46,22 @@ final class OwnTokens {
     ///   - isApart: whether white space is before an octet.
     func find(around anchor: Int, in text: UnsafeBufferPointer<UInt8>, joins: (Int) -> Bool, isApart: (Int) -> Bool) -> Found? {
         let start = anchor - 1
-        guard start >= text.startIndex, let shape = shapes[text[anchor]], start + shape.length <= text.endIndex else {
-            return nil
-        }
-        let end = start + shape.length
+        guard start >= text.startIndex, let purpose = AddressToken.Purpose(rawValue: text[anchor]),
+            start + purpose.length <= text.endIndex
+        else { return nil }
+        let end = start + purpose.length
         // Base32 in lower case: tested here, as this runs for every anchor.
         for index in start..<end where !(text[index] >= 0x61 && text[index] <= 0x7A || text[index] >= 0x32 && text[index] <= 0x37)
         { return nil }
         for index in anchor..<end where !joins(index) { return nil }
-        // The MAC over a stored address cannot be checked without that address: `agaaaaaabaaaa…` within base64 is chance, but
-        // not as a separate word.
+        // The MAC over a stored address cannot be checked without that address: within base64 its form is chance, but not as a
+        // separate word.
         func isWord() -> Bool {
             (start == text.startIndex || isApart(start) || !Self.isBase64(text[start - 1]))
                 && (end == text.endIndex || isApart(end) || !Self.isBase64(text[end]))
         }
-        if shape.isCheckedByAddress, !isWord() { return nil }
-        guard shape.hasAddress else {
-            return found(start, end, text) { read(start..<end, text) } ?? (isWord() ? retired(start..<end, text) : nil)
-        }
+        if purpose.isCheckedByAddress, !isWord() { return nil }
+        guard purpose.hasAddress else { return found(start, end, text) { read(start..<end, text) } }
         // A dot follows the address that the token holds.
         guard start > text.startIndex, text[start - 1] == UInt8(ascii: "."), joins(start) else { return nil }
         var from = start
@@ -80,13 +74,7 @@ final class OwnTokens {
                 if let reading = read(from..<end, text) { return reading }
             }
             return nil
-        } ?? retired(from..<end, text)
-    }
-
-    /// A token under a key that no longer exists. Its MAC cannot be checked, so its form decides.
-    private func retired(_ range: Range<Int>, _ text: UnsafeBufferPointer<UInt8>) -> Found? {
-        names.isRetiredToken(String(decoding: UnsafeBufferPointer(rebasing: text[range]), as: UTF8.self))
-            ? Found(range: range, correspondent: nil) : nil
+        }
     }
 
     /// The known result for a run of octets, or else the result of reading it now.

@@ -108,7 +108,7 @@ extension LocalProbe {
     private static func clockSkew(_ store: Store, here: String, now: Int64) throws -> String? {
         let others = try ServiceReport.all(store, now: now).filter { $0.isRunning && $0.entry.host != here }.compactMap {
             report in
-            report.snapshot?.clockAhead.map { (host: report.entry.host, ahead: $0) }
+            report.snapshot.map { (host: report.entry.host, ahead: $0.clockAhead) }
         }
         return ClockSkew.complaint([(here, try ClockSkew.measure(store.database))] + others)
     }

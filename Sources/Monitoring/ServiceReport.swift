@@ -17,9 +17,9 @@ package struct ServiceReport {
     package var silentFor: Int64 { isRunning ? max(0, age) : abs(age) }
 
     /// Whether the service still reports. A report dated in the future does not come from a running service, which would have
-    /// written a newer one. If the service did not report how far its clock is ahead, this cannot be judged.
+    /// written a newer one. If the report cannot be read, it is not known how far the clock is ahead.
     package var isRunning: Bool {
-        age <= ServiceSnapshot.timeout && (age >= -ServiceSnapshot.timeout || snapshot?.clockAhead == nil)
+        age <= ServiceSnapshot.timeout && (age >= -ServiceSnapshot.timeout || snapshot == nil)
     }
 
     /// The reports of all services, the latest first.

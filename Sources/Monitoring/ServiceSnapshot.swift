@@ -30,17 +30,16 @@ package struct ServiceSnapshot: Codable, Sendable {
     package let latency: [String: Latency]
     package let outboxOldest: Double
     package let outboxEvents: Double
-    /// The service's keys, named as in `seal b`, each with its state and fingerprint. Nil from services older than key
-    /// rotation.
-    package var keys: [String: String]?
+    /// The service's keys, named as in `seal b`, each with its state and fingerprint.
+    package var keys: [String: String] = [:]
     /// Messages in Postfix's queue for addresses at a relay domain; nil if not known.
     package var parked: Int?
     /// Why the number is not known; nil if it is known, or the queue was not examined yet.
     package var queueTrouble: String?
     /// Why HTTP clients cannot connect, or should not trust the certificate; nil where all is well.
     package var certificateTrouble: String?
-    /// Seconds by which the host's clock is ahead of the store's. Nil from services older than this comparison.
-    package var clockAhead: Double?
+    /// Seconds by which the host's clock is ahead of the store's.
+    package var clockAhead: Double = 0
 }
 
 /// Makes snapshots from metrics, and keeps those of the last hour.

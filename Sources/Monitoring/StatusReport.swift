@@ -193,7 +193,7 @@ package struct StatusReport: Encodable, Sendable {
                 "\(host.host) has not reported for \(duration(host.silentFor)): check whether postern serve (pid \(host.pid)) still runs"
             )
         }
-        if let complaint = ClockSkew.complaint(running.compactMap { host in host.snapshot?.clockAhead.map { (host.host, $0) } }) {
+        if let complaint = ClockSkew.complaint(running.compactMap { host in host.snapshot.map { (host.host, $0.clockAhead) } }) {
             warnings.append("\(complaint): \(ClockSkew.remedy)")
         }
         warnings += trouble(minutes, now) + (try suspended(installation.store))

@@ -116,7 +116,7 @@ package enum RelayService {
         await servicePool.stop()
     }
 
-    /// The policies in force; a database from before policies gets the built-in one. Mail flows even if this fails.
+    /// The policies in force; a database without policies gets the built-in one. Mail flows even if this fails.
     private static func policies(_ installation: Installation, now: Int64, logger: Logger) -> ActivePolicies {
         let repository = installation.store.policies
         do {

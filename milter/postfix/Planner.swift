@@ -172,16 +172,6 @@ struct Planner {
         }
     }
 
-    /// Resets what an earlier version set for the whole Postfix, but only one service needs.
-    mutating func takeBack() {
-        for (name, standard) in zip(PostfixSettings.errorLimitNames, ["10", "${stress?{1}:{20}}"])
-        where raw(name) == String(PostfixSettings.errorLimit) {
-            change(
-                name, to: standard,
-                "Postfix's default: an earlier version of Postern set it for every service, including submission")
-        }
-    }
-
     /// Problems that none of our settings can fix.
     mutating func examine() {
         for parameter in ["mydestination", "relay_domains", "virtual_alias_domains"] {

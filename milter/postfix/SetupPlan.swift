@@ -77,7 +77,6 @@ package struct SetupPlan: Sendable, Hashable {
             planner.setting(setting)
         }
         planner.master()
-        planner.takeBack()
         let wanted = PostfixSettings.headerChecks(hostName: inputs.hostName, mailName: inputs.mailName)
         if headerChecks != wanted { planner.plan.headerChecks = (inputs.headerChecksFile, wanted) }
         planner.examine()

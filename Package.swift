@@ -229,7 +229,8 @@ let package = Package(
             name: "API",
             dependencies: [
                 "Accounts", "AppAttest", "CEL", "Database", "Decisions", "Events", "HTTP", "InternetMessage", "JSON",
-                "Languages", "MailCrypto", "PosternMetrics", "RiskPolicy", "SharedSignals", "SignIn", "Support", hummingbird, httpTypes, logging,
+                "Languages", "MailCrypto", "PosternMetrics", "RelayCore", "RiskPolicy", "SharedSignals", "SignIn", "Support",
+                hummingbird, httpTypes, logging,
                 serviceLifecycle,
             ], swiftSettings: strict,
             plugins: [embedText]),
@@ -442,15 +443,18 @@ let package = Package(
             ], swiftSettings: strict),
         .target(name: "PostgresHarness", dependencies: ["Concurrency"], path: "Tests/PostgresHarness", swiftSettings: strict),
         .target(
-            name: "StoreTesting", dependencies: ["Accounts", "Database", "PosternPostgres", "PosternSQLite", "PostgresHarness"],
+            name: "StoreTesting",
+            dependencies: [
+                "Accounts", "Database", "PosternPostgres", "PosternSQLite", "PostgresHarness", "RelayCore",
+            ],
             path: "Tests/StoreTesting", swiftSettings: strict),
         .testTarget(
             name: "StoreTests",
             dependencies: [
                 "StoreTesting",
                 "Accounts", "Administration", "CEL", "Database", "Decisions", "Declaration", "Events", "Import",
-                "InternetMessage", "JSON", "MailCrypto", "Monitoring", "PasskeyTesting", "PersonalData", "PosternPostgres",
-                "PosternSQLite", "PostgresHarness", "Relay", "SharedSignals", "SignIn", "Support", "TestSupport", "WebAuthn",
+                "InternetMessage", "JSON", "MailAuth", "MailCrypto", "Monitoring", "PasskeyTesting", "PersonalData",
+                "PosternPostgres", "PosternSQLite", "PostgresHarness", "Relay", "RelayCore", "RiskPolicy", "SharedSignals", "SignIn", "Support", "TestSupport", "WebAuthn",
                 logging,
             ],
             swiftSettings: strict),
@@ -490,9 +494,8 @@ let package = Package(
                 "StoreTesting",
                 "API", "Accounts", "DNSClient", "DNSTesting", "Database", "Decisions", "Doctor", "Events", "HTTP",
                 "InternetMessage", "JSON", "Languages", "MailAuth", "MailCrypto", "PasskeyTesting", "PersonalData",
-                "PolicyRules", "PosternConfiguration", "PosternMetrics", "PosternSQLite", "PostfixHarness", "RiskPolicy", "Service",
-                "SharedSignals", "SignIn", "Support", "TestSupport",
-                "Web", "WebAuthn", "postern", hummingbird, nioCore,
+                "PolicyRules", "PosternConfiguration", "PosternMetrics", "PosternSQLite", "PostfixHarness", "RelayCore", "RiskPolicy",
+                "Service", "SharedSignals", "SignIn", "Support", "TestSupport", "Web", "WebAuthn", "postern", hummingbird, nioCore,
                 hummingbirdTesting, logging, yams,
             ], exclude: ["Live/schemathesis.toml"], swiftSettings: strict),
         .testTarget(

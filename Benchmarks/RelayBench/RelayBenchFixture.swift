@@ -34,7 +34,7 @@ struct RelayBenchFixture: Sendable {
         let inboxes = [inbox, second].map { UserInbox(address: InboxAddress($0), isVerified: true) }
         let account = RelayAccount(
             number: number, relayAddress: AddrSpec(localPart: "annarelay2", domain: "relay.example"), isForwardingOn: true,
-            isActive: true,
+            hasLiveGrant: true,
             inbox: inboxes[0], inboxes: inboxes, sharedName: nil, sources: [RegisteredSource(scope: .domain("app.example"))])
         guard
             let engine = RelayEngine(

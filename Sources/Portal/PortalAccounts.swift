@@ -217,11 +217,11 @@ extension PortalPage {
         }
         guard let number = UInt64(exactly: account.number).flatMap(AccountNumber.init) else { throw PortalRefusal.notFound }
         let token = tokens().reverse(account: number, correspondent: correspondent)
-        if let address = token.addressToStore {
+        if let address = StoredAddress(token) {
             let isStored = try await pool.run {
                 try store.tokens.store(
-                    [NewStoredToken(reverse: token.localPart, address: address)], account: account.number,
-                    day: Day.number(now()), newPerDay: RelayLimits().storedAddressesPerDay, now: now())
+                    [address], account: number, day: Day.number(now()), newPerDay: RelayLimits().storedAddressesPerDay, now: now()
+                )
             }
             guard isStored else {
                 return try await showAccount(

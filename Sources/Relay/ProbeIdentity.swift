@@ -79,7 +79,7 @@ package struct ProbeIdentity: Sendable {
     /// The account as the relay sees it.
     package func account(now: Int64) -> RelayAccount {
         RelayAccount(
-            number: Self.account, relayAddress: relayAddress(now: now), isForwardingOn: true, isActive: true,
+            number: Self.account, relayAddress: relayAddress(now: now), isForwardingOn: true, hasLiveGrant: true,
             inbox: UserInbox(address: InboxAddress(inbox), isVerified: true),
             inboxes: [author, inbox].map { UserInbox(address: InboxAddress($0), isVerified: true) }, sharedName: nil,
             sources: [RegisteredSource(scope: .address(team))])

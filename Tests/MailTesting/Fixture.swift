@@ -25,7 +25,7 @@ package struct Fixture {
         return RelayAccount(
             number: AccountNumber(number)!, relayAddress: AddrSpec(localPart: local, domain: "relay.example"),
             isForwardingOn: isForwardingOn,
-            isActive: isActive, inbox: inboxes.first, inboxes: inboxes, sharedName: sharedName,
+            hasLiveGrant: isActive, inbox: inboxes.first, inboxes: inboxes, sharedName: sharedName,
             sources: [RegisteredSource(scope: .domain(team))])
     }
 

@@ -226,7 +226,7 @@ extension RelayAccount {
     /// The same account, with an inbox that forwarding rests for.
     package var suspended: RelayAccount {
         RelayAccount(
-            number: number, relayAddress: relayAddress, isForwardingOn: isForwardingOn, isActive: isActive,
+            number: number, relayAddress: relayAddress, isForwardingOn: isForwardingOn, hasLiveGrant: isActive,
             inbox: inbox.map { UserInbox(address: $0.address, isVerified: $0.isVerified, isSuspended: true) }, inboxes: inboxes,
             sharedName: sharedName, sources: sources)
     }

@@ -24,7 +24,7 @@ final class RelayMilterFixture: Sendable {
         return RelayAccount(
             number: AccountNumber(number)!, relayAddress: AddrSpec(localPart: local, domain: "relay.example"),
             isForwardingOn: true,
-            isActive: true, inbox: inbox, inboxes: [inbox], sharedName: nil,
+            hasLiveGrant: true, inbox: inbox, inboxes: [inbox], sharedName: nil,
             sources: [RegisteredSource(scope: .domain("app.example"))], team: "app")
     }
 

@@ -34,7 +34,7 @@ import Testing
         guard case .token(let token) = mint.read(minted.localPart) else { return #expect(Bool(false), "its own token") }
         #expect(
             try store.tokens.store(
-                [NewStoredToken(reverse: minted.localPart, address: address)], account: 1, day: 0, newPerDay: 10, now: 0))
+                [StoredAddress(token: token.storageKey, address: address)], account: account, day: 0, newPerDay: 10, now: 0))
         func expiry() throws -> Int64? { try store.tokens.find(token.localPart, purpose: .reverse, now: 1)?.expiresAt }
         #expect(try expiry() == 366 * Self.day)
 

@@ -122,7 +122,7 @@ import Testing
         let anna = Fixture.anna
         let accounts = [
             RelayAccount(
-                number: anna.number, relayAddress: anna.relayAddress, isForwardingOn: true, isActive: true, inbox: anna.inbox,
+                number: anna.number, relayAddress: anna.relayAddress, isForwardingOn: true, hasLiveGrant: true, inbox: anna.inbox,
                 inboxes: anna.inboxes.map {
                     UserInbox(address: $0.address, isVerified: $0.address.revealed.domain != "home.example")
                 }, sharedName: nil, sources: anna.sources)
@@ -244,7 +244,8 @@ import Testing
         let successor = Fixture.account(2, "bobrelay22", team: "app.example", inboxes: ["bob@inbox.example"])
         var old = Fixture.account(4, "bobbefore2", team: "shop.example", inboxes: ["bob@inbox.example"])
         old = RelayAccount(
-            number: old.number, relayAddress: old.relayAddress, isForwardingOn: true, isActive: false, inbox: nil, inboxes: [],
+            number: old.number, relayAddress: old.relayAddress, isForwardingOn: true, hasLiveGrant: false, inbox: nil,
+            inboxes: [],
             sharedName: nil,
             sources: [], successors: [Fixture.anna])
         let fixture = Fixture(

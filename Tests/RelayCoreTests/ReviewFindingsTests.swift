@@ -73,7 +73,7 @@ import Testing
             RelayAccount(
                 number: AccountNumber(number)!, relayAddress: AddrSpec(localPart: local, domain: "relay.example"),
                 isForwardingOn: true,
-                isActive: true, inbox: Fixture.anna.inbox, inboxes: Fixture.anna.inboxes, sharedName: nil,
+                hasLiveGrant: true, inbox: Fixture.anna.inbox, inboxes: Fixture.anna.inboxes, sharedName: nil,
                 sources: [RegisteredSource(scope: scope)])
         }
         let accounts = [
@@ -121,11 +121,11 @@ import Testing
         let ofAccount: [Refusal] = [
             .forwardingOff, .senderBlocked, .retired, .inboxUnverified, .inboxSuspended, .dailyLimit(1), .storedAddressLimit(1),
         ]
-        #expect(ofAccount.filter { !$0.reason.isOfAccount } == [])
+        #expect(ofAccount.filter { $0.kind.facts.audience != .ownTeam } == [])
         let others: [Refusal] = [
             .unknownAddress(""), .otherScope, .tooManyRecipients, .storeTrouble(""),
-            .unauthorizedSender("a@b.example", from: "b.example"), .noValidDKIM(RelayReason(.x)),
+            .unauthorizedSender("a@b.example", from: "b.example"), .dkimFailed(""),
         ]
-        #expect(others.filter(\.reason.isOfAccount) == [])
+        #expect(others.filter { $0.kind.facts.audience == .ownTeam } == [])
     }
 }

@@ -120,7 +120,7 @@ import Testing
                     evidence: evidence(from: "app.example", dkim: dkim, spf: spf, records))
                 return nil
             } catch {
-                return error.reason.code == .dnsTrouble ? error.reason.detail : error.reason.code
+                return error.reason.code == .dnsTrouble ? error.reason.detail : error.reason.code.rawValue
             }
         }
         #expect(detail(dkim: [("app.example", .temperror)]) == "the key s._domainkey.app.example: test")

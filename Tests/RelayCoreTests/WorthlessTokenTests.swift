@@ -126,7 +126,7 @@ import Testing
         let message = "From: billing@app.example\r\nTo: annarelay2@relay.example\r\n\r\nx\r\n"
         let anna = Fixture.anna
         let unverified = RelayAccount(
-            number: anna.number, relayAddress: anna.relayAddress, isForwardingOn: true, isActive: true,
+            number: anna.number, relayAddress: anna.relayAddress, isForwardingOn: true, hasLiveGrant: true,
             inbox: anna.inbox.map { UserInbox(address: $0.address, isVerified: false) }, inboxes: anna.inboxes, sharedName: nil,
             sources: anna.sources)
         let states: [(RelayAccount, Int, String)] = [

@@ -74,7 +74,7 @@ import Testing
         try test.store.sources.add(team: "juice", source, TestStore.change)
         let persons = test.store.persons
         func isBlocked(_ text: String) throws -> Bool {
-            try test.store.relay.isBlocked(try #require(AddrSpec(envelope: text)), account: account)
+            try test.store.relay.isBlocked(try #require(AddrSpec(envelope: text)), account: TestStore.number(account))
         }
         func block(_ text: String, _ user: String = "anna") throws {
             try persons.block(user: user, account: account, text, now: TestStore.now)

@@ -2,6 +2,7 @@
 
 import Accounts
 import InternetMessage
+import RelayCore
 import TestSupport
 import Testing
 
@@ -27,16 +28,16 @@ import Testing
         }
 
         /// A failure of a message with this nonce; 3 of them, half of what was forwarded, suspend.
-        func fail(_ nonce: UInt8, sentDay: Int64 = TestStore.today, now: Int64 = TestStore.now) throws -> BounceRecord {
+        func fail(_ nonce: UInt8, sentDay: Int64 = TestStore.today, now: Int64 = TestStore.now) throws -> FailureRecord {
             try test.store.bounces.record(
-                BounceRepository.Failure(account: account, mark: [nonce], expiresAt: now + 1_000_000, sentDay: sentDay), days: 14,
-                now: now
-            ) { $0.failures >= 3 && $0.failures * 2 >= $0.forwarded }
+                TestStore.failure(UInt64(nonce), sentDay: sentDay, now: now), of: TestStore.number(account),
+                rate: SuspensionRate(failures: 3, percent: 50, days: 14), now: now)
         }
 
         var isSuspended: Bool {
             get throws {
-                try test.store.relay.relayAddress(localPart: address.localPart, domain: address.domain)?.isInboxSuspended == true
+                try test.store.relay.relayAddress(localPart: address.localPart, domain: address.domain)?.inbox?.isSuspended
+                    == true
             }
         }
 
@@ -56,7 +57,7 @@ import Testing
         #expect(try scene.isSuspended)
         #expect(try scene.fail(4) == .recorded, "suspended once")
         #expect(try store.counters.count(account: scene.account, kind: .bouncedPermanently, day: TestStore.today) == 4)
-        #expect(try store.relay.account(number: scene.account, day: 1)?.isInboxSuspended == true)
+        #expect(try store.relay.account(number: scene.account, day: 1)?.inbox?.isSuspended == true)
 
         let shown = try store.inboxes.inbox(user: "u1", .number(scene.inbox.number))
         #expect(shown.suspendedAt == TestStore.now)
@@ -81,10 +82,9 @@ import Testing
         let test = try TestStore(engine)
         for (index, inbox) in inboxes.enumerated() {
             try test.user("u\(index)", inbox: inbox.address)
-            let failure = BounceRepository.Failure(
-                account: try test.address("u\(index)").account.number, mark: [1], expiresAt: TestStore.now + 1_000_000,
-                sentDay: TestStore.today, rules: rules)
-            let record = try test.store.bounces.record(failure, days: 14, now: TestStore.now + inbox.hours * 3600) { _ in true }
+            let record = try test.store.bounces.record(
+                TestStore.failure(1), of: TestStore.number(test.address("u\(index)").account.number), rate: TestStore.anyRate,
+                rules: rules, now: TestStore.now + inbox.hours * 3600)
             #expect(record == .suspended)
         }
         return test
@@ -170,7 +170,8 @@ import Testing
 
     @Test(arguments: Engine.all) func anAccountThatIsGoneHasNoFailures(_ engine: Engine) throws {
         let scene = try Fixture(engine, forwarded: 0)
-        let failure = BounceRepository.Failure(account: scene.account + 99, mark: [1], expiresAt: 1, sentDay: 0)
-        #expect(try scene.test.store.bounces.record(failure, days: 14, now: TestStore.now) { _ in true } == .known)
+        let record = try scene.test.store.bounces.record(
+            TestStore.failure(1), of: TestStore.number(scene.account + 99), rate: TestStore.anyRate, now: TestStore.now)
+        #expect(record == .known)
     }
 }

@@ -8,6 +8,7 @@ import InternetMessage
 import PosternPostgres
 import PosternSQLite
 import PostgresHarness
+import RelayCore
 import StoreTesting
 import Synchronization
 import Testing
@@ -204,4 +205,18 @@ extension Database {
             throw error as? StoreFailure ?? .refused(.invalid, "the test threw")
         }
     }
+}
+
+extension TestStore {
+    /// The account of a row.
+    static func number(_ stored: Int64) throws -> AccountNumber { try #require(AccountNumber(UInt64(stored))) }
+
+    /// A reported failure of a message with this nonce.
+    static func failure(_ nonce: UInt64, sentDay: Int64 = today, now: Int64 = now) -> InboxFailure {
+        let today = UInt64(Day.number(now))
+        return InboxFailure(nonce: nonce, expiryDay: today + 12, sentDay: UInt64(sentDay), day: today)
+    }
+
+    /// One failure suffices.
+    static let anyRate = SuspensionRate(failures: 1, percent: 1, days: 14)
 }

@@ -4,8 +4,10 @@ import Accounts
 import Decisions
 import Events
 import InternetMessage
+import MailAuth
 import PersonalData
 import PosternSQLite
+import RelayCore
 import SignIn
 import TestSupport
 import Testing
@@ -28,8 +30,7 @@ import Testing
         _ = try store.counters.automaticReplyReserve(account: account, correspondentKey: [1], day: 1)
         _ = try store.counters.deleteExpired(countersBefore: 1, now: 1)
         _ = try store.bounces.record(
-            BounceRepository.Failure(account: account, mark: [1], expiresAt: 2, sentDay: 1_000_000), days: 1, now: 1
-        ) { _ in true }
+            TestStore.failure(1, sentDay: 1_000_000, now: 1), of: TestStore.number(account), rate: TestStore.anyRate, now: 1)
         let correspondent = AddrSpec(localPart: "a", domain: "b.example")
         for _ in 0..<2 {
             try store.tokens.insert("t", purpose: .reverse, account: account, address: correspondent, expiresAt: nil, now: 1)
@@ -43,9 +44,13 @@ import Testing
         _ = try store.complaints.days(team: 1, since: 1)
         _ = try store.relay.forwardedByDomain(day: 1)
         _ = try store.aggregateReports.add(
-            AggregateReportRepository.Report(
-                domain: "d", reporter: "r", identifier: "1", beginsAt: 1, endsAt: 2, passed: 1, failed: 1),
-            [.init(address: "a", passesDKIM: false, passesSPF: false, disposition: "none", messages: 1)], now: 1)
+            AggregateReport(
+                domain: "d", identifier: "1", beginsAt: 1, endsAt: 2,
+                messages: [
+                    AggregateReport.Source(
+                        address: try #require(IPAddress("192.0.2.1")), passesDKIM: false, passesSPF: false, disposition: "none"):
+                        1
+                ]), reporter: "r", now: 1)
         _ = try store.aggregateReports.summaries(since: 1)
         _ = try store.aggregateReports.failing(since: 1, limit: 1)
         _ = try store.aggregateReports.deleteExpired(before: 1)

@@ -2,6 +2,7 @@
 
 import Accounts
 import InternetMessage
+import RelayCore
 import TestSupport
 import Testing
 
@@ -12,16 +13,15 @@ import Testing
         let issued = try test.address("u1")
         let record = try #require(
             try test.store.relay.relayAddress(localPart: issued.address.localPart.uppercased(), domain: "RELAY.example"))
-        #expect(record.accountNumber == issued.account.number)
-        #expect(record.team.id == "juice")
-        #expect(record.team.name == "The Juice Company")
-        #expect(record.address == issued.address)
+        #expect(record.number.stored == issued.account.number)
+        #expect(record.team == "juice")
+        #expect(record.relayAddress == issued.address)
         #expect(record.currentAddress == issued.address)
         #expect(record.isForwardingOn)
         #expect(!record.isRetired)
         #expect(record.hasLiveGrant)
-        #expect(record.isInboxVerified)
-        #expect(record.inbox?.revealed == AddrSpec(localPart: "jane", domain: "home.example"))
+        #expect(record.inbox?.isVerified == true)
+        #expect(record.inbox?.address.revealed == AddrSpec(localPart: "jane", domain: "home.example"))
         #expect(try test.store.relay.relayAddress(localPart: issued.address.localPart, domain: "old-relay.example") == nil)
         #expect(try test.store.relay.relayAddress(localPart: "nobody", domain: "relay.example") == nil)
     }
@@ -30,11 +30,10 @@ import Testing
         let test = try TestStore(engine)
         try test.user("u1", isVerified: false)
         let old = try test.address("u1")
-        func record() throws -> RelayAddressRecord {
+        func record() throws -> RelayAccount {
             try #require(try test.store.relay.relayAddress(localPart: old.address.localPart, domain: old.address.domain))
         }
-        #expect(try !record().isInboxVerified)
-        #expect(try record().inbox != nil)
+        #expect(try record().inbox?.isVerified == false)
         try test.store.addresses.setForwarding(old.address, on: false, TestStore.change)
         #expect(try !record().isForwardingOn)
         let grant = try #require(try test.store.grants.grants(account: old.account.number).first)
@@ -66,33 +65,34 @@ import Testing
         #expect(try test.store.counters.reserve(account: number, kind: .forwarded, day: TestStore.today, limit: 10))
         #expect(try test.store.counters.reserve(account: number, kind: .replied, day: TestStore.today, limit: 10))
         let record = try #require(try test.store.relay.account(number: number, day: TestStore.today))
-        #expect(record.accountNumber == number)
-        #expect(record.team.id == "juice")
+        #expect(record.number.stored == number)
+        #expect(record.team == "juice")
         #expect(record.currentAddress == issued.address)
         #expect(record.isForwardingOn)
         #expect(record.hasLiveGrant)
-        #expect(record.sharedName?.full == "Jane Doe")
-        #expect(record.inbox?.revealed.wireForm == "jane@home.example")
-        #expect(record.isInboxVerified)
+        #expect(record.sharedName == "Jane Doe")
+        #expect(record.inbox?.address.revealed.wireForm == "jane@home.example")
+        #expect(record.inbox?.isVerified == true)
         #expect(
             record.inboxes.map(\.address.revealed.wireForm) == ["jane@home.example", "alias@work.example", "new@work.example"])
         #expect(record.inboxes.map(\.isVerified) == [true, true, false])
-        #expect(record.inboxes.map(\.isReplyOnly) == [false, true, false])
-        #expect(record.inboxes.map(\.isDefault) == [true, false, false])
-        #expect(record.sources.map(\.value) == ["juice.example", "juice.example", "shop@other.example"])
-        #expect(record.sources.map(\.envelopeDomain) == [nil, "bounce.esp.example", nil])
-        #expect(record.sources.map(\.kind) == [.domain, .domain, .address])
-        #expect(record.usage == DailyUsage(forwarded: 2, replied: 1))
+        #expect(
+            record.sources.map(\.scope) == [
+                .domain("juice.example"), .domain("juice.example"),
+                .address(AddrSpec(localPart: "shop", domain: "other.example")),
+            ])
+        #expect(record.sources.map(\.pairedEnvelopeDomain) == [nil, "bounce.esp.example", nil])
+        #expect(record.counted == 1)
         let tomorrow = try #require(try test.store.relay.account(number: number, day: TestStore.today + 1))
-        #expect(tomorrow.usage == DailyUsage(forwarded: 0, replied: 0))
+        #expect(tomorrow.counted == 0)
         #expect(try test.store.relay.account(number: number + 1, day: TestStore.today) == nil)
         try test.store.addresses.retire(issued.address, TestStore.change)
         let retired = try #require(try test.store.relay.account(number: number, day: TestStore.today))
         #expect(retired.currentAddress == nil)
-        #expect(retired.lastAddress == issued.address)
+        #expect(retired.relayAddress == issued.address && retired.isRetired)
         #expect(!retired.isForwardingOn)
         let new = try test.address("u1").address
-        #expect(try test.store.relay.account(number: number, day: TestStore.today)?.lastAddress == new)
+        #expect(try test.store.relay.account(number: number, day: TestStore.today)?.relayAddress == new)
     }
 
     @Test(arguments: Engine.all) func aFromIsMatchedByItsDomainsAndAddress(_ engine: Engine) throws {

@@ -91,7 +91,7 @@ import Testing
         let address = try test.store.addresses.issue(team: "juice", user: "u1", sharesName: true, TestStore.change).address
         let account = try test.store.relay.account(number: address.account.number, day: 0)
         let record = try test.store.relay.relayAddress(localPart: address.address.localPart, domain: "relay.example")
-        #expect(account?.sharedName?.full == "Jane")
+        #expect(account?.sharedName == "Jane")
         dump((user, inboxes, TestStore.keys(), account, record), to: &dumped)
         dumped += "\(String(describing: account)) \(String(describing: record))"
         #expect(!dumped.contains("hidden"))

@@ -4,6 +4,7 @@ import Database
 import Accounts
 import Foundation
 import InternetMessage
+import RelayCore
 import Synchronization
 import TestSupport
 import Testing
@@ -185,8 +186,8 @@ import Testing
         #expect(try test.database.value("SELECT COUNT(*) FROM stored_tokens") as Int64? == 2)
     }
 
-    private func new(_ numbers: Range<Int>) -> [NewStoredToken] {
-        numbers.map { NewStoredToken(reverse: "t\($0)", address: AddrSpec(localPart: "Long.\($0)", domain: "a.example")) }
+    private func new(_ numbers: Range<Int>) -> [StoredAddress] {
+        numbers.map { StoredAddress(token: "t\($0)", address: AddrSpec(localPart: "Long.\($0)", domain: "a.example")) }
     }
 
     /// A team made any number of rows for an account.
@@ -208,7 +209,7 @@ import Testing
         #expect(try store(10..<20, day: 4))
         #expect(try store(100..<110, day: 4, account: 1), "another account has a limit of its own")
         // Return paths expire within days, and are as many as messages.
-        let path = NewStoredToken(returnPath: "p", address: odd, expiresAt: 9 * 86_400)
+        let path = StoredAddress(token: "p", address: odd, expiryDay: 8)
         #expect(try tokens.store([path], account: accounts[0], day: 4, newPerDay: 10, now: 4 * 86_400))
         #expect(try !tokens.store([path] + new(30..<31), account: accounts[0], day: 4, newPerDay: 10, now: 4 * 86_400))
         #expect(try test.store.counters.count(account: accounts[0], kind: .addressesStored, day: 3) == 10)
@@ -279,9 +280,15 @@ extension StoredTokenRepository {
         _ token: String, purpose: StoredTokenPurpose, account: Int64, address: AddrSpec, expiresAt: Int64?, now: Int64,
         in commits: GroupCommit? = nil
     ) throws {
-        let new =
-            expiresAt.map { NewStoredToken(returnPath: token, address: address, expiresAt: $0) }
-            ?? NewStoredToken(reverse: token, address: address)
+        // Whole days, as return paths have them.
+        let new = StoredAddress(token: token, address: address, expiryDay: expiresAt.map { UInt64(max(0, $0 / 86_400 - 1)) })
         _ = try store([new], account: account, day: Day.number(now), newPerDay: .max, now: now, in: commits)
+    }
+
+    /// For the account of a row.
+    func store(
+        _ tokens: [StoredAddress], account: Int64, day: Int64, newPerDay: Int, now: Int64, in commits: GroupCommit? = nil
+    ) throws -> Bool {
+        try store(tokens, account: TestStore.number(account), day: day, newPerDay: newPerDay, now: now, in: commits)
     }
 }

@@ -118,9 +118,10 @@ import Testing
 
     @Test(arguments: Engine.all) func aSuspendedInboxIsToldForTheAccountsThatLeadToIt(_ engine: Engine) throws {
         let world = try Fixture(engine)
-        let failure = BounceRepository.Failure(
-            account: world.account.account.number, mark: [1], expiresAt: Self.change.now + 1_000, sentDay: TestStore.today)
-        #expect(try world.store.bounces.record(failure, days: 14, now: Self.change.now) { _ in true } == .suspended)
+        let record = try world.store.bounces.record(
+            TestStore.failure(1), of: TestStore.number(world.account.account.number), rate: TestStore.anyRate,
+            now: Self.change.now)
+        #expect(record == .suspended)
         #expect(try world.tokens().map(\.event.uri) == [EventType.inboxSuspended.facts.uri])
         // Confirmed, it takes mail again.
         _ = try world.store.inboxes.confirm(user: "u1", .number(1), Self.change)
@@ -135,9 +136,10 @@ import Testing
         let world = try Fixture(engine)
         _ = try world.store.inboxes.add(
             user: "u1", InboxAddress(AddrSpec.typed("second@home.example")), isVerified: true, isReplyOnly: false, Self.change)
-        let failure = BounceRepository.Failure(
-            account: world.account.account.number, mark: [1], expiresAt: Self.change.now + 1_000, sentDay: TestStore.today)
-        #expect(try world.store.bounces.record(failure, days: 14, now: Self.change.now) { _ in true } == .suspended)
+        let record = try world.store.bounces.record(
+            TestStore.failure(1), of: TestStore.number(world.account.account.number), rate: TestStore.anyRate,
+            now: Self.change.now)
+        #expect(record == .suspended)
         try world.toggle(false)
         try world.toggle(true)
         try world.store.inboxes.makeDefault(user: "u1", .number(2), Self.change)

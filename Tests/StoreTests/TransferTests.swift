@@ -4,6 +4,7 @@ import Database
 import Accounts
 import Events
 import InternetMessage
+import RelayCore
 import TestSupport
 import Testing
 
@@ -158,14 +159,14 @@ import Testing
         let address = try #require(world.old.relayAddress).address
         _ = try world.move()
         let new = try world.new()
-        func record(_ now: Int64) throws -> RelayAddressRecord? {
+        func record(_ now: Int64) throws -> RelayAccount? {
             try world.test.store.relay.relayAddress(localPart: address.localPart, domain: address.domain, now: now)
         }
         let during = try #require(try record(TestStore.now + Self.overlap - 1))
-        #expect(during.team.id == "juice")
+        #expect(during.team == "juice")
         #expect(!during.hasLiveGrant, "the old team has no consent left")
-        #expect(during.successors.map(\.accountNumber) == [new.number])
-        #expect(during.successors.first?.team.id == "milk")
+        #expect(during.successors.map(\.number.stored) == [new.number])
+        #expect(during.successors.first?.team == "milk")
         #expect(during.successors.first?.hasLiveGrant == true)
         #expect(during.successors.first?.inbox == during.inbox)
         #expect(try record(TestStore.now + Self.overlap)?.successors.isEmpty == true)

@@ -2,6 +2,7 @@
 
 import Accounts
 import InternetMessage
+import RelayCore
 import TestSupport
 import Testing
 
@@ -70,7 +71,9 @@ import Testing
         let author = AddrSpec(localPart: "anna", domain: "home.example")
         #expect(
             try test.store.verifications.recordAnswer(
-                to: pending.number, nonce: pending.answerNonce, author: author, now: late) == nil)
+                to: AnswerToken(number: UInt64(pending.number), nonce: UInt64(pending.answerNonce), expiryDay: 0), author: author,
+                now: late)
+                == .notTheInbox)
         #expect(try test.store.verifications.deleteExpired(now: late) == 1)
     }
 
@@ -95,17 +98,17 @@ import Testing
         let pending = try test.store.verifications.begin(user: "anna", .number(1), limits: limits, TestStore.change)
         func answer(
             _ author: String, nonce: Int64? = nil, trial: Bool = false, at now: Int64 = TestStore.now
-        ) throws -> AnsweredMessage? {
-            try test.store.verifications.recordAnswer(
-                to: pending.number, nonce: nonce ?? pending.answerNonce, author: AddrSpec.typed(author), isTrial: trial, now: now)
+        ) throws -> AnswerRecord {
+            let token = AnswerToken(number: UInt64(pending.number), nonce: UInt64(nonce ?? pending.answerNonce), expiryDay: 0)
+            return try test.store.verifications.recordAnswer(
+                to: token, author: AddrSpec.typed(author), isTrial: trial, now: now)
         }
-        #expect(try answer("annab2@gmail.com") == nil)
-        #expect(try answer("annab@gmail.com", nonce: pending.answerNonce ^ 1) == nil)
-        #expect(try answer("annab@gmail.com", trial: true)?.isFirstToday == true)
-        let first = try answer("AnnaB+x@googlemail.com")
-        #expect(first?.isFirstToday == true && first?.language == "de")
-        #expect(try answer("anna.b@gmail.com")?.isFirstToday == false)
-        #expect(try answer("anna.b@gmail.com", at: TestStore.now + 86_400)?.isFirstToday == true)
+        #expect(try answer("annab2@gmail.com") == .notTheInbox)
+        #expect(try answer("annab@gmail.com", nonce: pending.answerNonce ^ 1) == .notTheInbox)
+        #expect(try answer("annab@gmail.com", trial: true) == .first(language: "de"))
+        #expect(try answer("AnnaB+x@googlemail.com") == .first(language: "de"))
+        #expect(try answer("anna.b@gmail.com") == .repeated)
+        #expect(try answer("anna.b@gmail.com", at: TestStore.now + 86_400) == .first(language: "de"))
         #expect(try !isVerified(test))
     }
 

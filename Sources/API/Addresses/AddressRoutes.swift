@@ -84,16 +84,16 @@ package struct AddressRoutes: RouteModule {
 
     private func finding(_ address: AddrSpec, from: AddrSpec?, team: TeamCaller, _ store: Store) throws -> Finding {
         guard let record = try store.relay.relayAddress(localPart: address.localPart, domain: address.domain),
-            record.team.number == team.number
+            record.team.map({ $0.hasSameOctets(as: team.id) }) == true
         else {
             return Finding(address: address.wireForm, isKnown: false, canWrite: false, reasons: [.unknownAddress], account: nil)
         }
         let today = Day.number(parts.now())
         let sub = try store.addresses.address(address).account.sub
-        let used = try store.counters.count(account: record.accountNumber, kind: .forwarded, day: today)
+        let used = try store.counters.count(account: record.number.stored, kind: .forwarded, day: today)
         let isRegistered = try from.map { try store.sources.teams(registering: $0).contains(team.number) } ?? true
         let isBlocked =
-            try record.hasBlocks && from.map { try store.relay.isBlocked($0, account: record.accountNumber) } ?? false
+            try record.hasBlocks && from.map { try store.relay.isBlocked($0, account: record.number) } ?? false
         let reasons = AddressReason.allCases.filter { reason in
             switch reason {
             case .unknownAddress: false
@@ -101,7 +101,7 @@ package struct AddressRoutes: RouteModule {
             case .addressRetired: record.isRetired || !record.hasLiveGrant
             case .forwardingOff: !record.isForwardingOn
             case .senderBlocked: isBlocked
-            case .inboxUnverified: record.inbox == nil || !record.isInboxVerified
+            case .inboxUnverified: record.inbox?.isVerified != true
             case .dailyLimit: used >= messagesPerDay
             }
         }
@@ -109,7 +109,7 @@ package struct AddressRoutes: RouteModule {
             address: address.wireForm, isKnown: true, canWrite: reasons.isEmpty, reasons: reasons,
             account: Finding.Known(
                 sub: sub, isForwardingOn: record.isForwardingOn,
-                currentAddress: record.currentAddress == record.address ? nil : record.currentAddress.wireForm,
+                currentAddress: record.currentAddress == record.relayAddress ? nil : record.currentAddress?.wireForm,
                 messagesLeftToday: max(0, messagesPerDay - used)))
     }
 }

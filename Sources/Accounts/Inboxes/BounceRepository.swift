@@ -1,6 +1,7 @@
 // Permanent failures of inboxes: recorded once for each relayed message. If there are too many, forwarding is suspended.
 
 import Database
+import RelayCore
 
 /// How many forwarded messages an inbox got and refused within a window of days.
 package struct InboxStanding: Sendable, Hashable {
@@ -10,74 +11,47 @@ package struct InboxStanding: Sendable, Hashable {
     package let forwarded: Int
 }
 
-/// The outcome of a reported failure.
-package enum BounceRecord: Sendable, Hashable {
-    /// Already known, or the account is gone.
-    case known
-    case recorded
-    /// Recorded, and forwarding to the inbox is suspended from now on.
-    case suspended
-}
-
 /// Records the permanent failures of inboxes.
 package struct BounceRepository: Sendable {
     let events: AccountEvents
     private var database: any Database { events.database }
 
-    /// A reported failure.
-    package struct Failure: Sendable {
-        let account: Int64
-        let mark: [UInt8]
-        let expiresAt: Int64
-        let sentDay: Int64
-        let rules: Int64
-
-        /// - Parameters:
-        ///   - mark: the nonce of the return path, or a hash of it, so that the failure counts once, until `expiresAt`.
-        ///   - sentDay: when the message was relayed, in days since 1970.
-        ///   - rules: the version of the rules by which it counts.
-        package init(account: Int64, mark: [UInt8], expiresAt: Int64, sentDay: Int64, rules: Int64 = 1) {
-            self.account = account
-            self.mark = mark
-            self.expiresAt = expiresAt
-            self.sentDay = sentDay
-            self.rules = rules
-        }
-    }
-
     /// The actor of suspensions in the audit.
     private static let actor = "relay"
 
-    /// Records a permanent failure of the inbox that the account's mail goes to now, and counts it for the account.
+    /// Records a permanent failure of the inbox that the account's mail goes to now, and counts it for the account, once for each
+    /// return path.
     /// - Parameters:
-    ///   - days: the window that counts, today included.
-    ///   - isReached: whether that standing is bad enough to suspend forwarding; called in the same transaction.
+    ///   - rate: at which forwarding is suspended, in the same transaction; nil for never.
+    ///   - rules: the version of the rules by which it counts.
     package func record(
-        _ failure: Failure, days: Int, now: Int64, isReached: (InboxStanding) -> Bool
-    ) throws(StoreFailure) -> BounceRecord {
+        _ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?, rules: Int64 = ReportRules.version, now: Int64
+    ) throws(StoreFailure) -> FailureRecord {
+        let mark = (0..<5).map { UInt8(truncatingIfNeeded: failure.nonce >> (8 * UInt64($0))) }
+        let (number, expiresAt, days) = (account.stored, (Int64(failure.expiryDay) + 1) * 86_400, rate?.days ?? 1)
         let today = Day.number(now)
         return try events.write(at: now) { connection, tracker throws(StoreFailure) in
             let isNew = try connection.run(
                 """
                 INSERT INTO once_marks (account_id, purpose, mark, expires_at)
-                SELECT id, 'bounce', \(failure.mark), \(failure.expiresAt) FROM accounts WHERE id = \(failure.account)
+                SELECT id, 'bounce', \(mark), \(expiresAt) FROM accounts WHERE id = \(number)
                 ON CONFLICT (account_id, purpose, mark) DO NOTHING
                 """)
             guard isNew > 0 else { return .known }
-            try connection.count(DailyCounter(accountNumber: failure.account, day: today, kind: .bouncedPermanently, count: 1))
+            try connection.count(DailyCounter(accountNumber: number, day: today, kind: .bouncedPermanently, count: 1))
             let row = try connection.row(
                 """
                 SELECT i.id, i.failures_from, i.suspended_at, u.handle AS user_handle, i.number
                 FROM accounts a
                 JOIN users u ON u.id = a.user_id
                 JOIN inboxes i ON i.id = a.target_inbox
-                WHERE a.id = \(failure.account)
+                WHERE a.id = \(number)
                 """)
             // Mail that was relayed before the inbox was confirmed, or to another inbox, says nothing about this one.
-            guard let row, failure.sentDay >= (try row["failures_from"]) else { return .recorded }
+            guard let row, Int64(failure.sentDay) >= (try row["failures_from"]) else { return .recorded }
             let inbox: Int64 = try row["id"]
             let suspendedAt: Int64? = try row["suspended_at"]
-            let (user, number): (String, Int64) = try (row["user_handle"], row["number"])
+            let (user, inboxNumber): (String, Int64) = try (row["user_handle"], row["number"])
             try connection.run(
                 """
                 INSERT INTO inbox_failures (inbox_id, day, count) VALUES (\(inbox), \(today), 1)
@@ -85,16 +59,18 @@ package struct BounceRepository: Sendable {
                 """)
             guard suspendedAt == nil else { return .recorded }
             let standing = try connection.standing(inbox: inbox, since: Self.first(today, days))
-            guard isReached(standing) else { return .recorded }
+            guard let rate, rate.isReached(failures: standing.failures, forwarded: standing.forwarded) else {
+                return .recorded
+            }
             try tracker.snapshot(.inbox(inbox))
             try connection.run(
                 """
-                UPDATE inboxes SET suspended_at = \(now), suspended_failures = \(standing.failures), suspended_rules = \(failure.rules)
+                UPDATE inboxes SET suspended_at = \(now), suspended_failures = \(standing.failures), suspended_rules = \(rules)
                 WHERE id = \(inbox)
                 """)
             try connection.audit(
                 Change(actor: Self.actor, now: now), "inbox.suspend", "user:\(user)",
-                "inbox \(number), \(standing.failures) permanent failures, \(standing.forwarded) messages forwarded, \(days) days"
+                "inbox \(inboxNumber), \(standing.failures) permanent failures, \(standing.forwarded) messages forwarded, \(days) days"
             )
             return .suspended
         }

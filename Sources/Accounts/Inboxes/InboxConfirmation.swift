@@ -101,11 +101,3 @@ package struct ConfirmedInbox: Sendable, Hashable {
     /// False if it was already confirmed.
     package let isNew: Bool
 }
-
-/// An answer to the message of a verification.
-package struct AnsweredMessage: Sendable, Hashable {
-    /// Whether it is the first one of this day (UTC).
-    package let isFirstToday: Bool
-    /// The user's language, if it is known.
-    package let language: String?
-}

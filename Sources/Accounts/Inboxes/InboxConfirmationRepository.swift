@@ -3,6 +3,7 @@
 import Database
 import InternetMessage
 import MailCrypto
+import RelayCore
 import Support
 
 /// Starts and completes verifications. An inbox has one at a time: a new one makes the earlier message invalid.
@@ -126,14 +127,14 @@ package struct InboxConfirmationRepository: Sendable {
     /// Records that the user answered the message of a verification. An answer confirms nothing: programs answer too, and quote
     /// the code.
     /// - Parameters:
-    ///   - number: the number of the verification, from the address that the answer came to.
+    ///   - token: of the address that the answer came to.
     ///   - author: the proven author of the answer.
     ///   - isTrial: changes nothing, and only returns what would be recorded: for `postern explain`.
-    /// - Returns: nil if there is no such verification, or if the author is not the mailbox that the message was sent to.
     package func recordAnswer(
-        to number: Int64, nonce: Int64, author: AddrSpec, isTrial: Bool = false, now: Int64
-    ) throws(StoreFailure) -> AnsweredMessage? {
-        try database.write(.relaxed) { connection throws(StoreFailure) in
+        to token: AnswerToken, author: AddrSpec, isTrial: Bool = false, now: Int64
+    ) throws(StoreFailure) -> AnswerRecord {
+        let (number, nonce) = (Int64(clamping: token.number), Int64(clamping: token.nonce))
+        return try database.write(.relaxed) { connection throws(StoreFailure) in
             let row = try connection.row(
                 """
                 SELECT v.answer_nonce, v.answered_at, i.canonical_index, u.language FROM inbox_verifications v
@@ -142,13 +143,13 @@ package struct InboxConfirmationRepository: Sendable {
                 """)
             guard let row, try row["answer_nonce"] == nonce,
                 inboxes.index.isCanonical(try row["canonical_index"], of: author)
-            else { return nil }
+            else { return .notTheInbox }
             let last: Int64? = try row["answered_at"]
             let isFirst = last.map { Day.number($0) != Day.number(now) } ?? true
             if isFirst, !isTrial {
                 try connection.run("UPDATE inbox_verifications SET answered_at = \(now) WHERE id = \(number)")
             }
-            return AnsweredMessage(isFirstToday: isFirst, language: try row["language"])
+            return isFirst ? .first(language: try row["language"]) : .repeated
         }
     }
 

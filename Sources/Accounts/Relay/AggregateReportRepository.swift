@@ -1,51 +1,10 @@
 // What receivers report about mail from relay domains (RFC 9990).
 
 import Database
+import RelayCore
 
 package struct AggregateReportRepository: Sendable {
     let database: any Database
-
-    package struct Report: Sendable, Hashable {
-        package let domain: String
-        /// The proven domain of the report's author.
-        package let reporter: String
-        package let identifier: String
-        /// Seconds since 1970.
-        package let beginsAt: Int64
-        package let endsAt: Int64
-        /// Messages.
-        package let passed: Int
-        package let failed: Int
-
-        package init(
-            domain: String, reporter: String, identifier: String, beginsAt: Int64, endsAt: Int64, passed: Int, failed: Int
-        ) {
-            self.domain = domain
-            self.reporter = reporter
-            self.identifier = identifier
-            self.beginsAt = beginsAt
-            self.endsAt = endsAt
-            self.passed = passed
-            self.failed = failed
-        }
-    }
-
-    /// Messages from one host with the same result.
-    package struct Source: Sendable, Hashable {
-        package let address: String
-        package let passesDKIM: Bool
-        package let passesSPF: Bool
-        package let disposition: String
-        package let messages: Int
-
-        package init(address: String, passesDKIM: Bool, passesSPF: Bool, disposition: String, messages: Int) {
-            self.address = address
-            self.passesDKIM = passesDKIM
-            self.passesSPF = passesSPF
-            self.disposition = disposition
-            self.messages = messages
-        }
-    }
 
     /// What a receiver reported over a period.
     package struct Summary: Sendable, Hashable {
@@ -62,28 +21,29 @@ package struct AggregateReportRepository: Sendable {
     private static let wholeLimit: Int64 = 5_000
 
     /// Adds a report.
+    /// - Parameter reporter: the domain that is proved to have written it.
     /// - Returns: false if it is known, or if there are too many in the last 24 hours.
-    package func add(_ report: Report, _ sources: [Source], now: Int64) throws(StoreFailure) -> Bool {
+    package func add(_ report: AggregateReport, reporter: String, now: Int64) throws(StoreFailure) -> Bool {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             let since = now - 86_400
             let own: Int64? = try connection.value(
-                "SELECT COUNT(*) FROM aggregate_reports WHERE reporter = \(report.reporter) AND received_at > \(since)")
+                "SELECT COUNT(*) FROM aggregate_reports WHERE reporter = \(reporter) AND received_at > \(since)")
             let all: Int64? = try connection.value("SELECT COUNT(*) FROM aggregate_reports WHERE received_at > \(since)")
             guard own ?? 0 < Self.dailyLimit, all ?? 0 < Self.wholeLimit else { return false }
             let number: Int64? = try connection.value(
                 """
                 INSERT INTO aggregate_reports (domain, reporter, identifier, begins_at, ends_at, received_at, passed, failed)
-                VALUES (\(report.domain), \(report.reporter), \(report.identifier), \(report.beginsAt), \(report.endsAt), \(now),
+                VALUES (\(report.domain), \(reporter), \(report.identifier), \(report.beginsAt), \(report.endsAt), \(now),
                     \(report.passed), \(report.failed))
                 ON CONFLICT (reporter, identifier, domain) DO NOTHING RETURNING id
                 """)
             guard let number else { return false }
-            for source in sources {
+            for (source, count) in report.messages {
                 try connection.run(
                     """
                     INSERT INTO aggregate_sources (report_number, address, passes_dkim, passes_spf, disposition, messages)
-                    VALUES (\(number), \(source.address), \(source.passesDKIM), \(source.passesSPF), \(source.disposition),
-                        \(source.messages))
+                    VALUES (\(number), \(source.address.description), \(source.passesDKIM), \(source.passesSPF), \(source.disposition),
+                        \(count))
                     """)
             }
             return true

@@ -23,7 +23,7 @@ extension RelayRepository {
         var domains: [String: Int] = [:]
         for row in rows {
             // Another check reports an inbox that cannot be opened.
-            guard let inbox = try? inbox(row) else { continue }
+            guard let inbox = try? inboxAddress(row) else { continue }
             let count: Int = try row["count"]
             domains[inbox.revealed.domain.lowercased(), default: 0] += count * Int(every)
         }

@@ -2,6 +2,7 @@
 
 import Database
 import InternetMessage
+import RelayCore
 
 /// Reads for the mail path: one query for a relay address, two in one snapshot for an account.
 package struct RelayRepository: Sendable {
@@ -11,7 +12,7 @@ package struct RelayRepository: Sendable {
     /// Everything about a relay address, or nil for one that does not exist. Ignores letter case. One statement; more only for
     /// an address whose app has moved to another team, and while a removed app's consents are being deleted.
     /// - Parameter now: seconds since 1970, for `successors` and the day of `forwarded`; nil reads neither.
-    package func relayAddress(localPart: String, domain: String, now: Int64? = nil) throws(StoreFailure) -> RelayAddressRecord? {
+    package func relayAddress(localPart: String, domain: String, now: Int64? = nil) throws(StoreFailure) -> RelayAccount? {
         let address = AddrSpec(localPart: localPart.lowercased(), domain: domain.lowercased())
         let lookup: SQL = """
             \(Self.relayAddress(now)) WHERE r.local_part = \(address.localPart) AND r.domain = \(address.domain)
@@ -24,13 +25,13 @@ package struct RelayRepository: Sendable {
         // Read again, together with its successors, on one snapshot.
         return try database.read { connection throws(StoreFailure) in
             guard var record = try self.record(connection, connection.rows(lookup), address) else { return nil }
-            guard let now, hasSuccessors else { return record }
+            guard let now, hasSuccessors, !record.isRetired else { return record }
             let rows = try connection.rows(
                 """
                 \(Self.relayAddress(now)) WHERE r.is_current = 1 AND r.account_id IN (
                     SELECT m.new_account FROM account_transfers m JOIN app_transfers x ON x.id = m.transfer_id
                     JOIN app_groups p ON p.id = x.group_id AND p.removed_from IS NULL
-                    WHERE m.old_account = \(record.accountNumber) AND m.ends_at > \(now))
+                    WHERE m.old_account = \(record.number.stored) AND m.ends_at > \(now))
                 """)
             // Grouped by account: the rows of one account are its team's sources.
             var successors: [(account: Int64, rows: [SQLRow])] = []
@@ -40,39 +41,37 @@ package struct RelayRepository: Sendable {
                 if let place { successors[place].rows.append(row) } else { successors.append((account, [row])) }
             }
             for successor in successors {
-                if let found = try self.record(connection, successor.rows, address) { record.successors.append(found) }
+                let found = try self.record(connection, successor.rows, address, isWanted: record.isForwardingOn)
+                if let found { record.successors.append(found) }
             }
             return record
         }
     }
 
-    private static func sources(_ rows: [SQLRow]) throws(StoreFailure) -> [OutboundSource] {
+    private static func sources(_ rows: [SQLRow]) throws(StoreFailure) -> [RegisteredSource] {
         var sources: [OutboundSource] = []
         for row in rows where try row["kind"] as String? != nil { sources.append(try OutboundSource(row: row)) }
         // Sorted here, not in the query: there each engine would collect and sort the rows, mostly a single one.
-        return sources.count < 2
-            ? sources : sources.sorted { ($0.value, $0.envelopeDomain ?? "") < ($1.value, $1.envelopeDomain ?? "") }
+        if sources.count > 1 { sources.sort { ($0.value, $0.envelopeDomain ?? "") < ($1.value, $1.envelopeDomain ?? "") } }
+        return sources.compactMap(\.registered)
     }
 
     /// - Parameters:
     ///   - connection: of the same snapshot; needed if the account's team loses an app.
     ///   - rows: one for each source of the team, everything else repeated; none gives nil.
+    ///   - isWanted: whether the user wants mail through the address that was asked for.
     private func record(
-        _ connection: (any DatabaseConnection)?, _ rows: [SQLRow], _ address: AddrSpec
-    ) throws(StoreFailure) -> RelayAddressRecord? {
+        _ connection: (any DatabaseConnection)?, _ rows: [SQLRow], _ address: AddrSpec, isWanted: Bool = true
+    ) throws(StoreFailure) -> RelayAccount? {
         guard let row = rows.first else { return nil }
-        let current: String? = try row["local_part"]
-        let (retiredAt, verifiedAt, suspendedAt): (Int64?, Int64?, Int64?) = try (
-            row["retired_at"], row["verified_at"], row["suspended_at"]
-        )
-        var record = try RelayAddressRecord(
-            accountNumber: row["id"], team: Team(row: row), address: address,
-            currentAddress: current == nil ? address : AddrSpec(row: row), isForwardingOn: row["forwarding_on"],
-            isRetired: retiredAt != nil, hasLiveGrant: hasLiveGrant(connection, row, account: row["id"]), inbox: inbox(row),
-            isInboxVerified: verifiedAt != nil, isInboxSuspended: suspendedAt != nil, forwarded: row["forwarded"] ?? 0)
-        record.sources = try Self.sources(rows)
-        record.hasBlocks = try row["has_blocks"]
-        return record
+        let (number, team, current): (Int64, Team, String?) = try (row["id"], Team(row: row), row["local_part"])
+        let (retiredAt, isForwardingOn): (Int64?, Bool) = try (row["retired_at"], row["forwarding_on"])
+        return try RelayAccount(
+            number: AccountNumber(stored: number), relayAddress: address,
+            currentAddress: current == nil ? nil : AddrSpec(row: row), isForwardingOn: isWanted && isForwardingOn,
+            isRetired: retiredAt != nil, hasLiveGrant: hasLiveGrant(connection, row, account: number), inbox: inbox(row),
+            inboxes: [], sources: Self.sources(rows), hasBlocks: row["has_blocks"], team: team.id,
+            counted: row["forwarded"] ?? 0)
     }
 
     /// Whether a recorded consent counts: its app may already be removed, and the consent not yet.
@@ -108,20 +107,21 @@ package struct RelayRepository: Sendable {
     }
 
     /// Whether the account's user has blocked this address, its domain or a parent domain.
-    package func isBlocked(_ author: AddrSpec, account: Int64) throws(StoreFailure) -> Bool {
+    package func isBlocked(_ author: AddrSpec, account: AccountNumber) throws(StoreFailure) -> Bool {
         let values = SourceRepository.values(covering: author).reduce("''" as SQL) { "\($0), \($1)" }
-        return try !database.rows("SELECT 1 FROM account_blocks WHERE account_id = \(account) AND value IN (\(values))").isEmpty
+        return try !database.rows("SELECT 1 FROM account_blocks WHERE account_id = \(account.stored) AND value IN (\(values))")
+            .isEmpty
     }
 
     /// Everything about an account by the number in a token, or nil for one that does not exist.
-    /// - Parameter day: the day of the counts in `usage`, days since 1970 UTC.
-    package func account(number: Int64, day: Int64) throws(StoreFailure) -> AccountRecord? {
-        try database.read { connection throws(StoreFailure) in
+    /// - Parameter day: the day of `counted`, days since 1970 UTC.
+    package func account(_ account: AccountNumber, day: Int64) throws(StoreFailure) -> RelayAccount? {
+        let number = account.stored
+        return try database.read { connection throws(StoreFailure) in
             // One row for each inbox of the user, the account's columns repeated.
             let rows = try connection.rows(
                 """
                 SELECT \(Team.columns), c.local_part, c.domain, c.forwarding_on, a.has_live_grant, a.user_id, \(GivenName.columns),
-                    (SELECT n.count FROM daily_counters n WHERE n.account_id = a.id AND n.day = \(day) AND n.kind = 1) AS forwarded,
                     (SELECT n.count FROM daily_counters n WHERE n.account_id = a.id AND n.day = \(day) AND n.kind = 2) AS replied,
                     a.target_inbox, i.id AS inbox_id, i.address_key, i.address_sealed, i.verified_at, i.reply_only, i.is_default,
                     c.is_current, i.suspended_at, t.loses_apps
@@ -137,32 +137,34 @@ package struct RelayRepository: Sendable {
             let (team, user, targetNumber): (Team, Int64?, Int64?) = try (
                 Team(row: first), first["user_id"], first["target_inbox"]
             )
-            var inboxes: [InboxRecord] = []
-            var target: InboxRecord?
+            var (inboxes, target): ([UserInbox], UserInbox?) = ([], nil)
             for row in rows {
-                guard let address = try inbox(row) else { continue }
-                let (verifiedAt, suspendedAt): (Int64?, Int64?) = try (row["verified_at"], row["suspended_at"])
-                let record = InboxRecord(
-                    address: address, isVerified: verifiedAt != nil, isReplyOnly: try row["reply_only"],
-                    isDefault: try row["is_default"], isSuspended: suspendedAt != nil)
-                inboxes.append(record)
-                if try row["inbox_id"] == targetNumber { target = record }
+                guard let inbox = try inbox(row) else { continue }
+                inboxes.append(inbox)
+                if try row["inbox_id"] == targetNumber { target = inbox }
             }
             let (isCurrent, isForwardingOn): (Bool?, Bool?) = try (first["is_current"], first["forwarding_on"])
-            let last = isCurrent == nil ? nil : try AddrSpec(row: first)
-            return try AccountRecord(
-                accountNumber: number, team: team, currentAddress: isCurrent == true ? last : nil, lastAddress: last,
-                isForwardingOn: isCurrent == true && isForwardingOn == true,
-                hasLiveGrant: hasLiveGrant(connection, first, account: number), inbox: target?.address,
-                isInboxVerified: target?.isVerified ?? false, isInboxSuspended: target?.isSuspended ?? false, inboxes: inboxes,
-                sharedName: user.flatMap { user throws(StoreFailure) in try sealer.teamName(first, user: user) },
-                sources: connection.sources(teamNumber: team.number),
-                usage: DailyUsage(forwarded: first["forwarded"] ?? 0, replied: first["replied"] ?? 0))
+            // An account without any address leads nowhere.
+            guard let isCurrent else { return nil }
+            let address = try AddrSpec(row: first)
+            return try RelayAccount(
+                number: account, relayAddress: address, currentAddress: isCurrent ? address : nil,
+                isForwardingOn: isCurrent && isForwardingOn == true, isRetired: !isCurrent,
+                hasLiveGrant: hasLiveGrant(connection, first, account: number), inbox: target, inboxes: inboxes,
+                sharedName: user.flatMap { user throws(StoreFailure) in try sealer.teamName(first, user: user)?.full },
+                sources: connection.sources(teamNumber: team.number).compactMap(\.registered), team: team.id,
+                counted: first["replied"] ?? 0)
         }
     }
 
     /// The inbox of a row, bound to the user in `user_id`; nil for NULL.
-    func inbox(_ row: SQLRow) throws(StoreFailure) -> InboxAddress? {
+    func inbox(_ row: SQLRow) throws(StoreFailure) -> UserInbox? {
+        guard let address = try inboxAddress(row) else { return nil }
+        let (verifiedAt, suspendedAt): (Int64?, Int64?) = try (row["verified_at"], row["suspended_at"])
+        return UserInbox(address: address, isVerified: verifiedAt != nil, isSuspended: suspendedAt != nil)
+    }
+
+    func inboxAddress(_ row: SQLRow) throws(StoreFailure) -> InboxAddress? {
         guard let user: Int64 = try row["user_id"], let sealed = try SealedValue(row: row, "address") else { return nil }
         return InboxAddress(try sealer.openAddress(sealed, .inbox(user: user)))
     }

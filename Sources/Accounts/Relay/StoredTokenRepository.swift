@@ -2,6 +2,7 @@
 
 import Database
 import InternetMessage
+import RelayCore
 
 /// Writes and finds stored tokens.
 package struct StoredTokenRepository: Sendable {
@@ -42,8 +43,9 @@ package struct StoredTokenRepository: Sendable {
     ///   - commits: writes this together with concurrent writes; nil for a separate transaction.
     /// - Returns: false if there would be more than `newPerDay`: then nothing is written.
     package func store(
-        _ tokens: [NewStoredToken], account: Int64, day: Int64, newPerDay: Int, now: Int64, in commits: GroupCommit? = nil
+        _ tokens: [StoredAddress], account: AccountNumber, day: Int64, newPerDay: Int, now: Int64, in commits: GroupCommit? = nil
     ) throws(StoreFailure) -> Bool {
+        let account = account.stored
         // Most are already written, and reading takes no writer lock.
         let settled = try settled(tokens, account: account, now: now)
         let open = tokens.filter { !settled.contains($0.token) }
@@ -61,7 +63,7 @@ package struct StoredTokenRepository: Sendable {
     }
 
     /// Which of these tokens need no write.
-    private func settled(_ tokens: [NewStoredToken], account: Int64, now: Int64) throws(StoreFailure) -> Set<String> {
+    private func settled(_ tokens: [StoredAddress], account: Int64, now: Int64) throws(StoreFailure) -> Set<String> {
         guard !tokens.isEmpty else { return [] }
         return try database.read { connection throws(StoreFailure) in
             var settled: Set<String> = []
@@ -75,9 +77,9 @@ package struct StoredTokenRepository: Sendable {
     }
 
     private func write(
-        _ tokens: [NewStoredToken], account: Int64, day: Int64, newPerDay: Int, now: Int64, _ connection: any DatabaseConnection
+        _ tokens: [StoredAddress], account: Int64, day: Int64, newPerDay: Int, now: Int64, _ connection: any DatabaseConnection
     ) throws(StoreFailure) -> Bool {
-        var new: [NewStoredToken] = []
+        var new: [StoredAddress] = []
         for token in tokens where token.purpose == .reverse {
             guard let known = try row(token, connection) else {
                 new.append(token)
@@ -104,7 +106,7 @@ package struct StoredTokenRepository: Sendable {
 
     /// If two hosts, or two messages of one transaction, insert the same token, the second finds the row of the first.
     private func insert(
-        _ token: NewStoredToken, account: Int64, now: Int64, _ connection: any DatabaseConnection
+        _ token: StoredAddress, account: Int64, now: Int64, _ connection: any DatabaseConnection
     ) throws(StoreFailure) {
         let expiresAt = token.expiresAt.map { $0 + Self.newSenderKept } ?? expiry(now)
         let sealed = try sealer.seal(token.address, .storedToken(token.token), connection)
@@ -125,7 +127,7 @@ package struct StoredTokenRepository: Sendable {
     }
 
     /// The row of a token, expired or not.
-    private func row(_ token: NewStoredToken, _ connection: any DatabaseConnection) throws(StoreFailure) -> StoredToken? {
+    private func row(_ token: StoredAddress, _ connection: any DatabaseConnection) throws(StoreFailure) -> StoredToken? {
         let row = try connection.row(
             """
             SELECT account_id, address_key, address_sealed, expires_at FROM stored_tokens
@@ -168,7 +170,7 @@ package struct StoredTokenRepository: Sendable {
     }
 
     /// Whether the stored row of a token expires before the token does.
-    private func isDue(_ expiresAt: Int64, _ now: Int64, for token: NewStoredToken) -> Bool {
+    private func isDue(_ expiresAt: Int64, _ now: Int64, for token: StoredAddress) -> Bool {
         guard let needed = token.expiresAt else { return isDue(expiresAt, now) }
         return expiresAt < needed
     }

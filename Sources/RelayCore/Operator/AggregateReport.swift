@@ -14,6 +14,13 @@ package struct AggregateReport: Sendable, Hashable {
         /// What was done with them: `none`, `quarantine` or `reject`.
         package let disposition: String
 
+        package init(address: IPAddress, passesDKIM: Bool, passesSPF: Bool, disposition: String) {
+            self.address = address
+            self.passesDKIM = passesDKIM
+            self.passesSPF = passesSPF
+            self.disposition = disposition
+        }
+
         package var passes: Bool { passesDKIM || passesSPF }
     }
 
@@ -36,6 +43,16 @@ package struct AggregateReport: Sendable, Hashable {
     private static let maximumCount = 1_000_000_000
     /// Seconds that a report may cover; a day is usual.
     private static let longest: Int64 = 8 * 86_400
+
+    /// A report on these messages.
+    package init(domain: String, identifier: String, beginsAt: Int64, endsAt: Int64, messages: [Source: Int]) {
+        self.domain = domain
+        self.identifier = identifier
+        self.beginsAt = beginsAt
+        self.endsAt = endsAt
+        self.messages = messages
+        for (source, count) in messages { if source.passes { passed += count } else { failed += count } }
+    }
 
     /// Reads the XML of RFC 9990 section 3 (and of RFC 7489 appendix C, which most write); nil where it is not a report.
     /// - Parameter now: seconds since 1970; a report covers the past.

@@ -39,11 +39,16 @@ package struct UserInbox: Sendable, Hashable {
 /// One account as the relay needs it: read in one step, for one recipient.
 package struct RelayAccount: Sendable, Hashable {
     package let number: AccountNumber
-    /// The address that mail for this account goes to: the one asked for, or the current one.
+    /// The address that mail for this account goes to: the one asked for, or the current one, or the last where all are retired:
+    /// a late bounce still has to name it.
     package let relayAddress: AddrSpec
+    /// The address that the team should use now, where it is known.
+    package let currentAddress: AddrSpec?
     package let isForwardingOn: Bool
-    /// Whether the address is in use and a grant remains.
-    package let isActive: Bool
+    /// Whether `relayAddress` is out of use.
+    package let isRetired: Bool
+    /// Whether the user still uses an app of the account.
+    package let hasLiveGrant: Bool
     /// Where forwards go; nil while the user has none.
     package let inbox: UserInbox?
     /// All inboxes of the user, reply-only ones included.
@@ -53,21 +58,27 @@ package struct RelayAccount: Sendable, Hashable {
     /// The sources of the account's team.
     package let sources: [RegisteredSource]
     /// The accounts that the address leads to for mail of other teams, for a while after an app moved to one of them.
-    package let successors: [RelayAccount]
+    package var successors: [RelayAccount]
     /// Whether the user has blocked senders of this account: `RelayDirectory.isBlocked` tells which.
     package let hasBlocks: Bool
     /// The identifier of the account's team, for the log.
     package let team: String?
+    /// Messages of the account that were counted on the day of the look-up: forwards, where it was found by its address, and
+    /// replies, where by its number.
+    package let counted: Int
 
     package init(
-        number: AccountNumber, relayAddress: AddrSpec, isForwardingOn: Bool, isActive: Bool, inbox: UserInbox?,
-        inboxes: [UserInbox], sharedName: String?, sources: [RegisteredSource], successors: [RelayAccount] = [],
-        hasBlocks: Bool = false, team: String? = nil
+        number: AccountNumber, relayAddress: AddrSpec, currentAddress: AddrSpec? = nil, isForwardingOn: Bool = true,
+        isRetired: Bool = false, hasLiveGrant: Bool = true, inbox: UserInbox?, inboxes: [UserInbox], sharedName: String? = nil,
+        sources: [RegisteredSource], successors: [RelayAccount] = [], hasBlocks: Bool = false, team: String? = nil,
+        counted: Int = 0
     ) {
         self.number = number
         self.relayAddress = relayAddress
+        self.currentAddress = currentAddress
         self.isForwardingOn = isForwardingOn
-        self.isActive = isActive
+        self.isRetired = isRetired
+        self.hasLiveGrant = hasLiveGrant
         self.inbox = inbox
         self.inboxes = inboxes
         self.sharedName = sharedName
@@ -75,7 +86,17 @@ package struct RelayAccount: Sendable, Hashable {
         self.successors = successors
         self.hasBlocks = hasBlocks
         self.team = team
+        self.counted = counted
     }
+
+    /// Whether the address is in use and a grant remains.
+    package var isActive: Bool { !isRetired && hasLiveGrant }
+}
+
+extension RelayAccount: CustomStringConvertible, CustomReflectable {
+    /// Never a name or an inbox.
+    package var description: String { "<\(number)>" }
+    package var customMirror: Mirror { Mirror(self, children: ["number": number]) }
 }
 
 /// The direction of an account's message; each has its own daily limit.

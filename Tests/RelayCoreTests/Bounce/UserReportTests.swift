@@ -117,7 +117,7 @@ import Testing
         let anna = Fixture.anna
         func changed(isForwardingOn: Bool = true, isActive: Bool = true, inbox: UserInbox?) -> RelayAccount {
             RelayAccount(
-                number: anna.number, relayAddress: anna.relayAddress, isForwardingOn: isForwardingOn, isActive: isActive,
+                number: anna.number, relayAddress: anna.relayAddress, isForwardingOn: isForwardingOn, hasLiveGrant: isActive,
                 inbox: inbox,
                 inboxes: anna.inboxes, sharedName: nil, sources: anna.sources)
         }

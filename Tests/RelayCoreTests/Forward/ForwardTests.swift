@@ -40,7 +40,7 @@ import Testing
     ) -> RelayAccount {
         let anna = Fixture.anna
         return RelayAccount(
-            number: anna.number, relayAddress: anna.relayAddress, isForwardingOn: isForwardingOn, isActive: isActive,
+            number: anna.number, relayAddress: anna.relayAddress, isForwardingOn: isForwardingOn, hasLiveGrant: isActive,
             inbox: anna.inbox.map { UserInbox(address: $0.address, isVerified: isVerified) }, inboxes: anna.inboxes,
             sharedName: nil,
             sources: sources ?? anna.sources, hasBlocks: hasBlocks)
@@ -50,7 +50,7 @@ import Testing
     @Test func aBlockedSenderIsToldSoOnceProved() throws {
         let anna = Fixture.anna
         let account = RelayAccount(
-            number: anna.number, relayAddress: anna.relayAddress, isForwardingOn: true, isActive: true, inbox: anna.inbox,
+            number: anna.number, relayAddress: anna.relayAddress, isForwardingOn: true, hasLiveGrant: true, inbox: anna.inbox,
             inboxes: anna.inboxes, sharedName: nil, sources: anna.sources, hasBlocks: true)
         func code(_ evidence: AuthenticationEvidence, _ blocked: RegisteredSource.Scope) -> String {
             let fixture = Fixture(accounts: [account], evidence: evidence)

@@ -56,7 +56,9 @@ struct RepeatedFieldTests {
         }
         #expect(play(field + "\r\n").outcome == .relay)
         let refusal = found(play(field + "\r\n" + field + "\r\n"))
-        #expect(refusal?.reply == Refusal.replyNotProved(RelayReason(.x)).reply && refusal?.reason.code == .repeatedField)
+        #expect(
+            refusal?.reply == Refusal.replyNotProved(RelayReason(.replyNotProved)).reply && refusal?.reason.code == .repeatedField
+        )
     }
 
     // MARK: Reply-To beside a signature

@@ -19,7 +19,7 @@ import Testing
         let inbox = try #require(AddrSpec(envelope: inbox))
         let own = UserInbox(address: InboxAddress(inbox), isVerified: true)
         let account = RelayAccount(
-            number: Fixture.anna.number, relayAddress: Fixture.anna.relayAddress, isForwardingOn: true, isActive: true,
+            number: Fixture.anna.number, relayAddress: Fixture.anna.relayAddress, isForwardingOn: true, hasLiveGrant: true,
             inbox: own,
             inboxes: [own], sharedName: nil, sources: Fixture.anna.sources)
         let header = HeaderSection([

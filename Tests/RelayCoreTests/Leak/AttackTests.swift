@@ -72,7 +72,7 @@ import Testing
     private static func rewrite(_ message: Message, inbox: AddrSpec, engine: RelayEngine) -> Result<[UInt8], Refusal> {
         let own = UserInbox(address: InboxAddress(inbox), isVerified: true)
         let account = RelayAccount(
-            number: Fixture.anna.number, relayAddress: Fixture.anna.relayAddress, isForwardingOn: true, isActive: true,
+            number: Fixture.anna.number, relayAddress: Fixture.anna.relayAddress, isForwardingOn: true, hasLiveGrant: true,
             inbox: own,
             inboxes: [own], sharedName: nil, sources: Fixture.anna.sources)
         let rewriting = ReplyRewriting(

@@ -120,7 +120,7 @@ import Testing
     private static func account(_ inbox: AddrSpec) -> RelayAccount {
         let own = UserInbox(address: InboxAddress(inbox), isVerified: true)
         return RelayAccount(
-            number: Fixture.anna.number, relayAddress: Fixture.anna.relayAddress, isForwardingOn: true, isActive: true,
+            number: Fixture.anna.number, relayAddress: Fixture.anna.relayAddress, isForwardingOn: true, hasLiveGrant: true,
             inbox: own, inboxes: [own],
             sharedName: nil, sources: Fixture.anna.sources)
     }

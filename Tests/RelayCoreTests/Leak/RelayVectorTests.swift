@@ -51,7 +51,7 @@ import Testing
             let inbox = UserInbox(address: InboxAddress(AddrSpec(localPart: "carla", domain: "inbox.example")), isVerified: true)
             return RelayAccount(
                 number: AccountNumber(4)!, relayAddress: AddrSpec(localPart: "carlarelay", domain: "second.example"),
-                isForwardingOn: true, isActive: true, inbox: inbox, inboxes: [inbox], sharedName: nil,
+                isForwardingOn: true, hasLiveGrant: true, inbox: inbox, inboxes: [inbox], sharedName: nil,
                 sources: Fixture.anna.sources)
         }()
 
@@ -157,7 +157,9 @@ import Testing
             switch decision.outcome {
             case .refuse(let refusal): line("\(refusal.reply.code) \(refusal.reply.enhanced) \(refusal.reply.text)")
             case .discard:
-                line("discarded: \(decision.reasons.map { $0.detail.isEmpty ? $0.code : $0.detail }.joined(separator: ", "))")
+                line(
+                    "discarded: \(decision.reasons.map { $0.detail.isEmpty ? $0.code.rawValue : $0.detail }.joined(separator: ", "))"
+                )
             case .untouched: line("untouched")
             case .relay:
                 var after = ModifiedMessage(header: parsed.header, body: parsed.body, sender: from, recipients: recipients)

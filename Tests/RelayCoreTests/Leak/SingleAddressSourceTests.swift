@@ -13,7 +13,7 @@ import Testing
 
     /// anna's account with a team whose only source is an address at the provider of anna's inbox.
     private static let account = RelayAccount(
-        number: Fixture.anna.number, relayAddress: Fixture.anna.relayAddress, isForwardingOn: true, isActive: true,
+        number: Fixture.anna.number, relayAddress: Fixture.anna.relayAddress, isForwardingOn: true, hasLiveGrant: true,
         inbox: Fixture.anna.inbox, inboxes: Fixture.anna.inboxes, sharedName: nil,
         sources: [RegisteredSource(scope: .address(author))])
 

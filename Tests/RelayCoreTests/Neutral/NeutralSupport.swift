@@ -15,7 +15,7 @@ enum Neutral {
         return ReplyNames(
             engine: engine,
             account: RelayAccount(
-                number: Fixture.anna.number, relayAddress: Fixture.anna.relayAddress, isForwardingOn: true, isActive: true,
+                number: Fixture.anna.number, relayAddress: Fixture.anna.relayAddress, isForwardingOn: true, hasLiveGrant: true,
                 inbox: own,
                 inboxes: [own], sharedName: nil, sources: [RegisteredSource(scope: .domain(team))]),
             message: HeaderSection(), envelopeSender: "",

@@ -25,7 +25,7 @@ import Testing
     }
 
     private static func reasons(_ answer: Fixture.Response) -> [String] {
-        answer.decision.reasons.map { $0.detail.isEmpty ? $0.code : "\($0.code): \($0.detail)" }
+        answer.decision.reasons.map(\.text)
     }
 
     @Test(arguments: ["xml-gz.eml", "zip.eml", "xml.eml"]) func aReportIsReadInEveryForm(_ name: String) throws {

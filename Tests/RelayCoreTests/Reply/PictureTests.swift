@@ -169,7 +169,7 @@ import Testing
 
     // MARK: In a reply
 
-    private static func reply(_ part: String, _ body: [UInt8]) throws(Refusal) -> (body: [UInt8], reasons: [String]) {
+    private static func reply(_ part: String, _ body: [UInt8]) throws(Refusal) -> (body: [UInt8], reasons: [RelayReason.Code]) {
         let engine = Fixture(evidence: .init()).engine
         let account = Fixture.account(1, "annarelay2", team: "app.example", inboxes: [inbox])
         let header = HeaderSection([
@@ -192,7 +192,7 @@ import Testing
         let dirty = try Self.reply(field, Base64.encode(Self.png(Self.chunk("tEXt", Self.words))))
         let sent = String(decoding: dirty.body, as: UTF8.self).replacing("\r\n", with: "")
         #expect(sent.contains(Self.encoded(Self.png([])).replacing("\r\n", with: "")))
-        #expect(dirty.reasons == ["picture-metadata"])
+        #expect(dirty.reasons == [.pictureMetadata])
         let clean = try Self.reply(field, Base64.encode(Self.png([])))
         #expect(clean.body == dirty.body && clean.reasons.isEmpty)
     }

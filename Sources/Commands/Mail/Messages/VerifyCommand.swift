@@ -1,5 +1,6 @@
 // `postern verify`: SPF, DKIM, DMARC and From of a message.
 
+import Accounts
 import ArgumentParser
 import CommandSupport
 import DNSClient

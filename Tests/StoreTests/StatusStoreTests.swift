@@ -197,9 +197,9 @@ import Testing
         try world.test.store.database.write(.durable) { connection throws(StoreFailure) in
             try connection.run(
                 """
-                INSERT INTO passkeys (user_id, credential_id, rp_id, public_key, sign_count, aaguid, backup_eligible, backed_up, is_attested,
+                INSERT INTO passkeys (user_id, credential_id, rp_id, public_key, sign_count, backup_eligible, backed_up, is_attested,
                     name_key, name_sealed, created_at, last_used_at)
-                SELECT id, \([1] as [UInt8]), 'id.example', \([1] as [UInt8]), 0, \([1] as [UInt8]), 1, 1, 1, 'k', \([1] as [UInt8]),
+                SELECT id, \([1] as [UInt8]), 'id.example', \([1] as [UInt8]), 0, 1, 1, 1, 'k', \([1] as [UInt8]),
                     \(TestStore.now), NULL FROM users WHERE handle = 'jane'
                 """)
         }

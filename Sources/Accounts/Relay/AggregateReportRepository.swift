@@ -32,9 +32,8 @@ package struct AggregateReportRepository: Sendable {
             guard own ?? 0 < Self.dailyLimit, all ?? 0 < Self.wholeLimit else { return false }
             let number: Int64? = try connection.value(
                 """
-                INSERT INTO aggregate_reports (domain, reporter, identifier, begins_at, ends_at, received_at, passed, failed)
-                VALUES (\(report.domain), \(reporter), \(report.identifier), \(report.beginsAt), \(report.endsAt), \(now),
-                    \(report.passed), \(report.failed))
+                INSERT INTO aggregate_reports (domain, reporter, identifier, received_at, passed, failed)
+                VALUES (\(report.domain), \(reporter), \(report.identifier), \(now), \(report.passed), \(report.failed))
                 ON CONFLICT (reporter, identifier, domain) DO NOTHING RETURNING id
                 """)
             guard let number else { return false }

@@ -161,8 +161,8 @@ extension DatabaseConnection {
     private func bind(_ binding: AppAccountBinding, grant: Int64, _ decisionWrite: DecisionWrite) throws(StoreFailure) {
         try run(
             """
-            INSERT INTO upgraded_accounts (team_id, app_account, grant_id, decision_id, bound_at)
-            VALUES (\(decisionWrite.team), \(binding.mark), \(grant), \(binding.decisionID), \(decisionWrite.now))
+            INSERT INTO upgraded_accounts (team_id, app_account, grant_id, decision_id)
+            VALUES (\(decisionWrite.team), \(binding.mark), \(grant), \(binding.decisionID))
             ON CONFLICT (team_id, app_account) DO NOTHING
             """)
         try run("UPDATE decisions SET grant_id = \(grant) WHERE decision_id = \(binding.decisionID) AND grant_id IS NULL")

@@ -36,11 +36,11 @@ package struct EndpointRepository: Sendable {
             }
             try connection.run(
                 """
-                INSERT INTO event_endpoints (group_id, audience, url, allow_http, allow_private, dialect, created_at)
-                VALUES (\(group.number), \(group.primaryClientID ?? team.id), \(url.description), \(allowsHTTP),
-                    \(allowsPrivate), \(dialect ?? .apple), \(change.now))
-                ON CONFLICT (group_id) DO UPDATE SET url = excluded.url, allow_http = excluded.allow_http,
-                    allow_private = excluded.allow_private, dialect = COALESCE(\(dialect), event_endpoints.dialect)
+                INSERT INTO event_endpoints (group_id, audience, url, allow_private, dialect, created_at)
+                VALUES (\(group.number), \(group.primaryClientID ?? team.id), \(url.description), \(allowsPrivate),
+                    \(dialect ?? .apple), \(change.now))
+                ON CONFLICT (group_id) DO UPDATE SET url = excluded.url, allow_private = excluded.allow_private,
+                    dialect = COALESCE(\(dialect), event_endpoints.dialect)
                 """)
             try connection.run(
                 """

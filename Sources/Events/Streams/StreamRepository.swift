@@ -66,9 +66,9 @@ package struct StreamRepository: Sendable {
             guard known == nil else { throw .refused(.exists, "the app has a stream already") }
             let endpoint = try connection.inserted(
                 """
-                INSERT INTO event_endpoints (stream_group, audience, url, allow_http, allow_private, dialect, created_at)
+                INSERT INTO event_endpoints (stream_group, audience, url, allow_private, dialect, created_at)
                 VALUES (\(group.number), \(group.primaryClientID ?? team.id), \(place.url.description), \(rules.allowsPrivate),
-                    \(rules.allowsPrivate), \(EventDialect.sharedSignals), \(change.now)) RETURNING id
+                    \(EventDialect.sharedSignals), \(change.now)) RETURNING id
                 """)
             try connection.run("INSERT INTO endpoint_health (endpoint_id) VALUES (\(endpoint))")
             let sealed = try seal(place.authorization, id, connection)
@@ -115,8 +115,8 @@ package struct StreamRepository: Sendable {
             if let place {
                 try connection.run(
                     """
-                    UPDATE event_endpoints SET url = \(place.url.description), allow_http = \(rules.allowsPrivate),
-                        allow_private = \(rules.allowsPrivate) WHERE id = \(was.number)
+                    UPDATE event_endpoints SET url = \(place.url.description), allow_private = \(rules.allowsPrivate)
+                    WHERE id = \(was.number)
                     """)
                 let sealed = try seal(place.authorization, id, connection)
                 try connection.run(

@@ -108,10 +108,10 @@ package struct PasskeyRepository: Sendable {
             let sealed = try sealer.seal(Array(name.utf8), .passkeyName(user: user), connection)
             let number: Int64? = try connection.value(
                 """
-                INSERT INTO passkeys (user_id, credential_id, public_key, sign_count, aaguid, backup_eligible, backed_up, is_attested,
+                INSERT INTO passkeys (user_id, credential_id, public_key, sign_count, backup_eligible, backed_up, is_attested,
                     rp_id, name_key, name_sealed, created_at)
                 VALUES (\(user), \(made.credential.id), \(made.credential.publicKeyOctets), \(Int64(made.authenticatorData.signCount)),
-                    \(made.credential.aaguid), \(made.authenticatorData.flags.contains(.backupEligible)),
+                    \(made.authenticatorData.flags.contains(.backupEligible)),
                     \(made.authenticatorData.flags.contains(.backedUp)), \(made.trust == .rooted),
                     \(party.id), \(sealed.key), \(sealed.octets), \(change.now))
                 ON CONFLICT (credential_id) DO NOTHING RETURNING id

@@ -88,7 +88,6 @@ CREATE TABLE passkeys (
     rp_id TEXT NOT NULL,
     public_key {bytes} NOT NULL,
     sign_count {int} NOT NULL,
-    aaguid {bytes} NOT NULL,
     backup_eligible {int} NOT NULL,
     backed_up {int} NOT NULL,
     is_attested {int} NOT NULL,

@@ -111,8 +111,6 @@ CREATE TABLE aggregate_reports (
     domain TEXT NOT NULL,
     reporter TEXT NOT NULL,
     identifier TEXT NOT NULL,
-    begins_at {int} NOT NULL,
-    ends_at {int} NOT NULL,
     received_at {int} NOT NULL,
     passed {int} NOT NULL,
     failed {int} NOT NULL,

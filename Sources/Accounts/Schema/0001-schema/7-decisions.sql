@@ -197,7 +197,6 @@ CREATE TABLE upgraded_accounts (
     app_account {bytes} NOT NULL,
     grant_id {int} REFERENCES grants (id) ON DELETE SET NULL,
     decision_id TEXT NOT NULL,
-    bound_at {int} NOT NULL,
     PRIMARY KEY (team_id, app_account)
 ) {clustered};
 CREATE INDEX upgraded_accounts_grant ON upgraded_accounts (grant_id);

@@ -10,7 +10,6 @@ CREATE TABLE event_endpoints (
     dialect TEXT NOT NULL CHECK (dialect IN ('apple', 'apple-2025', 'ssf')),
     audience TEXT NOT NULL,
     url TEXT NOT NULL,
-    allow_http {int} NOT NULL DEFAULT 0 CHECK (allow_http IN (0, 1)),
     allow_private {int} NOT NULL DEFAULT 0 CHECK (allow_private IN (0, 1)),
     created_at {int} NOT NULL,
     removed_at {int}

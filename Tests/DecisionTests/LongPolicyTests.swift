@@ -43,7 +43,7 @@ import Testing
     }
 
     /// Four of them made health wait for 46 s.
-    @Test func whatIsInterpretedRanWhereHealthIsAnswered() async throws {
+    @Test func policy_mayTakeLong_decidesOnItsOwnThreads() async throws {
         #expect(try await runs("[1, 2].exists(x, x == account.real_user_status)") == 1)
         #expect(try await runs("account.real_user_status == 2") == 0)
     }

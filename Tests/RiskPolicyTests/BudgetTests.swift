@@ -61,7 +61,7 @@ import Testing
         #expect(result.decision == .requireVerification)
         #expect(policy.reasons(result) == ["POLICY_ERROR"])
         #expect(!result.skips.contains(99), "a skip does not match")
-        // Once it is used up, it is used up for `in` too, which is compiled; what only compares numbers is not charged.
+        // Once it is used up, it is used up for `in` a named list too; what only compares numbers is not charged.
         let (list, number) = try (
             self.policy(
                 rules.dropLast().joined()
@@ -121,7 +121,7 @@ import Testing
         #expect(error.code == .budget)
     }
 
-    @Test func whatIsInterpretedIsKnown() throws {
+    @Test func whatTakesLongIsKnown() throws {
         func policy(_ condition: String) throws -> Policy {
             try self.policy(
                 "- {id: r, effect: always, events: [sign_up], challenge: human_check, reason: R, condition: '\(condition)'}")
@@ -129,5 +129,13 @@ import Testing
         #expect(try policy("account.real_user_status > 1 && account.managed").decidesAtOnce)
         #expect(try !policy("context.l.exists(x, x > 2)").decidesAtOnce)
         #expect(try DefaultPolicy.load().decidesAtOnce)
+        // 999 nodes in each condition.
+        let some = Array(repeating: "account.managed", count: 50).joined(separator: " || ")
+        let many = Array(repeating: "(\(some))", count: 10).joined(separator: " && ")
+        let rules = (0..<3).map {
+            "- {id: r\($0), effect: always, events: [sign_up], challenge: human_check, reason: R, condition: '\(many)'}\n"
+        }
+        #expect(try self.policy(rules.dropLast().joined()).decidesAtOnce)
+        #expect(try !self.policy(rules.joined()).decidesAtOnce)
     }
 }

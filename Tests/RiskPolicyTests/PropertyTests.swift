@@ -1,5 +1,5 @@
-// Properties over many generated inputs and texts, from fixed seeds: guarantees hold, flat programs agree with the
-// interpreter and with the combining rules written out plainly, nothing crashes or hangs.
+// Properties over many generated inputs and texts, from fixed seeds: guarantees hold, decisions agree with their conditions
+// evaluated alone and with the combining rules written out plainly, nothing crashes or hangs.
 
 import CEL
 import Foundation
@@ -36,7 +36,7 @@ import TestSupport
         print("guarantees: \(count) inputs, \(guarded) of them guarded")
     }
 
-    @Test func flatProgramsAgreeWithThePlainRules() throws {
+    @Test func decisions_generated_agreeWithThePlainRules() throws {
         let policy = try DefaultPolicy.load()
         var generator = InputGenerator(policy: policy, seed: 7, now: try now)
         for number in 0..<8_000 {
@@ -51,9 +51,9 @@ import TestSupport
         }
     }
 
-    /// Expressions of every form, made at random, in their own policy: program and interpreter must agree.
+    /// Expressions of every form, made at random, in their own policy: simplified for a decision and as written they must agree.
     /// `POSTERN_GENERATE=SEED:COUNT` makes other policies, and more; each is 800 pairs.
-    @Test func randomConditionsAgreeWithTheInterpreter() throws {
+    @Test func conditions_generated_agreeWithThemselvesAlone() throws {
         let (seed, count) = Generated.settings(seed: 99, count: 150, variable: "POSTERN_GENERATE")
         var random = SeededGenerator(seed: seed)
         var taken = 0

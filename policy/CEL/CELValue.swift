@@ -16,8 +16,9 @@ package enum CELValue: Sendable {
     case map(CELMap)
     case timestamp(CELTimestamp)
     case duration(CELDuration)
-    case ip(CELAddress)
-    case cidr(CELNetwork)
+    /// The two largest are elsewhere in memory, so that all others are small to copy.
+    indirect case ip(CELAddress)
+    indirect case cidr(CELNetwork)
     case type(String)
     case missing
 
@@ -76,7 +77,7 @@ package struct ExactString: Hashable, Sendable {
 /// Whether two strings have the same UTF-8 bytes.
 @inlinable
 package func sameCodePoints(_ left: String, _ right: String) -> Bool {
-    left.utf8.elementsEqual(right.utf8)
+    left.utf8.count == right.utf8.count && left.utf8.elementsEqual(right.utf8)
 }
 
 /// Whether `left` comes before `right` in code-point order, which is the byte order of UTF-8.

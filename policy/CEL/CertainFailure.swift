@@ -55,7 +55,7 @@ private struct FailureSearch {
     private mutating func computes(_ node: ResolvedExpression) -> Bool {
         guard stepsLeft > 0 else { return false }
         let budget = min(stepsLeft, ExpressionLimits.maximumSteps)
-        var interpreter = Interpreter(variables: BoundVariables(values: []), zones: zones, steps: budget)
+        var interpreter = Interpreter(variables: ExpressionVariables(), zones: zones, steps: budget)
         defer { stepsLeft -= budget - max(0, interpreter.stepsLeft) }
         do throws(EvaluationError) {
             _ = try interpreter.evaluate(node)
@@ -110,7 +110,7 @@ private struct FailureSearch {
     private mutating func value(_ node: ResolvedExpression, _ depth: Int) -> CELValue? {
         guard stepsLeft > 0, !node.readsVariables(at: depth) else { return nil }
         var interpreter = Interpreter(
-            variables: BoundVariables(values: []), zones: zones, steps: min(stepsLeft, ExpressionLimits.maximumSteps))
+            variables: ExpressionVariables(), zones: zones, steps: min(stepsLeft, ExpressionLimits.maximumSteps))
         let before = interpreter.stepsLeft
         defer { stepsLeft -= before - max(0, interpreter.stepsLeft) }
         return try? interpreter.evaluate(node)

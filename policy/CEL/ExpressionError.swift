@@ -52,6 +52,8 @@ package struct EvaluationError: Error, Sendable, Equatable {
     static let zeroDivisor = EvaluationError(.divisionByZero, "division by zero")
     static let zeroRemainder = EvaluationError(.divisionByZero, "remainder of a division by zero")
     static let noIndex = EvaluationError(.invalidArgument, "the list has no such index")
+    static let outOfSteps = EvaluationError(
+        .budget, "the evaluation took more than \(ExpressionLimits.maximumSteps) steps")
     static let unknownZone = EvaluationError(.invalidArgument, "unknown time zone")
 
     /// For a part that reads a signal whose value cannot be used.

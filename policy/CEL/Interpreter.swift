@@ -1,21 +1,32 @@
-// Evaluates a resolved expression node by node: the reference for every construct, and the path for parts of a policy without a
-// flat program. Missing values are passed on; `&&`, `||` and macros absorb errors.
+// Evaluates a resolved expression node by node. Missing values are passed on; `&&`, `||` and macros absorb errors.
 
-/// Where an interpreter reads its variables.
-package protocol ExpressionVariables {
-    /// The value in a slot: `.missing` for an absent signal; nil for a name without a value, which is an error.
-    func value(slot: Int) -> CELValue?
-    /// Live lists; nil where they are unknown: what depends on them is then missing.
-    var lists: (any LiveLists)? { get }
+/// What an expression reads.
+package struct ExpressionVariables: Sendable {
+    /// By slot: `.missing` for an absent signal; nil for a name without a value, which is an error.
+    let values: [CELValue?]
+    /// Live lists; nil if they are unknown: what depends on them is then missing.
+    let lists: (any LiveLists)?
+
+    /// - Parameters:
+    ///   - values: by slot: `.missing` for an absent signal; nil for a name without a value, which is an error.
+    ///   - lists: live lists; nil if they are unknown: what depends on them is then missing.
+    package init(_ values: [CELValue?] = [], lists: (any LiveLists)? = nil) {
+        self.values = values
+        self.lists = lists
+    }
+
+    /// The value in a slot; nil if there is none.
+    func value(slot: Int) -> CELValue? { values.indices.contains(slot) ? values[slot] : nil }
 }
 
-extension ExpressionVariables {
-    package var lists: (any LiveLists)? { nil }
+/// The outcome of a condition.
+package enum ConditionOutcome: Sendable {
+    case holds, fails, missing, error
 }
 
 /// Evaluates one expression once, and counts the steps.
 package struct Interpreter {
-    let variables: any ExpressionVariables
+    let variables: ExpressionVariables
     let zones: TimeZoneOffsets
     /// Below zero once the budget is used up.
     package private(set) var stepsLeft: Int
@@ -24,15 +35,28 @@ package struct Interpreter {
     /// - Parameters:
     ///   - zones: time zones by name; `UTC` and fixed offsets need none.
     ///   - steps: the budget; for a decision, what is left of it for all remaining evaluations.
-    package init(variables: any ExpressionVariables, zones: TimeZoneOffsets = .none, steps: Int = ExpressionLimits.maximumSteps) {
+    package init(variables: ExpressionVariables, zones: TimeZoneOffsets = .none, steps: Int = ExpressionLimits.maximumSteps) {
         self.variables = variables
         self.zones = zones
         stepsLeft = steps
     }
 
+    /// The outcome of a condition of type bool.
+    package mutating func outcome(_ condition: ResolvedExpression) -> ConditionOutcome {
+        do throws(EvaluationError) {
+            switch try evaluate(condition) {
+            case .bool(let bool): return bool ? .holds : .fails
+            case .missing: return .missing
+            default: return .error
+            }
+        } catch {
+            return .error
+        }
+    }
+
     /// The value of the expression, or the error of its evaluation.
     package mutating func evaluate(_ node: ResolvedExpression) throws(EvaluationError) -> CELValue {
-        try charge(1)
+        if !node.isFree { try charge(1) }
         switch node.kind {
         case .constant(let value): return value
         case .stringSet(let list): return .list(list.elements)
@@ -63,14 +87,14 @@ package struct Interpreter {
             case let other: throw noOverload("!", other)
             }
         case .negate(let operand): return try negate(try evaluate(operand))
-        case .binary(.and, let left, let right): return try logic(left, right, decisive: false)
-        case .binary(.or, let left, let right): return try logic(left, right, decisive: true)
-        case .binary(.in, let left, let right):
-            if case .stringSet(let set) = right.kind { return try member(try evaluate(left), of: set) }
-            if case .liveList(let list) = right.kind { return try member(try evaluate(left), of: list) }
-            return try binary(.in, try evaluate(left), try evaluate(right))
+        case .binary(.and, let left, let right): return try logic(left, right, decisive: false, isFree: node.isFree)
+        case .binary(.or, let left, let right): return try logic(left, right, decisive: true, isFree: node.isFree)
         case .binary(let operation, let left, let right):
-            return try binary(operation, try evaluate(left), try evaluate(right))
+            if case .in = operation, let member = try member(left, of: right, isFree: node.isFree) { return member }
+            let left = try evaluate(left)
+            let right = try evaluate(right)
+            if node.isFree, let value = freely(operation, left, right) { return value }
+            return try binary(operation, left, right)
         case .conditional(let condition, let yes, let no):
             switch try evaluate(condition) {
             case .bool(let bool): return try evaluate(bool ? yes : no)
@@ -95,9 +119,7 @@ package struct Interpreter {
     /// Takes steps from the budget; throws the error "budget" where it is used up.
     mutating func charge(_ steps: Int) throws(EvaluationError) {
         stepsLeft = max(-1, stepsLeft - steps)
-        if stepsLeft < 0 {
-            throw EvaluationError(.budget, "the evaluation took more than \(ExpressionLimits.maximumSteps) steps")
-        }
+        if stepsLeft < 0 { throw .outOfSteps }
     }
 
     func noOverload(_ name: String, _ values: CELValue...) -> EvaluationError {
@@ -112,7 +134,10 @@ package struct Interpreter {
         case error(EvaluationError)
     }
 
-    private mutating func truth(_ node: ResolvedExpression) throws(EvaluationError) -> Truth {
+    /// - Parameter absorbsBudget: whether the lack of steps is an error like others, and does not end the evaluation.
+    private mutating func truth(
+        _ node: ResolvedExpression, absorbsBudget: Bool = false
+    ) throws(EvaluationError) -> Truth {
         do throws(EvaluationError) {
             switch try evaluate(node) {
             case .bool(let bool): return .known(bool)
@@ -120,18 +145,18 @@ package struct Interpreter {
             case let other: return .error(noOverload("logic", other))
             }
         } catch {
-            if error.code == .budget { throw error }  // must end the evaluation, not be absorbed
+            if !absorbsBudget, error.code == .budget { throw error }
             return .error(error)
         }
     }
 
     /// `&&` (decisive: false) and `||` (decisive: true): a decisive operand wins over everything, then an error over missing.
     private mutating func logic(
-        _ left: ResolvedExpression, _ right: ResolvedExpression, decisive: Bool
+        _ left: ResolvedExpression, _ right: ResolvedExpression, decisive: Bool, isFree: Bool
     ) throws(EvaluationError) -> CELValue {
-        let first = try truth(left)
+        let first = try truth(left, absorbsBudget: isFree)
         if case .known(decisive) = first { return .bool(decisive) }
-        let second = try truth(right)
+        let second = try truth(right, absorbsBudget: isFree)
         if case .known(decisive) = second { return .bool(decisive) }
         if case .error(let error) = first { throw error }
         if case .error(let error) = second { throw error }
@@ -140,22 +165,22 @@ package struct Interpreter {
         return .bool(!decisive)
     }
 
-    private mutating func member(_ value: CELValue, of list: StringList) throws(EvaluationError) -> CELValue {
-        switch value {
-        case .missing: return .missing
-        case .string(let string):
-            try charge(ExpressionLimits.steps(octets: string.utf8.count))
-            return .bool(list.contains(string))
-        default: return .bool(false)
+    /// `in` a named list or a live list; nil for lists that are values. If the node is free, the step for it is charged only
+    /// where there is a text to look up.
+    private mutating func member(
+        _ node: ResolvedExpression, of list: ResolvedExpression, isFree: Bool
+    ) throws(EvaluationError) -> CELValue? {
+        switch list.kind {
+        case .stringSet, .liveList: break
+        default: return nil
         }
-    }
-
-    private mutating func member(_ value: CELValue, of list: LiveListName) throws(EvaluationError) -> CELValue {
-        switch value {
+        switch try evaluate(node) {
         case .missing: return .missing
-        case .string(let string):
-            try charge(ExpressionLimits.steps(octets: string.utf8.count))
-            return variables.lists.map { .bool($0.contains(string, in: list)) } ?? .missing
+        case .string(let text):
+            try charge(ExpressionLimits.steps(octets: text.utf8.count) + (isFree ? 1 : 0))
+            if case .stringSet(let set) = list.kind { return .bool(set.contains(text)) }
+            guard case .liveList(let name) = list.kind, let lists = variables.lists else { return .missing }
+            return .bool(lists.contains(text, in: name))
         default: return .bool(false)
         }
     }

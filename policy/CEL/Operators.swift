@@ -17,6 +17,22 @@ extension Interpreter {
         return value(result.partialValue)
     }
 
+    /// A comparison of free parts, which are numbers of one type or texts, without a step; nil for other operators.
+    func freely(_ operation: BinaryOperator, _ left: CELValue, _ right: CELValue) -> CELValue? {
+        if left.isMissing || right.isMissing { return .missing }
+        switch (operation, right) {
+        case (.equal, _): return .bool(isSame(left, right))
+        case (.notEqual, _): return .bool(!isSame(left, right))
+        case (.in, .list(let list)): return .bool(list.contains { isSame(left, $0) })
+        default: return nil
+        }
+    }
+
+    private func isSame(_ left: CELValue, _ right: CELValue) -> Bool {
+        if case .string(let left) = left, case .string(let right) = right { return sameCodePoints(left, right) }
+        return compareNumbers(left, right) == .equal
+    }
+
     /// Every operator except `&&` and `||`.
     mutating func binary(
         _ operation: BinaryOperator, _ left: CELValue, _ right: CELValue

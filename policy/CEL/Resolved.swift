@@ -1,4 +1,4 @@
-// An expression with resolved names and functions, ready to be evaluated or compiled.
+// An expression with resolved names and functions, ready to be evaluated.
 
 /// A checked expression. Immutable; can be shared between threads.
 package final class ResolvedExpression: Sendable {
@@ -36,12 +36,15 @@ package final class ResolvedExpression: Sendable {
     package let type: CELType
     /// UTF-8 offsets into the expression's text.
     package let span: Range<Int>
+    /// Whether evaluating the node itself costs no step of the budget (`markingFreeParts`).
+    package let isFree: Bool
 
     /// A node with its type; `span` is its place in the text.
-    package init(_ kind: Kind, _ type: CELType, _ span: Range<Int>) {
+    package init(_ kind: Kind, _ type: CELType, _ span: Range<Int>, isFree: Bool = false) {
         self.kind = kind
         self.type = type
         self.span = span
+        self.isFree = isFree
     }
 
     /// The direct children, in the order written.

@@ -143,7 +143,7 @@ package struct ExpressionCase {
         }
         do {
             let resolved = try Checker.resolve(expression, in: scope, isChecked: isChecked)
-            var interpreter = Interpreter(variables: BoundVariables(values: values), zones: zones)
+            var interpreter = Interpreter(variables: ExpressionVariables(values), zones: zones)
             return .success(try interpreter.evaluate(resolved))
         } catch let fault as ExpressionFault {
             return .failure(.fault(fault))
@@ -168,21 +168,5 @@ package enum ExpressionCaseFailure: Error {
         case .fault(let fault): fault.message
         case .error(let error): error.message
         }
-    }
-}
-
-/// Variables with values in an array.
-package struct BoundVariables: ExpressionVariables {
-    /// By slot; nil for a name without a value.
-    package let values: [CELValue?]
-
-    /// - Parameter values: by slot; nil for a name that has none.
-    package init(values: [CELValue?]) {
-        self.values = values
-    }
-
-    /// The value in a slot; nil where there is none.
-    package func value(slot: Int) -> CELValue? {
-        values.indices.contains(slot) ? values[slot] : nil
     }
 }

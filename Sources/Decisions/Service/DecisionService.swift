@@ -74,7 +74,7 @@ package final class DecisionService: Sendable {
     private let reads: GroupRead
     private let admission: Admission
     let executor: any BlockingExecutor
-    /// Where conditions are interpreted: some ten milliseconds of work, too much for Swift's few threads.
+    /// Where policies that may take long decide: some ten milliseconds of work, too much for Swift's few threads.
     private let interpreting: any BlockingExecutor
     let apps: AppDirectory
     let memory: DecisionMemory

@@ -4,15 +4,11 @@ import CEL
 @testable import RiskPolicy
 
 enum PolicyFuzzing {
-    private struct NoVariables: ExpressionVariables {
-        func value(slot: Int) -> CELValue? { nil }
-    }
-
     static let expression: FuzzTarget = { input in
         let text = String(decoding: input, as: UTF8.self)
         for isChecked in [true, false] {
             guard let resolved = try? Checker.resolve(text, in: ExpressionScope(), isChecked: isChecked) else { continue }
-            var interpreter = Interpreter(variables: NoVariables())
+            var interpreter = Interpreter(variables: ExpressionVariables())
             _ = try? interpreter.evaluate(resolved)
         }
     }

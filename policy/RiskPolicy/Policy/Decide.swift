@@ -1,5 +1,7 @@
 // The decision: the outcomes of the rules, combined (docs/POLICY.md, "Combining").
 
+import CEL
+
 /// A decision in compact form: sets of rules and codes by position. `Policy.answer` gives the names.
 package struct PolicyResult: Sendable, Equatable {
     /// The event of the question.
@@ -33,34 +35,41 @@ package struct PolicyResult: Sendable, Equatable {
 }
 
 extension Policy {
-    /// Decides. Every input gets one of the two decisions. Does not allocate where every condition has a flat form.
-    package func decide(_ input: borrowing PolicyInput) -> PolicyResult {
-        if input.isHistoryUnavailable || input.storage.program !== program {
-            var without = adopted(copy input)
-            guard input.isHistoryUnavailable else { return program.decide(without, isDegraded: false) }
-            for slot in program.historySlots { without.write(SignalSlot(), slot: slot) }
-            return program.decide(without, isDegraded: true)
-        }
-        return program.decide(input, isDegraded: false)
+    /// Decides. Every input gets one of the two decisions.
+    package func decide(_ input: PolicyInput) -> PolicyResult {
+        if input.plan === plan, !input.isHistoryUnavailable { return plan.decide(input) }
+        var own = adopted(input)
+        if own.isHistoryUnavailable { own.removeHistory() }
+        return plan.decide(own)
     }
 }
 
-extension PolicyProgram {
-    func decide(_ input: borrowing PolicyInput, isDegraded: Bool) -> PolicyResult {
-        withUnsafeTemporaryAllocation(of: Register.self, capacity: Register.registers) { registers in
-            // Never nil: the capacity is not zero.
-            guard let registers = registers.baseAddress else { return PolicyResult(event: input.event) }
-            return decide(Machine(slots: input.storage.slots, registers: registers), input, isDegraded: isDegraded)
+/// The outcomes of rules, as sets of their positions.
+struct RuleOutcomes {
+    var matched: UInt128 = 0
+    var missing: UInt128 = 0
+    var errors: UInt128 = 0
+
+    mutating func note(_ outcome: ConditionOutcome, rule: Int) {
+        let bit: UInt128 = 1 << UInt128(rule)
+        switch outcome {
+        case .holds: matched |= bit
+        case .fails: break
+        case .missing: missing |= bit
+        case .error: errors |= bit
         }
     }
+}
 
-    @inline(__always)
-    private func decide(_ machine: Machine, _ input: borrowing PolicyInput, isDegraded: Bool) -> PolicyResult {
+extension PolicyPlan {
+    func decide(_ input: PolicyInput) -> PolicyResult {
         var result = PolicyResult(event: input.event)
         var outcomes = RuleOutcomes()
-        let event = events.start + input.event.index
-        _ = machine.run(from: event.pointee.rules, program: self, input: input, outcomes: &outcomes)
-        let isDoubtful = !input.storage.faults.isEmpty
+        let event = events[input.event.index]
+        // One budget for all conditions.
+        var interpreter = Interpreter(variables: input.variables, zones: zones)
+        for rule in event.rules { outcomes.note(interpreter.outcome(rule.condition.expression), rule: rule.position) }
+        let isDoubtful = !input.faults.isEmpty
         let doubtful = isDoubtful ? holdFaults(input, &outcomes) : 0
         let matched = outcomes.matched | (outcomes.missing & whenMissing)
         let active = matched & ~shadow
@@ -82,7 +91,7 @@ extension PolicyProgram {
         result.missing = RuleSet(bits: outcomes.missing)
         result.errors = RuleSet(bits: outcomes.errors)
         result.shadow = RuleSet(bits: matched & shadow)
-        result.isDegraded = isDegraded
+        result.isDegraded = input.isHistoryUnavailable
         var strongest = -1
         var reasons: UInt128 = 0
         if asked & ~errors != 0 { strongest = strongestChallenge(of: asked & ~errors) }
@@ -92,22 +101,19 @@ extension PolicyProgram {
             if asked & errors & doubtful != 0 { strongest = max(strongest, strongestChallenge(of: asked & errors & doubtful)) }
             reasons |= errorBit
         }
-        if isDegraded, event.pointee.degraded >= 0 {
-            strongest = max(strongest, event.pointee.degraded)
+        if input.isHistoryUnavailable, event.degraded >= 0 {
+            strongest = max(strongest, event.degraded)
             reasons |= historyBit
         }
         for rule in RuleSet(bits: strongest >= 0 ? asked & ~errors : skips) { reasons |= reasonBits[rule] }
         result.reasons = RuleSet(bits: reasons)
         result.decision = strongest >= 0 ? .requireVerification : .allow
-        if event.pointee.firstGuarantee < event.pointee.endOfGuarantees {
-            holdGuarantees(machine, input, &outcomes, &strongest, &result)
-        }
-        if strongest >= 0 { offer(from: strongest, machine, input, &outcomes, &result) }
+        holdGuarantees(input, &interpreter, &strongest, &result)
+        if strongest >= 0 { offer(from: strongest, input, &interpreter, &result) }
         return result
     }
 
     /// The strongest challenge of a set that is not empty.
-    @inline(__always)
     private func strongestChallenge(of rules: UInt128) -> Int {
         var position = byChallenge.count - 1
         while position > 0, rules & byChallenge[position] == 0 { position -= 1 }
@@ -116,27 +122,26 @@ extension PolicyProgram {
 
     /// Enforces the guarantees on the result, whatever the rules decide.
     private func holdGuarantees(
-        _ machine: Machine, _ input: borrowing PolicyInput, _ outcomes: inout RuleOutcomes, _ strongest: inout Int,
-        _ result: inout PolicyResult
+        _ input: PolicyInput, _ interpreter: inout Interpreter, _ strongest: inout Int, _ result: inout PolicyResult
     ) {
         var overriding = -1
         var asks = false
-        let event = events.start + input.event.index
-        let isDoubtful = !input.storage.faults.isEmpty
-        for position in event.pointee.firstGuarantee..<event.pointee.endOfGuarantees {
-            let entry = guarantees[position]
+        for guarantee in events[input.event.index].guarantees {
             // Of two contradictory guarantees, the one that asks wins: later ones that allow are not evaluated.
-            guard overriding < 0 || (entry.asks && !asks) else { continue }
-            var truth = machine.run(from: entry.start, program: self, input: input, outcomes: &outcomes)
-            // One that reads a value that cannot be used holds if it asks, and only then.
-            if isDoubtful, self.isDoubtful(readers.guarantees[position], input) { truth = entry.asks ? 1 : 0 }
-            // A guarantee that asks holds when no steps are left for it, so that no one is allowed for lack of steps.
-            guard truth == 1 || (truth == 3 && entry.asks && outcomes.stepsLeft < 0) else { continue }
-            overriding = entry.guarantee
-            asks = entry.asks
+            guard overriding < 0 || (guarantee.asks && !asks) else { continue }
+            let outcome = interpreter.outcome(guarantee.condition.expression)
+            let holds =
+                // One that reads a value that cannot be used holds if it asks, and only then.
+                isDoubtful(guarantee.condition, input)
+                ? guarantee.asks
+                // One that asks holds when no steps are left for it, so that no one is allowed for lack of steps.
+                : outcome == .holds || (outcome == .error && guarantee.asks && interpreter.stepsLeft < 0)
+            guard holds else { continue }
+            overriding = guarantee.position
+            asks = guarantee.asks
         }
         // A skip that was left out for doubt must not lead to a weaker check than the guarantee would have asked for.
-        if isDoubtful, asks, result.decision == .requireVerification { strongest = max(strongest, errorChallenge) }
+        if !input.faults.isEmpty, asks, result.decision == .requireVerification { strongest = max(strongest, errorChallenge) }
         guard overriding >= 0, asks != (result.decision == .requireVerification) else { return }
         result.decision = asks ? .requireVerification : .allow
         result.overridingGuarantee = Int8(truncatingIfNeeded: overriding)
@@ -146,25 +151,22 @@ extension PolicyProgram {
 
     /// Offers the required challenge and stronger ones that are available; otherwise the nearest weaker one; at least one.
     private func offer(
-        from strongest: Int, _ machine: Machine, _ input: borrowing PolicyInput, _ outcomes: inout RuleOutcomes,
-        _ result: inout PolicyResult
+        from strongest: Int, _ input: PolicyInput, _ interpreter: inout Interpreter, _ result: inout PolicyResult
     ) {
-        let event = events.start + input.event.index
-        var available = event.pointee.offered
-        var conditional = event.pointee.conditional
+        let event = events[input.event.index]
+        var available = event.offered
         var doubtful: UInt8 = 0
-        while conditional != 0 {
-            let position = conditional.trailingZeroBitCount
-            conditional &= conditional &- 1
-            let index = input.event.index &* byChallenge.count &+ position
-            if !input.storage.faults.isEmpty, isDoubtful(readers.unavailable[index], input) {
-                doubtful |= 1 &<< UInt8(truncatingIfNeeded: position)
+        for (position, condition) in event.unavailable {
+            let bit: UInt8 = 1 << UInt8(position)
+            if isDoubtful(condition, input) {
+                doubtful |= bit
                 continue
             }
-            let start = unavailable[index]
-            let truth = machine.run(from: start, program: self, input: input, outcomes: &outcomes)
-            if truth == 1 { available &= ~(1 &<< UInt8(truncatingIfNeeded: position)) }
-            if truth == 3 { result.challengeErrors |= 1 &<< UInt8(truncatingIfNeeded: position) }
+            switch interpreter.outcome(condition.expression) {
+            case .holds: available &= ~bit
+            case .error: result.challengeErrors |= bit
+            case .fails, .missing: break
+            }
         }
         let weaker: UInt8 = (1 &<< UInt8(truncatingIfNeeded: strongest)) &- 1
         result.challengeErrors |= doubtful

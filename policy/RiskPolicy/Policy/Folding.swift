@@ -1,4 +1,4 @@
-// Simplifies conditions before they are compiled: each program knows its event, and constants are computed once.
+// Simplifies the conditions of decisions: the event is known, and constants are computed once.
 
 import CEL
 
@@ -55,7 +55,7 @@ extension ResolvedExpression {
     private func computed(_ parts: [ResolvedExpression]) -> ResolvedExpression {
         let isConstant = !parts.isEmpty && parts.allSatisfy { if case .constant = $0.kind { true } else { false } }
         guard isConstant else { return self }
-        var interpreter = Interpreter(variables: BoundVariables(values: []))
+        var interpreter = Interpreter(variables: ExpressionVariables())
         guard let value = try? interpreter.evaluate(self) else { return self }
         return ResolvedExpression(.constant(value), type, span)
     }

@@ -1,4 +1,4 @@
-// A loaded policy: its content, and the program that decides.
+// A loaded policy: its content, and the plan of its decisions.
 
 import CEL
 
@@ -83,7 +83,7 @@ package struct Policy: Sendable {
     /// All reason codes: first the evaluator's own, then in order of appearance.
     package let reasonCodes: [String]
     let zones: TimeZoneOffsets
-    let program: PolicyProgram
+    let plan: PolicyPlan
     private let slots: [String: Int]
 
     init(parts: PolicyParts, zones: TimeZoneOffsets) {
@@ -103,7 +103,7 @@ package struct Policy: Sendable {
         for rule in parts.rules where !codes.contains(rule.reason) { codes.append(rule.reason) }
         reasonCodes = codes
         slots = Dictionary(uniqueKeysWithValues: parts.signals.enumerated().map { ($1.name, $0) })
-        program = PolicyProgram(parts: parts, reasonCodes: codes, zones: zones)
+        plan = PolicyPlan(parts: parts, reasonCodes: codes, zones: zones)
     }
 
     /// Its live lists, in alphabetical order.
@@ -112,8 +112,9 @@ package struct Policy: Sendable {
     /// The slot of a signal; nil where the policy does not declare it.
     package func slot(named name: String) -> Int? { slots[name] }
 
-    /// Whether a decision takes microseconds for all signal values; otherwise it may take `ExpressionLimits.maximumSteps`.
-    package var decidesAtOnce: Bool { program.isFlat }
+    /// Whether a decision is short for all signal values, some hundred microseconds at most; otherwise it may take
+    /// `ExpressionLimits.maximumSteps`.
+    package var decidesAtOnce: Bool { plan.decidesAtOnce }
 
     /// The rule's position in `rules`.
     package func rule(id: String) -> Int? { rules.firstIndex { $0.id == id } }

@@ -1,5 +1,4 @@
-// The input of a decision: one slot for each declared signal. Strings are converted to small numbers when they are set, so that
-// evaluation compares numbers.
+// The input of a decision: one slot for each declared signal.
 
 import CEL
 
@@ -16,99 +15,75 @@ package struct PolicyInputError: Error, Sendable, Equatable {
     }
 }
 
-/// A signal's value in the form for programs.
-struct SignalSlot: Sendable {
-    static let present: UInt8 = 0
-    static let missing: UInt8 = 2
-
-    /// An int or uint, a double's bits, or a string's symbol (-1 where no condition names it).
-    var bits: Int64 = 0
-    /// `present` or `missing`; for a bool 0, 1 or `missing`.
-    var state: UInt8 = SignalSlot.missing
-}
-
 /// The signals of one question, created by `Policy.makeInput`. A value type: change one, or create one for each question.
 package struct PolicyInput: Sendable {
     /// As determined by Postern.
     package let event: PolicyEvent
     /// The time at which the question is answered; conditions may read it as `now`.
-    package var now: CELTimestamp
+    package var now: CELTimestamp {
+        get { time }
+        set {
+            time = newValue
+            values[values.count - 1] = .timestamp(newValue)
+        }
+    }
     /// Whether the store is down: signals from it then count as missing.
     package var isHistoryUnavailable = false
     /// Rules that do not ask this account for now, because a person snoozed them.
     package var snoozed = RuleSet()
-    private(set) var storage: InputStorage
-
-    init(event: PolicyEvent, now: CELTimestamp, program: PolicyProgram) {
-        self.event = event
-        self.now = now
-        storage = InputStorage(program: program)
-    }
-
     /// The current live lists; nil where they are unknown: what depends on them is then missing.
-    package var lists: (any LiveLists)? {
-        get { storage.lists }
-        set {
-            if !isKnownUniquelyReferenced(&storage) { storage = InputStorage(copying: storage) }
-            storage.lists = newValue
-        }
+    package var lists: (any LiveLists)?
+    private var time: CELTimestamp
+    /// The policy that it was made for: slots are valid only there.
+    let plan: PolicyPlan
+    /// By slot, and `now` last.
+    private var values: [CELValue?]
+    /// By slot: why what was sent for it cannot be used. Usually empty.
+    private(set) var faults: [Int: SignalFault] = [:]
+
+    init(event: PolicyEvent, now: CELTimestamp, plan: PolicyPlan) {
+        self.event = event
+        self.plan = plan
+        time = now
+        values = Array(repeating: .missing, count: plan.signals.count) + [.timestamp(now)]
     }
 
-    /// Writes only to this copy.
-    mutating func write(_ stored: SignalSlot, slot: Int, boxed: CELValue? = nil, box: Int = -1) {
-        guard slot >= 0, slot < storage.count else { return }
-        if !isKnownUniquelyReferenced(&storage) { storage = InputStorage(copying: storage) }
-        storage.slots[slot] = stored
-        if !storage.faults.isEmpty { storage.faults[slot] = nil }
-        if let boxed, storage.boxed.indices.contains(box) { storage.boxed[box] = boxed }
+    /// The value of a signal as it was set; history signals are missing while history is unavailable.
+    func value(slot: Int) -> CELValue {
+        guard plan.signals.indices.contains(slot), let value = values[slot] else { return .missing }
+        return isHistoryUnavailable && plan.historySlots.contains(slot) ? .missing : value
+    }
+
+    /// What conditions read.
+    var variables: ExpressionVariables {
+        guard isHistoryUnavailable else { return ExpressionVariables(values, lists: lists) }
+        var own = self
+        own.removeHistory()
+        return ExpressionVariables(own.values, lists: lists)
+    }
+
+    mutating func write(_ value: CELValue, slot: Int) {
+        values[slot] = value
+        if !faults.isEmpty { faults[slot] = nil }
+    }
+
+    /// Takes the values of all history signals away, and what is wrong with them.
+    mutating func removeHistory() {
+        for slot in plan.historySlots { write(.missing, slot: slot) }
     }
 
     /// Takes the value of a slot away, because what was sent cannot be used.
     mutating func mark(_ slot: Int, _ fault: SignalFault) {
-        write(SignalSlot(), slot: slot)
-        storage.faults[slot] = fault
+        write(.missing, slot: slot)
+        faults[slot] = fault
     }
-}
-
-/// The memory of an input: one reference, so that passing an input costs one reference count. Changed only while one input owns
-/// it, and therefore safe to share.
-final class InputStorage: @unchecked Sendable {
-    /// The policy that it was made for: slots and symbols are valid only there.
-    let program: PolicyProgram
-    let slots: UnsafeMutablePointer<SignalSlot>
-    let count: Int
-    /// Values that do not fit into a slot (strings, times, lists), by their box.
-    fileprivate(set) var boxed: [CELValue]
-    fileprivate(set) var lists: (any LiveLists)?
-    /// By slot: why what was sent for it cannot be used. Usually empty.
-    fileprivate(set) var faults: [Int: SignalFault] = [:]
-
-    init(program: PolicyProgram) {
-        self.program = program
-        count = program.signals.count
-        slots = .allocate(capacity: max(1, count))
-        slots.initialize(repeating: SignalSlot(), count: max(1, count))
-        boxed = Array(repeating: .missing, count: program.boxes.count { $0 >= 0 })
-    }
-
-    init(copying other: InputStorage) {
-        program = other.program
-        slots = .allocate(capacity: max(1, other.count))
-        slots.initialize(from: other.slots, count: max(1, other.count))
-        count = other.count
-        boxed = other.boxed
-        lists = other.lists
-        faults = other.faults
-    }
-
-    deinit { slots.deallocate() }
 }
 
 extension Policy {
     /// An input in which every signal but `event` is missing.
     package func makeInput(event: PolicyEvent, now: CELTimestamp) -> PolicyInput {
-        var input = PolicyInput(event: event, now: now, program: program)
-        if let slot = slot(named: "event") { store(.string(event.rawValue), slot: slot, in: &input) }
+        var input = PolicyInput(event: event, now: now, plan: plan)
+        if let slot = slot(named: "event") { input.write(.string(event.rawValue), slot: slot) }
         return input
     }
 
@@ -126,7 +101,7 @@ extension Policy {
     /// Sets a signal by its slot.
     package func set(slot: Int, to value: CELValue, in input: inout PolicyInput) throws(PolicyInputError) {
         guard signals.indices.contains(slot) else { throw PolicyInputError(message: "no such slot") }
-        if input.storage.program !== program { input = adopted(input) }
+        if input.plan !== plan { input = adopted(input) }
         let signal = signals[slot]
         var value = value
         if case .int(let int) = value, signal.type == .double { value = .double(Double(int)) }
@@ -138,27 +113,25 @@ extension Policy {
         guard Self.isWithinBounds(value, signal) else {
             throw PolicyInputError(message: "'\(signal.name)' is out of its bounds", fault: .outOfBounds)
         }
-        store(value, slot: slot, in: &input)
+        input.write(value, slot: slot)
     }
 
     /// The value of a signal as it was set; history signals are missing while history is unavailable.
     package func value(slot: Int, of input: PolicyInput) -> CELValue {
-        InputVariables(input: adopted(input)).value(slot: slot) ?? .missing
+        adopted(input).value(slot: slot)
     }
 
     /// An input for this policy: unchanged or, if another policy made it (one that was active a moment ago), one with the same
     /// signals, as far as this policy declares them with the same type.
     func adopted(_ input: PolicyInput) -> PolicyInput {
-        if input.storage.program === program { return input }
+        if input.plan === plan { return input }
         var own = makeInput(event: input.event, now: input.now)
-        let variables = InputVariables(input: input)
-        for (slot, signal) in input.storage.program.signals.enumerated() {
-            guard signal.name != "event", let value = variables.value(slot: slot) else { continue }
+        for (slot, signal) in input.plan.signals.enumerated() where signal.name != "event" {
             // A signal that this policy does not declare, or declares with another type, is missing in it.
-            try? set(signal.name, to: value, in: &own)
+            try? set(signal.name, to: input.value(slot: slot), in: &own)
         }
-        for (slot, fault) in input.storage.faults {
-            if let slot = self.slot(named: input.storage.program.signals[slot].name) { mark(slot: slot, fault, in: &own) }
+        for (slot, fault) in input.faults {
+            if let slot = self.slot(named: input.plan.signals[slot].name) { mark(slot: slot, fault, in: &own) }
         }
         own.isHistoryUnavailable = input.isHistoryUnavailable
         own.lists = input.lists
@@ -193,50 +166,5 @@ extension Policy {
             return elements.count <= PolicyFileLimits.maximumListElements && elements.allSatisfy { isWithinBounds($0, signal) }
         }
         return true
-    }
-
-    private func store(_ value: CELValue, slot: Int, in input: inout PolicyInput) {
-        var stored = SignalSlot(bits: 0, state: SignalSlot.present)
-        switch value {
-        case .bool(let bool): stored.state = bool ? 1 : 0
-        case .int(let int): stored.bits = int
-        case .uint(let uint): stored.bits = Int64(bitPattern: uint)
-        case .double(let double): stored.bits = Int64(bitPattern: double.bitPattern)
-        case .string(let text):
-            stored.bits = Int64(program.symbols[ExactString(text)] ?? -1)
-            return input.write(stored, slot: slot, boxed: value, box: program.boxes[slot])
-        case .missing, .null: stored.state = SignalSlot.missing
-        case .list(let elements):
-            // Records which of the first 64 symbols it contains: conditions test for those with `in`.
-            for case .string(let text) in elements {
-                if let symbol = program.symbols[ExactString(text)], symbol < 64 { stored.bits |= 1 << Int64(symbol) }
-            }
-            return input.write(stored, slot: slot, boxed: value, box: program.boxes[slot])
-        default: return input.write(stored, slot: slot, boxed: value, box: program.boxes[slot])
-        }
-        input.write(stored, slot: slot)
-    }
-}
-
-/// The signals in the form for an interpreter.
-struct InputVariables: ExpressionVariables {
-    let input: PolicyInput
-
-    var lists: (any LiveLists)? { input.lists }
-
-    func value(slot: Int) -> CELValue? {
-        let program = input.storage.program
-        guard slot >= 0, slot < input.storage.count else { return .timestamp(input.now) }
-        let stored = input.storage.slots[slot]
-        if stored.state == SignalSlot.missing || (input.isHistoryUnavailable && program.signals[slot].isHistory) {
-            return .missing
-        }
-        return switch program.signals[slot].type {
-        case .bool: .bool(stored.state == 1)
-        case .int: .int(stored.bits)
-        case .uint: .uint(UInt64(bitPattern: stored.bits))
-        case .double: .double(Double(bitPattern: UInt64(bitPattern: stored.bits)))
-        default: input.storage.boxed[program.boxes[slot]]
-        }
     }
 }

@@ -187,7 +187,7 @@ extension PolicyLoader {
         let canHold = rule.events.contains { event in
             var values: [CELValue?] = Array(repeating: .missing, count: parts.signals.count + 1)
             if let eventSlot { values[eventSlot] = .string(event.rawValue) }
-            var interpreter = Interpreter(variables: BoundVariables(values: values), zones: options.zones)
+            var interpreter = Interpreter(variables: ExpressionVariables(values), zones: options.zones)
             guard let value = try? interpreter.evaluate(rule.condition.resolved), case .bool(false) = value else { return true }
             return false
         }

@@ -19,22 +19,12 @@ package enum SignalFault: String, Sendable, CaseIterable {
     }
 }
 
-/// Which parts of a program read a slot.
-struct SlotReaders {
-    /// By event and slot: the rules that are evaluated for the event and read the slot.
-    var rules: [[UInt128]] = []
-    /// By position among the program's guarantees.
-    var guarantees: [Set<Int>] = []
-    /// By event and challenge.
-    var unavailable: [Set<Int>] = []
-}
-
 extension Policy {
     /// Marks a signal whose value cannot be used: it has no value, and every condition that reads it, or a count by it, is an
     /// error, whatever the rest of the condition says.
     package func mark(slot: Int, _ fault: SignalFault, in input: inout PolicyInput) {
         guard signals.indices.contains(slot) else { return }
-        if input.storage.program !== program { input = adopted(input) }
+        if input.plan !== plan { input = adopted(input) }
         let name = signals[slot].name
         let counts = counters.filter { counter in
             [counter.key, counter.distinct].contains { $0?.text == name }
@@ -45,30 +35,30 @@ extension Policy {
     /// Why a part of a condition cannot be evaluated for an input; nil where it can.
     func fault(in part: ResolvedExpression, _ input: PolicyInput) -> EvaluationError? {
         let input = adopted(input)
-        guard !input.storage.faults.isEmpty else { return nil }
+        guard !input.faults.isEmpty else { return nil }
         for slot in part.variables {
-            guard let fault = input.storage.faults[slot] else { continue }
+            guard let fault = input.faults[slot] else { continue }
             return EvaluationError(unusable: "'\(signals[slot].name)' \(fault.text)")
         }
         return nil
     }
 }
 
-extension PolicyProgram {
+extension PolicyPlan {
     /// The rules that read a value that cannot be used: they count as errors.
-    @inline(never)
-    func holdFaults(_ input: borrowing PolicyInput, _ outcomes: inout RuleOutcomes) -> UInt128 {
+    func holdFaults(_ input: PolicyInput, _ outcomes: inout RuleOutcomes) -> UInt128 {
         var doubtful: UInt128 = 0
-        for slot in input.storage.faults.keys { doubtful |= readers.rules[input.event.index][slot] }
+        for rule in events[input.event.index].rules where isDoubtful(rule.condition, input) {
+            doubtful |= 1 << UInt128(rule.position)
+        }
         outcomes.matched &= ~doubtful
         outcomes.missing &= ~doubtful
         outcomes.errors |= doubtful
         return doubtful
     }
 
-    /// Whether one of these slots has a value that cannot be used.
-    @inline(never)
-    func isDoubtful(_ slots: Set<Int>, _ input: borrowing PolicyInput) -> Bool {
-        !slots.isDisjoint(with: input.storage.faults.keys)
+    /// Whether a condition reads a value that cannot be used.
+    func isDoubtful(_ condition: Condition, _ input: PolicyInput) -> Bool {
+        !input.faults.isEmpty && !condition.slots.isDisjoint(with: input.faults.keys)
     }
 }

@@ -28,7 +28,7 @@ extension Policy {
     /// Decides, and records how the decision was reached.
     package func trace(_ input: PolicyInput) -> PolicyTrace {
         let result = decide(input)
-        let evaluated = RuleSet(bits: program.events[input.event.index].evaluated)
+        let evaluated = RuleSet(bits: plan.events[input.event.index].evaluated)
         var rules: [(rule: Int, outcome: RuleOutcome)] = []
         rules.reserveCapacity(evaluated.count)
         for rule in evaluated { rules.append((rule, outcome(of: rule, in: result))) }
@@ -60,8 +60,7 @@ extension Policy {
     /// Evaluates any part of a condition by the interpreter; returns the reason where there is no value.
     package func evaluate(_ part: ResolvedExpression, _ input: PolicyInput) -> Result<CELValue, EvaluationError> {
         if let fault = fault(in: part, input) { return .failure(fault) }
-        var interpreter = Interpreter(
-            variables: InputVariables(input: adopted(input)), zones: zones)
+        var interpreter = Interpreter(variables: adopted(input).variables, zones: zones)
         do throws(EvaluationError) {
             return .success(try interpreter.evaluate(part))
         } catch {
@@ -85,7 +84,7 @@ extension Policy {
         var stepsLeft = ExpressionLimits.maximumSteps
         return (rules + others).prefix(Self.maximumErrorTexts).map { name, condition in
             if let fault = fault(in: condition, own) { return "\(name): \(fault.message)" }
-            var interpreter = Interpreter(variables: InputVariables(input: own), zones: zones, steps: max(0, stepsLeft))
+            var interpreter = Interpreter(variables: own.variables, zones: zones, steps: max(0, stepsLeft))
             defer { stepsLeft = interpreter.stepsLeft }
             do throws(EvaluationError) {
                 _ = try interpreter.evaluate(condition)

@@ -138,6 +138,7 @@ let package = Package(
         .systemLibrary(
             name: "CSQLite", path: "Sources/CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(name: "CPQ", path: "Sources/CPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
+        .systemLibrary(name: "CZlib", path: "Sources/CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
 
         // MARK: The ground floor: one of each small thing, for all
         .target(name: "Support", swiftSettings: pure),
@@ -154,7 +155,7 @@ let package = Package(
         .target(name: "InternetMessage", dependencies: ["Support"], swiftSettings: pure),
         .target(name: "MailCrypto", dependencies: ["COpenSSL"], swiftSettings: pure),
         .target(name: "MailAuth", dependencies: ["InternetMessage", "MailCrypto", "Support"], swiftSettings: pure),
-        .target(name: "LeakSearch", dependencies: ["InternetMessage", "Support"], swiftSettings: pure),
+        .target(name: "LeakSearch", dependencies: ["CZlib", "InternetMessage", "Support"], swiftSettings: pure),
         .target(
             name: "RelayCore", dependencies: ["InternetMessage", "LeakSearch", "MailAuth", "MailCrypto", "Support"],
             swiftSettings: pure),
@@ -454,7 +455,8 @@ let package = Package(
                 "StoreTesting",
                 "Accounts", "Administration", "CEL", "Database", "Decisions", "Declaration", "Events", "Import",
                 "InternetMessage", "JSON", "MailAuth", "MailCrypto", "Monitoring", "PasskeyTesting", "PersonalData",
-                "PosternPostgres", "PosternSQLite", "PostgresHarness", "Relay", "RelayCore", "RiskPolicy", "SharedSignals", "SignIn", "Support", "TestSupport", "WebAuthn",
+                "PosternPostgres", "PosternSQLite", "PostgresHarness", "Relay", "RelayCore", "RiskPolicy", "SharedSignals",
+                "SignIn", "Support", "TestSupport", "WebAuthn",
                 logging,
             ],
             swiftSettings: strict),
@@ -494,8 +496,10 @@ let package = Package(
                 "StoreTesting",
                 "API", "Accounts", "DNSClient", "DNSTesting", "Database", "Decisions", "Doctor", "Events", "HTTP",
                 "InternetMessage", "JSON", "Languages", "MailAuth", "MailCrypto", "PasskeyTesting", "PersonalData",
-                "PolicyRules", "PosternConfiguration", "PosternMetrics", "PosternSQLite", "PostfixHarness", "RelayCore", "RiskPolicy",
-                "Service", "SharedSignals", "SignIn", "Support", "TestSupport", "Web", "WebAuthn", "postern", hummingbird, nioCore,
+                "PolicyRules", "PosternConfiguration", "PosternMetrics", "PosternSQLite", "PostfixHarness", "RelayCore",
+                "RiskPolicy",
+                "Service", "SharedSignals", "SignIn", "Support", "TestSupport", "Web", "WebAuthn", "postern", hummingbird,
+                nioCore,
                 hummingbirdTesting, logging, yams,
             ], exclude: ["Live/schemathesis.toml"], swiftSettings: strict),
         .testTarget(

@@ -16,7 +16,7 @@ import Testing
         ("Sources/InternetMessage", ["Glibc", "Support"]),
         ("Sources/MailCrypto", ["COpenSSL", "Support", "Synchronization"]),
         ("Sources/MailAuth", ["Glibc", "InternetMessage", "MailCrypto", "Support", "Synchronization"]),
-        ("Sources/LeakSearch", ["InternetMessage", "Support"]),
+        ("Sources/LeakSearch", ["CZlib", "InternetMessage", "Support"]),
         ("Sources/RelayCore", ["InternetMessage", "LeakSearch", "MailAuth", "MailCrypto", "Support", "Synchronization"]),
         ("policy/CEL", ["Foundation", "Support", "Synchronization"]),
         ("Sources/Declaration", ["CEL", "RiskPolicy", "Yams"]),

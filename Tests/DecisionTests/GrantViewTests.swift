@@ -44,10 +44,6 @@ import Testing
         #expect(view.credentialState == GrantView.unknownCredential)
     }
 
-    @Test func everySignalOfTheFormatIsSupplied() {
-        #expect(Set(SignalSource.supplied + ["event"]) == Set(StandardSignals.types.keys))
-    }
-
     @Test func aNewAccountHasAnEmptyHistoryAndAnUnknownOneNone() throws {
         let policy = try #require(DecisionFixture.policy)
         let source = SignalSource(policy.policy)

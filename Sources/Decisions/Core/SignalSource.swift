@@ -9,42 +9,6 @@ import Support
 
 /// Signals of one policy, each with its slot: created once for each policy, used for every question.
 package struct SignalSource: Sendable {
-    /// The source of a signal.
-    private enum Kind: String, CaseIterable {
-        case tokenAge = "token.age_s"
-        case signInMethods = "session.amr"
-        case sinceSignIn = "session.age_s"
-        case realUserStatus = "account.real_user_status"
-        case priorStatus = "account.prior_status"
-        case rejoins = "account.rejoins_30d"
-        case riskEvents = "account.risk_events_30d"
-        case lastRiskEvent = "account.last_risk_event"
-        case age = "account.age_hours"
-        case state = "account.state"
-        case hasEmail = "account.has_email"
-        case forwardingOn = "account.forwarding_on"
-        case managed = "account.managed"
-        case sinceSeen = "account.hours_since_seen"
-        case sinceTransfer = "account.hours_since_transfer"
-        case bounces = "account.bounces_7d"
-        case replies = "account.user_replies_30d"
-        case toggles = "account.forwarding_toggles_7d"
-        case inboxSignUps = "inbox.signups_24h"
-        case inboxDeletions = "inbox.deletions_30d"
-        case inboxBounces = "inbox.bounces_7d"
-        case inboxDomainClass = "inbox.domain_class"
-        case failedChecks = "checks.failed_24h"
-        case passedChecks = "checks.passed_90d"
-        case sinceHumanCheck = "checks.hours_since_human_check"
-        case sinceEmailCode = "checks.hours_since_email_code"
-        case sinceReauthenticate = "checks.hours_since_reauthenticate"
-        case deviceAttested = "device.attested"
-        case deviceAssertions = "device.assertions"
-        case deviceAccounts = "device.accounts"
-        case appSignUps = "app.signups_1h"
-        case appBaseline = "app.signups_1h_baseline"
-    }
-
     /// All facts that a question's signals are made from.
     package struct Facts: Sendable {
         package var view: GrantView
@@ -80,7 +44,7 @@ package struct SignalSource: Sendable {
     }
 
     let policy: Policy
-    private let slots: [(kind: Kind, slot: Int)]
+    private let slots: [(signal: StandardSignal, slot: Int, isHistory: Bool)]
     /// By the index of the counter.
     private let velocitySlots: [(name: String, slot: Int)]
     /// Whether it reads the class of the inbox's domain.
@@ -92,10 +56,14 @@ package struct SignalSource: Sendable {
 
     package init(_ policy: Policy) {
         self.policy = policy
-        slots = Kind.allCases.compactMap { kind in policy.slot(named: kind.rawValue).map { (kind, $0) } }
+        slots = StandardSignal.ofDecisions.compactMap { signal in
+            // The event is set by itself.
+            signal == .event
+                ? nil : policy.slot(named: signal.rawValue).map { (signal, $0, signal.facts.origin != .question) }
+        }
         velocitySlots = policy.counters.map { ($0.signal, policy.slot(named: $0.signal) ?? -1) }
-        readsDomainClass = slots.contains { $0.kind == .inboxDomainClass }
-        readsRates = slots.contains { $0.kind == .appSignUps || $0.kind == .appBaseline }
+        readsDomainClass = slots.contains { $0.signal == .inboxDomainClass }
+        readsRates = slots.contains { $0.signal == .appSignUps || $0.signal == .appBaseline }
         counters = Dictionary(
             uniqueKeysWithValues: PolicyEvent.allCases.map { event in
                 let slots = policy.slotsRead(at: event)
@@ -110,9 +78,6 @@ package struct SignalSource: Sendable {
             })
     }
 
-    /// All signals that Postern supplies: for a test that none in the format is forgotten.
-    package static var supplied: [String] { Kind.allCases.map(\.rawValue) }
-
     /// The policy's input, and the signals as the log keeps them: a JSON object, context as keyed hashes.
     package func input(_ facts: Facts, marks: DecisionMarks) -> (input: PolicyInput, signals: String) {
         let event = facts.view.event
@@ -124,12 +89,12 @@ package struct SignalSource: Sendable {
         }
         var line = JSONObjectWriter(capacity: 640)
         line.member("event", event.rawValue)
-        for (kind, slot) in slots {
-            let value = Self.value(kind, facts)
+        for (signal, slot, isHistory) in slots where !isHistory || facts.isHistoryAvailable {
+            let value = Self.value(signal, facts)
             if case .missing = value { continue }
             // A value out of the operator's bounds is missing.
             guard (try? policy.set(slot: slot, to: value, in: &input)) != nil else { continue }
-            line.signal(kind.rawValue, value)
+            line.signal(signal.rawValue, value)
         }
         for (counter, count) in facts.velocity.sorted(by: { $0.key < $1.key }) where velocitySlots.indices.contains(counter) {
             let (name, slot) = velocitySlots[counter]
@@ -157,23 +122,17 @@ package struct SignalSource: Sendable {
     private static func int(_ value: Int64?) -> CELValue { value.map(CELValue.int) ?? .missing }
     private static func bool(_ value: Bool?) -> CELValue { value.map(CELValue.bool) ?? .missing }
 
-    private static func value(_ kind: Kind, _ facts: Facts) -> CELValue {
-        let now = facts.time.seconds
-        switch kind {
+    /// A new account with a verified token has an empty history; an account known only by name has none.
+    private static func value(_ signal: StandardSignal, _ facts: Facts) -> CELValue {
+        let (history, grant, now) = (facts.history, facts.history?.grant, facts.time.seconds)
+        let isNewWithToken = history == nil && facts.token != nil
+        func count(_ value: Int64?) -> CELValue { int(value ?? (isNewWithToken ? 0 : nil)) }
+        switch signal {
+        case .event: return .string(facts.view.event.rawValue)
         case .tokenAge: return facts.token.map { .int(max(0, now - $0.issuedAt)) } ?? .missing
         case .sinceSignIn: return facts.token?.authenticatedAt.map { .int(max(0, now - $0)) } ?? .missing
         case .signInMethods: return facts.token?.methods.map { .list($0.map(CELValue.string)) } ?? .missing
         case .realUserStatus: return int(facts.view.realUserStatus.map(Int64.init))
-        default: return facts.isHistoryAvailable ? history(kind, facts) : .missing
-        }
-    }
-
-    /// A new account with a verified token has an empty history; an account known only by name has none.
-    private static func history(_ kind: Kind, _ facts: Facts) -> CELValue {
-        let (history, grant, now) = (facts.history, facts.history?.grant, facts.time.seconds)
-        let isNewWithToken = history == nil && facts.token != nil
-        func count(_ value: Int64?) -> CELValue { int(value ?? (isNewWithToken ? 0 : nil)) }
-        switch kind {
         case .priorStatus: return int(facts.view.priorStatus.map(Int64.init))
         case .rejoins: return int(facts.view.rejoins30d)
         case .riskEvents: return count(history?.riskEvents30d)
@@ -210,7 +169,10 @@ package struct SignalSource: Sendable {
         case .deviceAccounts: return int(facts.device?.accounts)
         case .appSignUps: return int(facts.rates?.signUps1h)
         case .appBaseline: return facts.rates?.baseline.map(CELValue.double) ?? .missing
-        default: return .missing
+        // Signals of the status alone.
+        case .inboxAge, .failedChecksOfMonth, .signInMethod, .signInVerified, .passkeyAge, .passkeySynced, .passkeyAttested,
+            .userAge, .userManaged, .userTeams, .userReplies, .legitimateOutcomes, .fraudulentOutcomes:
+            return .missing
         }
     }
 }

@@ -17,12 +17,13 @@ extension PolicyLoader {
                 continue
             }
             // A faulty counter still declares its signal: one fault, not one for each use.
-            let signal = SignalDeclaration(name: "velocity." + entry.key, type: .int, mayBeMissing: true)
+            let counter = counter(entry.key, entry.value)
+            let signal = SignalDeclaration(
+                name: "velocity." + entry.key, type: .int, mayBeMissing: true,
+                source: .counter(countsInboxes: counter?.readsInbox ?? false))
             parts.scope.declare(signal.name, signal.type)
             parts.signals.append(signal)
-            guard let counter = counter(entry.key, entry.value) else { continue }
-            parts.counters.append(counter)
-            parts.signals[parts.signals.count - 1].countsInboxes = counter.readsInbox
+            if let counter { parts.counters.append(counter) }
         }
     }
 

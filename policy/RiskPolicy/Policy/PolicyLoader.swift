@@ -149,7 +149,7 @@ package struct PolicyLoader {
             // A faulty declaration still declares the name: one fault, not one for each use.
             let signal =
                 readSignal(entry.key, entry.keyNode, entry.value)
-                ?? SignalDeclaration(name: entry.key, type: .dyn, mayBeMissing: true)
+                ?? SignalDeclaration(name: entry.key, type: .dyn, mayBeMissing: true, source: .context)
             parts.scope.declare(signal.name, signal.type)
             parts.signals.append(signal)
         }
@@ -177,29 +177,33 @@ package struct PolicyLoader {
             reader.report(typeNode, "unknown type '\(text)'")
             return nil
         }
-        let supplied = parts.kind == .status ? StandardSignals.statusTypes : StandardSignals.types
-        if name.hasPrefix("context."), parts.kind == .verification {
-            guard StandardSignals.contextTypes.contains(type) else {
+        let supplied = parts.kind == .status ? StandardSignal.ofStatus : StandardSignal.ofDecisions
+        let source: SignalDeclaration.Source
+        if name.hasPrefix(ContextSignals.prefix), parts.kind == .verification {
+            guard ContextSignals.types.contains(type) else {
                 reader.report(typeNode, "a signal cannot be of type \(type.text)")
                 return nil
             }
+            source = .context
         } else {
-            guard let standard = supplied[name] else {
+            guard let signal = StandardSignal(rawValue: name), supplied.contains(signal) else {
                 guard !name.hasPrefix("velocity.") else {
                     reader.report(nameNode, "'\(name)' is declared under 'counters', not here")
                     return nil
                 }
-                let hint = suggestion(for: name, among: Array(supplied.keys))
+                let hint = suggestion(for: name, among: supplied.map(\.rawValue))
                 let own = parts.kind == .status ? " for a status" : "; an operator's own signals must begin with 'context.'"
                 reader.report(nameNode, "Postern supplies no signal '\(name)'\(hint)\(own)")
                 return nil
             }
+            let standard = signal.facts.type
             guard text == standard else {
                 reader.report(typeNode, "'\(name)' is declared as \(standard), not \(text)")
                 return nil
             }
+            source = .postern(signal)
         }
-        var signal = SignalDeclaration(name: name, type: type, mayBeMissing: mayBeMissing)
+        var signal = SignalDeclaration(name: name, type: type, mayBeMissing: mayBeMissing, source: source)
         for (key, boundNode) in bounds.sorted(by: { $0.key < $1.key }) where key != "type" {
             guard let scalar = reader.scalar(boundNode, key) else { continue }
             let number: Double? =

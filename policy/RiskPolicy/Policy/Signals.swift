@@ -1,4 +1,4 @@
-// Signals: their names and types, and which of them are missing while the store is down.
+// Signals as a policy declares them, and which of them are missing while the store is down.
 
 import CEL
 
@@ -17,41 +17,49 @@ package struct SignalDeclaration: Sendable, Equatable {
     /// For strings: maximum number of UTF-8 bytes.
     package var maximumLength = PolicyFileLimits.maximumStringBytes
 
-    /// Whether it comes from the store, and so is missing while that is down. Facts of the token and its status do not.
-    package var isHistory: Bool {
-        let group = name.prefix { $0 != "." }
-        return ["account", "inbox", "checks", "app", "device", "velocity", "user", "outcomes"].contains(group)
-            && name != "account.real_user_status"
+    /// Who supplies it.
+    package enum Source: Sendable, Equatable {
+        case postern(StandardSignal)
+        /// The backend that asks.
+        case context
+        /// A counter of the policy, and whether it counts by the inbox or its domain, which no team knows.
+        case counter(countsInboxes: Bool)
     }
 
-    /// Whether it counts by the inbox or its domain, which no team knows.
-    package var countsInboxes = false
+    package let source: Source
+
+    package init(name: String, type: CELType, mayBeMissing: Bool, source: Source) {
+        self.name = name
+        self.type = type
+        self.mayBeMissing = mayBeMissing
+        self.source = source
+    }
+
+    /// Whether it comes from the store, and so is missing while that is down.
+    package var isHistory: Bool {
+        switch source {
+        case .postern(let signal): signal.facts.origin != .question
+        case .context: false
+        case .counter: true
+        }
+    }
 
     /// Whether it reveals facts of other teams or of the inbox: teams get only a coarse code for reasons that read it.
-    package var spansTeams: Bool { name.hasPrefix("inbox.") || countsInboxes }
+    package var spansTeams: Bool {
+        switch source {
+        case .postern(let signal): signal.facts.origin == .inboxHistory
+        case .context: false
+        case .counter(let countsInboxes): countsInboxes
+        }
+    }
 }
 
-/// The signals that Postern supplies (docs/POLICY.md, `signals:`). Operators define their own under `context.`.
-package enum StandardSignals {
-    /// Types by name, in the notation of policy files.
-    package static let types: [String: String] = [
-        "event": "string", "token.age_s": "int?", "session.amr": "list(string)?", "session.age_s": "int?",
-        "account.real_user_status": "int?", "account.prior_status": "int?", "account.rejoins_30d": "int?",
-        "account.age_hours": "int?", "account.state": "string?", "account.has_email": "bool?",
-        "account.forwarding_on": "bool?", "account.managed": "bool?", "account.hours_since_seen": "int?",
-        "account.hours_since_transfer": "int?", "account.bounces_7d": "int?", "account.user_replies_30d": "int?",
-        "account.forwarding_toggles_7d": "int?",
-        "account.risk_events_30d": "int?", "account.last_risk_event": "string?",
-        "inbox.signups_24h": "int?", "inbox.deletions_30d": "int?", "inbox.bounces_7d": "int?",
-        "inbox.domain_class": "string?",
-        "checks.failed_24h": "int?", "checks.passed_90d": "int?", "checks.hours_since_human_check": "int?",
-        "checks.hours_since_email_code": "int?", "checks.hours_since_reauthenticate": "int?",
-        "device.attested": "bool?", "device.assertions": "int?", "device.accounts": "int?",
-        "app.signups_1h": "int?", "app.signups_1h_baseline": "double?",
-    ]
+/// The signals that an operator defines.
+enum ContextSignals {
+    /// What their names begin with.
+    static let prefix = "context."
 
-    /// The types allowed for an operator's own signals.
-    static let contextTypes: [CELType] = [
+    static let types: [CELType] = [
         .bool, .int, .uint, .double, .string, .timestamp, .duration, .list(.string), .list(.int),
     ]
 }

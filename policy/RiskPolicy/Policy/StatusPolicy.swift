@@ -60,17 +60,3 @@ extension Policy {
         result.decision == .allow ? .likelyReal : challengeKinds(result).first.flatMap(PolicyStatus.init) ?? .unknown
     }
 }
-
-extension StandardSignals {
-    /// Types by name of the signals for a status. Those that include other teams are missing for fewer than three teams.
-    package static let statusTypes: [String: String] = [
-        "sign_in.method": "string?", "sign_in.user_verified": "bool?", "sign_in.passkey_age_hours": "int?",
-        "sign_in.passkey_synced": "bool?", "sign_in.passkey_attested": "bool?", "session.amr": "list(string)?",
-        "user.age_hours": "int?", "user.teams": "int?", "user.replies_30d": "int?", "user.is_managed": "bool?",
-        "inbox.age_hours": "int?", "inbox.domain_class": "string?", "inbox.signups_24h": "int?",
-        "inbox.deletions_30d": "int?", "inbox.bounces_7d": "int?",
-        "checks.passed_90d": "int?", "checks.failed_30d": "int?",
-        "outcomes.legitimate": "int?", "outcomes.fraudulent": "int?",
-        "account.prior_status": "int?", "account.rejoins_30d": "int?",
-    ]
-}

@@ -109,9 +109,10 @@ package struct LeakCheck {
         private let work: WorkBudget
 
         init(_ names: LeakNames, _ work: WorkBudget) {
-            typed = StretchSearch(names, work: work)
-            neutral = StretchSearch(names, work: work)
-            files = FileSearch(names, work: work)
+            let memory = SearchMemory()
+            typed = StretchSearch(names, work: work, memory: memory)
+            neutral = StretchSearch(names, work: work, memory: memory)
+            files = FileSearch(names, work: work, memory: memory)
             self.work = work
         }
 

@@ -6,16 +6,107 @@ package enum TopLevelDomains {
     /// Whether a label, in lower case and as A-label or in UTF-8, is a top-level domain.
     package static func contains(_ label: some Collection<UInt8>) -> Bool {
         guard label.count >= 2, label.count <= longest else { return false }
-        if all.contains(Array(label)) { return true }
-        guard label.contains(where: { $0 >= 0x80 }) else { return false }
-        return DomainName.toASCII("a." + String(decoding: label, as: UTF8.self)).map { all.contains(Array($0.utf8.dropFirst(2))) }
-            ?? false
+        let known = label.withContiguousStorageIfAvailable { contains($0) }
+        return known ?? Array(label).withUnsafeBufferPointer { contains($0) }
+    }
+
+    /// The same of octets of a buffer.
+    package static func contains(_ label: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
+        label.count >= 2 && label.count <= longest && contains(UnsafeBufferPointer(rebasing: label))
+    }
+
+    static func contains(_ text: Reading.View, _ label: Range<Int>) -> Bool {
+        guard label.count >= 2, label.count <= longest else { return false }
+        return contains(UnsafeBufferPointer(rebasing: text.octets[label]))
+    }
+
+    private static func contains(_ label: UnsafeBufferPointer<UInt8>) -> Bool {
+        var (hash, isASCII) = (Table.empty, true)
+        for octet in label {
+            hash = Table.added(octet, to: hash)
+            if octet >= 0x80 { isASCII = false }
+        }
+        return isASCII ? all.contains(label, hash) : containsUnicode(label)
+    }
+
+    private static func containsUnicode(_ label: UnsafeBufferPointer<UInt8>) -> Bool {
+        guard var name = DomainName.toASCII("a." + String(decoding: label, as: UTF8.self)) else { return false }
+        return name.withUTF8 { name in
+            let label = UnsafeBufferPointer(rebasing: name.dropFirst(2))
+            return all.contains(label, label.reduce(Table.empty) { Table.added($1, to: $0) })
+        }
+    }
+
+    static func longestEnd(_ text: Reading.View, _ range: Range<Int>) -> Int? {
+        longestEnd(in: text.octets[range])
+    }
+
+    /// Where the longest top-level domain ends that octets begin with; nil where there is none.
+    package static func longestEnd(in text: Slice<UnsafeBufferPointer<UInt8>>) -> Int? {
+        var (hash, isASCII) = (Table.empty, true)
+        // Octets that a character lacks: what ends within one is no label.
+        var missing = 0
+        var found: Int?
+        for index in text.indices {
+            let octet = text[index]
+            hash = Table.added(octet, to: hash)
+            if octet >= 0x80 { isASCII = false }
+            missing =
+                octet & 0xC0 == 0x80 ? max(0, missing - 1) : octet < 0xC2 ? 0 : octet < 0xE0 ? 1 : octet < 0xF0 ? 2 : 3
+            guard index > text.startIndex, missing == 0 else { continue }
+            let label = UnsafeBufferPointer(rebasing: text[text.startIndex...index])
+            if isASCII ? all.contains(label, hash) : containsUnicode(label) { found = index + 1 }
+        }
+        return found
     }
 
     /// Octets of the longest one, also in UTF-8.
     package static let longest = 63
 
-    private static let all = Set((delegated + " " + reserved).utf8.split { $0 == 0x20 || $0 == 0x0A }.map { Array($0) })
+    private static let all = Table((delegated + " " + reserved).utf8.split { $0 == 0x20 || $0 == 0x0A }.map { Array($0) })
+
+    /// A set of labels that is asked for octets where they are.
+    private struct Table {
+        private static let size = 8_192
+        /// Where each label is in `text`, plus one, and its length, by hash; 0 where there is none.
+        private var places = [UInt32](repeating: 0, count: size)
+        private var text: [UInt8] = []
+
+        /// FNV-1a, of the octets so far.
+        static let empty: UInt32 = 0x811C_9DC5
+        @inline(__always)
+        static func added(_ octet: UInt8, to hash: UInt32) -> UInt32 { (hash ^ UInt32(octet)) &* 0x0100_0193 }
+
+        @inline(__always)
+        private static func slot(_ hash: UInt32) -> Int { Int(hash ^ hash >> 16) & (size - 1) }
+
+        init(_ labels: [[UInt8]]) {
+            for label in labels {
+                var slot = Self.slot(label.reduce(Self.empty) { Self.added($1, to: $0) })
+                while places[slot] != 0 { slot = (slot + 1) & (Self.size - 1) }
+                places[slot] = UInt32(text.count + 1) << 8 | UInt32(label.count)
+                text += label
+            }
+        }
+
+        func contains(_ label: UnsafeBufferPointer<UInt8>, _ hash: UInt32) -> Bool {
+            places.withUnsafeBufferPointer { places in
+                text.withUnsafeBufferPointer { text in
+                    var slot = Self.slot(hash)
+                    while places[slot] != 0 {
+                        let place = Int(places[slot] >> 8) - 1
+                        if Int(places[slot] & 255) == label.count,
+                            (0..<label.count).allSatisfy({ text[place + $0] == label[$0] })
+                        {
+                            return true
+                        }
+                        slot = (slot + 1) & (Self.size - 1)
+                    }
+                    return false
+                }
+            }
+        }
+    }
 
     /// Names that no one can register, but that are in use within organizations and in documentation (RFC 2606, 6762 appendix G).
     private static let reserved = "example test invalid localhost local lan home corp internal intranet private localdomain"

@@ -53,6 +53,30 @@ import Testing
         #expect(LeakFixture.file("name,address\r\nJane,\(text)\r\n") == .file(7))
     }
 
+    /// Readings are compared only around what they decode: other encodings far from a form, and words that go on for long.
+    @Test(arguments: ["%41 words between them ", "=41&#65;\\u0041+41<b>a</b> ", "https://shop.example/?a=%41/"])
+    func form_farFromOtherEncodings_isALeak(_ other: String) {
+        let isMarkup = other.utf8.contains(UInt8(ascii: "<"))
+        for form in Self.forms {
+            let lead = other + String(repeating: "plain words ", count: 60)
+            let text = "\(lead)\r\n\(form)\r\n\(lead)"
+            #expect(LeakFixture.typed(text, isMarkup: isMarkup || form.utf8.contains(UInt8(ascii: "<"))) != .clean, "\(form)")
+            #expect(LeakFixture.file(text) == .file(7), "\(form)")
+        }
+    }
+
+    /// A mark far before or behind what is decoded still has it in one of its halves.
+    @Test func encodedOctet_atTheEndOfALongHalf_isDecoded() {
+        for count in [0, 1, 60, 100] {
+            let tag = String(repeating: "t", count: count)
+            #expect(LeakFixture.typed("jane%2Ek77x+\(tag)@home.example") != .clean, "\(count)")
+            #expect(LeakFixture.typed("xjane%2Ek77x+\(tag)@home.example") == .clean, "\(count)")
+        }
+        let path = String(repeating: "part/", count: 200)
+        #expect(LeakFixture.typed("/\(path)jane%2Ek77x/x") != .clean)
+        #expect(LeakFixture.typed("https://shop.example/\(path)jane%2Ek77x/x") == .clean)
+    }
+
     private static let innocent: [String] = [
         "jane.k77x@home.example.org", "jane.k77x@home.company", "jane.k88x@home.example", "jane.k77x@other.example",
         "jane.k77xy@home.example", "ajane.k77x@home.example", "anna.jane.k77x@home.example", "jane.k77x@sub.home.example",

@@ -51,9 +51,9 @@ import Testing
     @Test(arguments: patterns) func candidates_areFoundInALinearNumberOfSteps(_ pattern: String) {
         func steps(_ count: Int) -> Int {
             let octets = Array(repeatElement(Array(pattern.utf8), count: count / pattern.utf8.count).joined())
-            let reading = octets.withUnsafeBufferPointer { Reading($0, isMarkup: false) }
-            return reading.withView { text in
-                var addresses = AddressReading(text)
+            let readings = Readings()
+            return octets.withUnsafeBufferPointer { text in
+                var addresses = AddressReading(readings.read(text, isMarkup: false))
                 addresses.forEach { _ in }
                 return addresses.steps
             }

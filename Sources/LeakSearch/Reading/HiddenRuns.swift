@@ -2,7 +2,8 @@
 
 import Support
 
-enum HiddenRuns {
+/// Finds the runs of one text at a time. Its memory is used again for the next one. Not thread-safe.
+final class HiddenRuns {
     /// Shorter runs hold no address.
     private static let shortestBase64 = 12
     private static let shortestHexadecimal = 16
@@ -14,41 +15,37 @@ enum HiddenRuns {
     private static let shortestText = 5
 
     // Units of work for each octet: to find runs, and to decode one in one way.
-    static let findingWork = 6
-    private static let decodingWork = 4
+    private static let findingWork = 3
+    private static let decodingWork = 3
 
-    /// Calls with each text that octets may stand for.
+    private let digits = OctetBuffer(capacity: 256)
+    private let decoded = OctetBuffer(capacity: 256)
+
+    /// Calls with each text that octets may stand for; it is valid within the call.
     /// - Parameter work: is charged for each octet of a run.
-    static func forEach(in text: UnsafeBufferPointer<UInt8>, work: WorkBudget, _ body: ([UInt8]) -> Void) {
-        work.charge(text.count * findingWork)
-        var run: [UInt8] = []
-        Sextet.values.withUnsafeBufferPointer { values in
-            find(text, shortest: shortestBase64, values: values, into: &run) { sextets, breaks in
-                for start in 0..<4
-                where sextets.count - start >= shortestBase64 - 4 && breaks.mayBegin(at: start, of: sextets.count) {
-                    work.charge(sextets.count * decodingWork)
-                    let decoded = base64(sextets[start...])
-                    if mayBeText(decoded) { body(decoded) }
-                }
-            }
-        }
-        digits.withUnsafeBufferPointer { values in
-            find(text, shortest: shortestHexadecimal, values: values, into: &run) { digits, _ in
-                for start in 0..<2 {
-                    work.charge(digits.count * decodingWork)
-                    let decoded = hexadecimal(digits[start...])
-                    if mayBeText(decoded) { body(decoded) }
+    func forEach(in text: UnsafeBufferPointer<UInt8>, work: WorkBudget, _ body: (UnsafeBufferPointer<UInt8>) -> Void) {
+        work.charge(text.count * Self.findingWork)
+        Sextet.values.withUnsafeBufferPointer { sextets in
+            Self.hexadecimal.withUnsafeBufferPointer { hexadecimal in
+                Self.find(text, 0..<text.count, sextets) { range, count, breaks in
+                    if count >= Self.shortestBase64 { base64(text, range, sextets, breaks, work, body) }
+                    guard count >= Self.shortestHexadecimal else { return }
+                    // All digits of hexadecimal are digits of base64 too.
+                    Self.find(text, range, hexadecimal) { range, count, _ in
+                        if count >= Self.shortestHexadecimal { self.hexadecimal(text, range, hexadecimal, work, body) }
+                    }
                 }
             }
         }
     }
 
     /// Whether an octet is a digit of base64 or hexadecimal.
+    @inline(__always)
     static func isDigit(_ octet: UInt8) -> Bool {
         octet.isASCIIAlphanumeric || octet == 0x2B || octet == 0x2F || octet == 0x2D || octet == 0x5F
     }
 
-    private static let digits: [UInt8] = (0..<256).map { TransferReading.digit(UInt8($0)) ?? 255 }
+    private static let hexadecimal: [UInt8] = (0..<256).map { TransferReading.digit(UInt8($0)) ?? 255 }
 
     /// The lines of a run, which tell where groups of base64 begin in a long one.
     private struct Breaks {
@@ -74,43 +71,54 @@ enum HiddenRuns {
         }
     }
 
-    /// Collects the digits of each run, over line breaks, folds and marks of quotations.
+    // MARK: Runs
+
+    /// Finds runs of digits in a range, over line breaks, folds and marks of quotations.
+    /// - Parameter body: gets where a run is, and how many digits it has.
+    @inline(__always)
     private static func find(
-        _ text: UnsafeBufferPointer<UInt8>, shortest: Int, values: UnsafeBufferPointer<UInt8>, into run: inout [UInt8],
-        _ body: ([UInt8], Breaks) -> Void
+        _ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>, _ values: UnsafeBufferPointer<UInt8>,
+        _ body: (Range<Int>, Int, Breaks) -> Void
     ) {
-        run.removeAll(keepingCapacity: true)
-        var breaks = Breaks()
-        var column = 0
-        var index = 0
-        while index < text.count {
-            let value = values[Int(text[index])]
-            if value != 255 {
-                run.append(value)
-                column += 1
+        var index = range.lowerBound
+        while index < range.upperBound {
+            guard values[Int(text[index])] != 255 else {
                 index += 1
                 continue
             }
-            if column > 0, let next = goesOn(text, index, after: column, values) {
+            let start = index
+            var count = 0
+            var end: Int
+            var breaks = Breaks()
+            while true {
+                let line = index
+                while index < range.upperBound, values[Int(text[index])] != 255 { index += 1 }
+                count += index - line
+                end = index
+                guard index < range.upperBound, let next = goesOn(text, index, after: index - line, values) else { break }
+                breaks.note(count)
                 index = next
-                column = 0
-                breaks.note(run.count)
-                continue
             }
-            if run.count >= shortest { body(run, breaks) }
-            if !run.isEmpty {
-                run.removeAll(keepingCapacity: true)
-                breaks = Breaks()
-            }
-            column = 0
-            index += 1
+            if count >= shortestBase64 { body(start..<end, count, breaks) }
+            index = end + 1
         }
-        if run.count >= shortest { body(run, breaks) }
     }
 
     /// Where a run goes on behind a break; nil where it ends.
+    @inline(__always)
     private static func goesOn(
         _ text: UnsafeBufferPointer<UInt8>, _ start: Int, after column: Int, _ values: UnsafeBufferPointer<UInt8>
+    ) -> Int? {
+        switch text[start] {
+        case 0x20 where column < longLine && start + 1 < text.count && text[start + 1] > 0x20: return nil
+        case 0x09, 0x0A, 0x0D, 0x20, UInt8(ascii: "="), UInt8(ascii: "\\"): return goesOn(behind: text, start, column, values)
+        default: return nil
+        }
+    }
+
+    @inline(never)
+    private static func goesOn(
+        behind text: UnsafeBufferPointer<UInt8>, _ start: Int, _ column: Int, _ values: UnsafeBufferPointer<UInt8>
     ) -> Int? {
         var index = start
         // A soft line break, or one that a backslash hides.
@@ -133,49 +141,94 @@ enum HiddenRuns {
         return nil
     }
 
-    private static func base64(_ sextets: ArraySlice<UInt8>) -> [UInt8] {
-        var output: [UInt8] = []
-        output.reserveCapacity(sextets.count / 4 * 3 + 2)
-        sextets.withUnsafeBufferPointer { sextets in
-            var index = 0
-            while index + 4 <= sextets.count {
-                output.append(sextets[index] << 2 | sextets[index + 1] >> 4)
-                output.append(sextets[index + 1] << 4 | sextets[index + 2] >> 2)
-                output.append(sextets[index + 2] << 6 | sextets[index + 3])
-                index += 4
-            }
-            if sextets.count - index >= 2 { output.append(sextets[index] << 2 | sextets[index + 1] >> 4) }
-            if sextets.count - index == 3 { output.append(sextets[index + 1] << 4 | sextets[index + 2] >> 2) }
+    // MARK: Decoding
+
+    /// Collects the digits of a run.
+    private func collect(_ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>, _ values: UnsafeBufferPointer<UInt8>) {
+        digits.count = 0
+        if digits.capacity < range.count { digits.reserve(range.count + range.count / 4 + 64) }
+        var count = 0
+        let base = digits.base
+        for index in range {
+            // What is between the lines is overwritten.
+            let value = values[Int(text[index])]
+            base[count] = value
+            if value != 255 { count += 1 }
         }
-        return output
+        digits.count = count
+        if decoded.capacity < count + 4 { decoded.reserve(count + count / 4 + 64) }
     }
 
-    private static func hexadecimal(_ digits: ArraySlice<UInt8>) -> [UInt8] {
-        var output: [UInt8] = []
-        output.reserveCapacity(digits.count / 2)
-        digits.withUnsafeBufferPointer { digits in
-            var index = 0
-            while index + 2 <= digits.count {
-                output.append(digits[index] << 4 | digits[index + 1])
-                index += 2
-            }
+    private func base64(
+        _ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>, _ values: UnsafeBufferPointer<UInt8>, _ breaks: Breaks,
+        _ work: WorkBudget, _ body: (UnsafeBufferPointer<UInt8>) -> Void
+    ) {
+        collect(text, range, values)
+        for start in 0..<4
+        where digits.count - start >= Self.shortestBase64 - 4 && breaks.mayBegin(at: start, of: digits.count) {
+            work.charge(digits.count * Self.decodingWork)
+            decodeBase64(from: start)
+            if Self.mayBeText(decoded.contents) { body(decoded.contents) }
         }
-        return output
+    }
+
+    private func hexadecimal(
+        _ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>, _ values: UnsafeBufferPointer<UInt8>, _ work: WorkBudget,
+        _ body: (UnsafeBufferPointer<UInt8>) -> Void
+    ) {
+        collect(text, range, values)
+        for start in 0..<2 {
+            work.charge(digits.count * Self.decodingWork)
+            decodeHexadecimal(from: start)
+            if Self.mayBeText(decoded.contents) { body(decoded.contents) }
+        }
+    }
+
+    private func decodeBase64(from start: Int) {
+        let (input, output, count) = (digits.base, decoded.base, digits.count)
+        var index = start
+        var next = 0
+        while index + 4 <= count {
+            output[next] = input[index] << 2 | input[index + 1] >> 4
+            output[next + 1] = input[index + 1] << 4 | input[index + 2] >> 2
+            output[next + 2] = input[index + 2] << 6 | input[index + 3]
+            next += 3
+            index += 4
+        }
+        if count - index >= 2 {
+            output[next] = input[index] << 2 | input[index + 1] >> 4
+            next += 1
+        }
+        if count - index == 3 {
+            output[next] = input[index + 1] << 4 | input[index + 2] >> 2
+            next += 1
+        }
+        decoded.count = next
+    }
+
+    private func decodeHexadecimal(from start: Int) {
+        let (input, output, count) = (digits.base, decoded.base, digits.count)
+        var index = start
+        var next = 0
+        while index + 2 <= count {
+            output[next] = input[index] << 4 | input[index + 1]
+            next += 1
+            index += 2
+        }
+        decoded.count = next
     }
 
     /// Whether a few printable octets are in a row, ignoring NUL between them.
-    private static func mayBeText(_ octets: [UInt8]) -> Bool {
-        octets.withUnsafeBufferPointer { octets in
-            var row = 0
-            for octet in octets {
-                if octet >= 0x20 && octet < 0x7F || octet >= 0xC2 && octet < 0xF5 {
-                    row += 1
-                    if row == shortestText { return true }
-                } else if octet != 0, octet < 0x80 || octet >= 0xC0 {
-                    row = 0
-                }
+    private static func mayBeText(_ octets: UnsafeBufferPointer<UInt8>) -> Bool {
+        var row = 0
+        for octet in octets {
+            if octet >= 0x20 && octet < 0x7F || octet >= 0xC2 && octet < 0xF5 {
+                row += 1
+                if row == shortestText { return true }
+            } else if octet != 0, octet < 0x80 || octet >= 0xC0 {
+                row = 0
             }
-            return false
         }
+        return false
     }
 }

@@ -2,37 +2,72 @@
 
 import Support
 
-extension Reading {
+/// The readings of one text. Their memory is used again for the next one. Not thread-safe.
+final class Readings {
+    private var plain = Reading()
+    private var referenced = Reading()
+    private var untagged = Reading()
+    private var shown = Reading()
+    private var escaped = Reading()
+    private var once = Reading()
+    private var other = Reading()
+
+    /// Reads a text as it is.
+    func read(_ text: UnsafeBufferPointer<UInt8>, isMarkup: Bool) -> Reading.View {
+        plain.read(text, isMarkup: isMarkup)
+        return plain.view
+    }
+
     /// Every reading of a text that differs from the others, the plain one first.
     /// - Parameters:
     ///   - isMarkup: whether a reader sees the text without its tags.
-    ///   - body: gets a reading, and whether its at signs are what a reader sees; in others they may be chance.
-    func forEachReading(isMarkup: Bool, _ body: (Reading, Bool) -> Void) {
-        body(self, true)
-        let referenced = withoutReferences()
-        if let referenced { body(referenced, true) }
-        let shown = withoutTags().map { $0.withoutReferences() ?? $0 }
-        if let shown { body(shown, isMarkup) }
-        let outer = referenced ?? self
-        let escaped = outer.withoutEscapes()
-        if let escaped { body(escaped, false) }
-        for base in [escaped ?? outer, shown] {
-            // An address of a link may have been encoded twice.
-            guard let once = base?.withoutPercent() else { continue }
-            body(once, false)
-            if let twice = once.withoutPercent() { body(twice, false) }
+    ///   - body: gets a reading; where it differs from the ones before, nil for everywhere; and whether its at signs are what a
+    ///     reader sees: in others they may be chance.
+    func forEach(
+        _ text: UnsafeBufferPointer<UInt8>, isMarkup: Bool, _ body: (Reading.View, [Range<Int>]?, _ isShown: Bool) -> Void
+    ) {
+        let plain = read(text, isMarkup: isMarkup)
+        body(plain, nil, true)
+        var outer = plain
+        if referenced.resolveReferences(plain) {
+            outer = referenced.view
+            body(outer, referenced.changes, true)
         }
-        if let quoted = withoutQuotedPrintable() { body(quoted, false) }
-        if let plain = withoutXText() { body(plain, false) }
+        var shown: Reading.View?
+        if untagged.dropTags(plain) {
+            if self.shown.resolveReferences(untagged.view, with: untagged.changes) {
+                shown = self.shown.view
+                body(self.shown.view, self.shown.changes, isMarkup)
+            } else {
+                shown = untagged.view
+                body(untagged.view, untagged.changes, isMarkup)
+            }
+        }
+        if escaped.resolveEscapes(outer) {
+            outer = escaped.view
+            body(outer, escaped.changes, false)
+        }
+        for base in [outer, shown] {
+            // An address of a link may have been encoded twice.
+            guard let base, once.resolvePercent(base) else { continue }
+            body(once.view, once.changes, false)
+            if other.resolvePercent(once.view) { body(other.view, other.changes, false) }
+        }
+        if other.resolveQuotedPrintable(plain) { body(other.view, other.changes, false) }
+        if other.resolveXText(plain) { body(other.view, other.changes, false) }
     }
+}
 
+extension Reading {
     /// The value of a hexadecimal digit; nil for others, or behind a gap.
-    private func digit(_ text: View, _ index: Int) -> UInt32? {
+    @inline(__always)
+    private static func digit(_ text: View, _ index: Int) -> UInt32? {
         guard index < text.count, text.gaps[index] == 0 else { return nil }
         return TransferReading.digit(text[index]).map(UInt32.init)
     }
 
-    private func pair(_ text: View, _ index: Int) -> UInt8? {
+    @inline(__always)
+    private static func pair(_ text: View, _ index: Int) -> UInt8? {
         guard let high = digit(text, index), let low = digit(text, index + 1) else { return nil }
         return UInt8(high << 4 | low)
     }
@@ -47,15 +82,13 @@ extension Reading {
     ].map { (Array($0.0.utf8), $0.1) }
 
     /// With character references resolved.
-    func withoutReferences() -> Reading? {
-        rewritten(UInt8(ascii: "&")) { text, index, output in
-            guard let (value, taken) = reference(text, index) else { return 0 }
-            output.appendDecoded(value, gap: text.gaps[index])
-            return taken
+    fileprivate mutating func resolveReferences(_ text: View, with earlier: [Range<Int>] = []) -> Bool {
+        make(of: text, UInt8(ascii: "&"), with: earlier) { text, index in
+            Self.reference(text, index).map { (.scalar($0.0), $0.1) }
         }
     }
 
-    private func reference(_ text: View, _ index: Int) -> (UInt32, Int)? {
+    private static func reference(_ text: View, _ index: Int) -> (UInt32, Int)? {
         var at = index + 1
         guard at + 1 < text.count, text.gaps[at] == 0 else { return nil }
         if text[at] != UInt8(ascii: "#") {
@@ -81,24 +114,32 @@ extension Reading {
         return (value, at - index)
     }
 
-    /// Elements that words do not go across.
-    private static let blocks: [[UInt8]] = [
-        "address", "article", "blockquote", "br", "dd", "div", "dl", "dt", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6",
-        "header", "hr", "li", "main", "ol", "option", "p", "pre", "section", "table", "tbody", "td", "th", "tr", "ul",
-    ].map { Array($0.utf8) }
+    /// Elements that words do not go across: the octets of each as one number, at its place or behind it.
+    private static let blocks: [UInt64] = [
+        "address", "article", "br", "dd", "div", "dl", "dt", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr",
+        "li", "main", "ol", "option", "p", "pre", "section", "table", "tbody", "td", "th", "tr", "ul",
+    ].reduce(into: [UInt64](repeating: 0, count: 128)) { (table, name: String) in
+        let name = name.utf8.reduce(0) { $0 << 8 | UInt64($1) }
+        var place = blockPlace(name)
+        while table[place] != 0 { place = (place + 1) & 127 }
+        table[place] = name
+    }
+
+    @inline(__always)
+    private static func blockPlace(_ name: UInt64) -> Int { Int((name &* 0x9E37_79B9_7F4A_7C15) >> 57) }
 
     /// Without tags and comments.
-    func withoutTags() -> Reading? {
+    fileprivate mutating func dropTags(_ text: View) -> Bool {
         var (hasNoEnd, hasNoCommentEnd) = (false, false)
-        return rewritten(UInt8(ascii: "<")) { text, index, output in
-            guard !hasNoEnd, index + 1 < text.count, text.gaps[index + 1] == 0 else { return 0 }
+        return make(of: text, UInt8(ascii: "<")) { text, index in
+            guard !hasNoEnd, index + 1 < text.count, text.gaps[index + 1] == 0 else { return nil }
             let first = text[index + 1]
-            guard first.isASCIILetter || first == 0x2F || first == 0x21 || first == 0x3F else { return 0 }
+            guard first.isASCIILetter || first == 0x2F || first == 0x21 || first == 0x3F else { return nil }
             guard var end = text.octets.firstIndex(of: UInt8(ascii: ">"), from: index + 2) else {
                 hasNoEnd = true
-                return 0
+                return nil
             }
-            if !hasNoCommentEnd, text[(index + 1)...].starts(with: "!--".utf8) {
+            if !hasNoCommentEnd, text.holds("!--", at: index + 1) {
                 let first = end
                 while text[end - 1] != 0x2D || text[end - 2] != 0x2D {
                     guard let next = text.octets.firstIndex(of: UInt8(ascii: ">"), from: end + 1) else {
@@ -109,95 +150,80 @@ extension Reading {
                 }
             }
             end += 1
-            output.note(text.gaps[index] | (isBlock(text, index) ? Self.space : 0))
-            return end - index
+            return (.gap(Self.isBlock(text, index) ? Self.space : 0), end - index)
         }
     }
 
-    private func isBlock(_ text: View, _ index: Int) -> Bool {
+    private static func isBlock(_ text: View, _ index: Int) -> Bool {
         var start = index + 1
         if start < text.count, text[start] == UInt8(ascii: "/") { start += 1 }
         var end = start
-        while end < text.count, end - start < 12, end == start || text.gaps[end] == 0, text[end].isASCIIAlphanumeric { end += 1 }
-        return Self.blocks.contains { $0.count == end - start && $0[0] == text[start] && text[start..<end].elementsEqual($0) }
+        var name: UInt64 = 0
+        while end < text.count, end - start < 12, end == start || text.gaps[end] == 0, text[end].isASCIIAlphanumeric {
+            name = name << 8 | UInt64(text[end])
+            end += 1
+        }
+        if end - start > 8 { return end - start == 10 && text.holds("blockquote", at: start) }
+        return blocks.withUnsafeBufferPointer { blocks in
+            var place = blockPlace(name)
+            while blocks[place] != 0, blocks[place] != name { place = (place + 1) & 127 }
+            return name != 0 && blocks[place] == name
+        }
     }
 
     // MARK: Escapes
 
     /// With the escapes of programming languages resolved, and lines joined that end in a backslash.
-    func withoutEscapes() -> Reading? {
-        rewritten(UInt8(ascii: "\\")) { text, index, output in
-            guard index + 1 < text.count else { return 0 }
+    fileprivate mutating func resolveEscapes(_ text: View) -> Bool {
+        make(of: text, UInt8(ascii: "\\")) { text, index in
+            guard index + 1 < text.count else { return nil }
             let next = text[index + 1]
             if text.gaps[index + 1] != 0 {
-                guard text.gaps[index + 1] & ~Self.wrapped == Self.lineBreak else { return 0 }
-                output.note(text.gaps[index])
-                output.join()
-                return 1
+                return text.gaps[index + 1] & ~Self.wrapped == Self.lineBreak ? (.join, 1) : nil
             }
             switch next {
-            case UInt8(ascii: "u"):
-                guard let high = pair(text, index + 2), let low = pair(text, index + 4) else { return 0 }
-                output.appendDecoded(UInt32(high) << 8 | UInt32(low), gap: text.gaps[index])
-                return 6
-            case UInt8(ascii: "x"):
-                guard let value = pair(text, index + 2) else { return 0 }
-                output.appendDecoded(value, gap: text.gaps[index])
-                return 4
+            case UInt8(ascii: "u"): return Self.pairs(text, index + 2).map { (.scalar($0), 6) }
+            case UInt8(ascii: "x"): return Self.pair(text, index + 2).map { (.octet($0), 4) }
             case 0x30...0x33:
-                guard let second = digit(text, index + 2), let third = digit(text, index + 3), second < 8, third < 8 else {
-                    return 0
-                }
-                output.appendDecoded((next - 0x30) << 6 | UInt8(second) << 3 | UInt8(third), gap: text.gaps[index])
-                return 4
-            case UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t"):
-                // Also the beginning of a folder's name: another reading has it so.
-                output.note(text.gaps[index] | Self.space)
-                return 2
+                guard let second = Self.digit(text, index + 2), let third = Self.digit(text, index + 3), second < 8, third < 8
+                else { return nil }
+                return (.octet((next - 0x30) << 6 | UInt8(second) << 3 | UInt8(third)), 4)
+            // Also the beginning of a folder's name: another reading has it so.
+            case UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t"): return (.gap(Self.space), 2)
             case UInt8(ascii: "/"), UInt8(ascii: "@"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"),
                 UInt8(ascii: "\""):
-                output.append(next, gap: text.gaps[index])
-                return 2
-            default: return 0
+                return (.literal(next), 2)
+            default: return nil
             }
         }
     }
 
     /// With percent signs resolved (RFC 3986 section 2.1, and `%u0040`).
-    func withoutPercent() -> Reading? {
-        rewritten(UInt8(ascii: "%")) { text, index, output in
-            if let value = pair(text, index + 1) {
-                output.appendDecoded(value, gap: text.gaps[index])
-                return 3
-            }
-            guard index + 1 < text.count, text[index + 1] == UInt8(ascii: "u"), text.gaps[index + 1] == 0,
-                let high = pair(text, index + 2), let low = pair(text, index + 4)
-            else { return 0 }
-            output.appendDecoded(UInt32(high) << 8 | UInt32(low), gap: text.gaps[index])
-            return 6
+    fileprivate mutating func resolvePercent(_ text: View) -> Bool {
+        make(of: text, UInt8(ascii: "%")) { text, index in
+            if let value = Self.pair(text, index + 1) { return (.octet(value), 3) }
+            guard index + 1 < text.count, text[index + 1] == UInt8(ascii: "u"), text.gaps[index + 1] == 0 else { return nil }
+            return Self.pairs(text, index + 2).map { (.scalar($0), 6) }
         }
     }
 
     /// With `=40` and soft line breaks resolved, as text of an attached message has them.
-    func withoutQuotedPrintable() -> Reading? {
-        rewritten(UInt8(ascii: "=")) { text, index, output in
-            if let value = pair(text, index + 1) {
-                output.appendDecoded(value, gap: text.gaps[index])
-                return 3
-            }
-            guard index + 1 < text.count, text.gaps[index + 1] & ~Self.wrapped == Self.lineBreak else { return 0 }
-            output.note(text.gaps[index])
-            output.join()
-            return 1
+    fileprivate mutating func resolveQuotedPrintable(_ text: View) -> Bool {
+        make(of: text, UInt8(ascii: "=")) { text, index in
+            if let value = Self.pair(text, index + 1) { return (.octet(value), 3) }
+            guard index + 1 < text.count, text.gaps[index + 1] & ~Self.wrapped == Self.lineBreak else { return nil }
+            return (.join, 1)
         }
     }
 
     /// With `+40` resolved (RFC 3461 section 4).
-    func withoutXText() -> Reading? {
-        rewritten(UInt8(ascii: "+")) { text, index, output in
-            guard let value = pair(text, index + 1) else { return 0 }
-            output.appendDecoded(value, gap: text.gaps[index])
-            return 3
-        }
+    fileprivate mutating func resolveXText(_ text: View) -> Bool {
+        make(of: text, UInt8(ascii: "+")) { text, index in Self.pair(text, index + 1).map { (.octet($0), 3) } }
+    }
+
+    /// Four hexadecimal digits.
+    private static func pairs(_ text: View, _ index: Int) -> UInt32? {
+        guard let high = pair(text, index), let low = pair(text, index + 2) else { return nil }
+        return UInt32(high) << 8 | UInt32(low)
     }
 }

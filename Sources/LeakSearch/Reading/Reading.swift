@@ -3,14 +3,20 @@
 
 import Support
 
-/// Octets of a text in one reading. Not what programs store: only what is compared.
-struct Reading {
-    private(set) var octets: [UInt8] = []
+/// Octets of a text in one reading. Not what programs store: only what is compared. Its memory is used again for the next text.
+struct Reading: ~Copyable {
+    private var octets: UnsafeMutablePointer<UInt8>
     /// What was before each octet.
-    private(set) var gaps: [UInt8] = []
+    private var gaps: UnsafeMutablePointer<UInt8>
+    private var capacity = 1
+    private(set) var count = 0
     private var pending: UInt8 = 0
     /// Whether what was before the next octet does not count.
     private var joins = false
+    /// Where it differs from the reading that it was made of, in order: all else was looked at already.
+    private(set) var changes: [Range<Int>] = []
+    /// The last one of them, which may still grow.
+    private var change = 0..<0
 
     /// White space, a control character or the edge of an element: a word ends there.
     static let space: UInt8 = 1
@@ -21,13 +27,20 @@ struct Reading {
 
     /// Octets of a line that a program breaks.
     private static let longLine = 60
+    /// Changes that are nearer to each other are one.
+    private static let nearby = 2 * AddressReading.reach + 64
 
-    init() {}
-
-    private init(capacity: Int) {
-        octets.reserveCapacity(capacity)
-        gaps.reserveCapacity(capacity)
+    init() {
+        octets = .allocate(capacity: 1)
+        gaps = .allocate(capacity: 1)
     }
+
+    deinit {
+        octets.deallocate()
+        gaps.deallocate()
+    }
+
+    // MARK: Looking
 
     /// The memory of a reading, for loops that see every octet.
     struct View {
@@ -41,8 +54,6 @@ struct Reading {
 
         subscript(range: Range<Int>) -> Slice<UnsafeBufferPointer<UInt8>> { octets[range] }
 
-        subscript(range: PartialRangeFrom<Int>) -> Slice<UnsafeBufferPointer<UInt8>> { octets[range] }
-
         /// Whether a word certainly ends before an octet.
         @inline(__always)
         func isApart(_ index: Int) -> Bool {
@@ -55,45 +66,95 @@ struct Reading {
         func isWrapped(_ index: Int) -> Bool { gaps[index] == Reading.lineBreak | Reading.wrapped }
 
         /// Whether nothing is between the octets of a range.
+        @inline(__always)
         func isUnbroken(_ range: Range<Int>) -> Bool {
             guard range.upperBound <= octets.count else { return false }
             for index in range.dropFirst() where gaps[index] != 0 { return false }
             return true
         }
+
+        /// Whether these octets are at an index.
+        @inline(__always)
+        func holds(_ word: StaticString, at index: Int) -> Bool {
+            let count = word.utf8CodeUnitCount
+            guard index >= 0, index + count <= octets.count else { return false }
+            for offset in 0..<count where octets[index + offset] != word.utf8Start[offset] { return false }
+            return true
+        }
+
+        /// Whether these octets are at an index, before an end.
+        @inline(__always)
+        func holds(_ word: [UInt8], at index: Int, before end: Int) -> Bool {
+            guard index >= 0, index + word.count <= end, end <= octets.count else { return false }
+            return word.withUnsafeBufferPointer { word in
+                for offset in 0..<word.count where octets[index + offset] != word[offset] { return false }
+                return true
+            }
+        }
+
+        /// The index of an octet in a range.
+        @inline(__always)
+        func first(_ octet: UInt8, in range: Range<Int>) -> Int? {
+            UnsafeBufferPointer(rebasing: octets[..<range.upperBound]).firstIndex(of: octet, from: range.lowerBound)
+        }
+
+        /// The index of the last such octet in a range.
+        @inline(__always)
+        func last(_ octet: UInt8, in range: Range<Int>) -> Int? {
+            var index = range.upperBound
+            while index > range.lowerBound {
+                index -= 1
+                if octets[index] == octet { return index }
+            }
+            return nil
+        }
     }
 
-    func withView<Result>(_ body: (View) -> Result) -> Result {
-        octets.withUnsafeBufferPointer { octets in
-            gaps.withUnsafeBufferPointer { body(View(octets: octets, gaps: $0)) }
+    /// Valid until the reading is made again.
+    var view: View {
+        View(
+            octets: UnsafeBufferPointer(start: octets, count: count), gaps: UnsafeBufferPointer(start: gaps, count: count))
+    }
+
+    // MARK: Writing
+
+    private mutating func begin(room: Int) {
+        count = 0
+        pending = 0
+        joins = false
+        changes.removeAll(keepingCapacity: true)
+        ensure(room)
+    }
+
+    /// Makes room for this many octets in all.
+    private mutating func ensure(_ wanted: Int) {
+        guard wanted > capacity else { return }
+        capacity = max(wanted + wanted / 4, 256)
+        for isGap in [false, true] {
+            let old = isGap ? gaps : octets
+            let new = UnsafeMutablePointer<UInt8>.allocate(capacity: capacity)
+            new.update(from: old, count: count)
+            old.deallocate()
+            if isGap { gaps = new } else { octets = new }
         }
     }
 
     @inline(__always)
-    mutating func append(_ octet: UInt8) {
-        octets.append(octet)
-        gaps.append(pending)
+    private mutating func append(_ octet: UInt8) {
+        if count == capacity { ensure(count + 1) }
+        octets[count] = octet
+        gaps[count] = pending
+        count += 1
         pending = 0
     }
 
     @inline(__always)
-    mutating func append(_ octet: UInt8, gap: UInt8) {
-        note(gap)
-        octets.append(octet)
-        gaps.append(pending)
-        pending = 0
-    }
-
-    @inline(__always)
-    mutating func note(_ gap: UInt8) {
+    private mutating func note(_ gap: UInt8) {
         if joins { joins = false } else { pending |= gap }
     }
 
-    /// Joins the next octet to the last one, whatever was between.
-    mutating func join() { joins = true }
-
     /// An octet that an escape stands for, in the same way as one that is there.
-    mutating func appendDecoded(_ octet: UInt8, gap: UInt8) {
-        note(gap)
+    private mutating func appendDecoded(_ octet: UInt8) {
         switch octet {
         case 0: break
         case 0x0A, 0x0D: pending |= Self.lineBreak
@@ -102,59 +163,57 @@ struct Reading {
         }
     }
 
-    /// A character that a reference stands for.
-    mutating func appendDecoded(_ scalar: UInt32, gap: UInt8) {
-        guard scalar >= 0x80 else { return appendDecoded(UInt8(scalar), gap: gap) }
-        note(gap)
-        take(scalar)
-    }
-
     // MARK: The plain reading
 
-    private enum Class: UInt8 { case plain, capital, blank, lineFeed, carriageReturn, nul, control, high }
-
-    private static let classes: [UInt8] = (0..<256).map { octet in
-        let kind: Class =
-            switch octet {
-            case 0: .nul
-            case 0x0A: .lineFeed
-            case 0x0D: .carriageReturn
-            case 0x09, 0x0B, 0x0C, 0x20: .blank
-            case 0x41...0x5A: .capital
-            case 0x80...0xFF: .high
-            case 0x01..<0x20, 0x7F: .control
-            default: .plain
-            }
-        return kind.rawValue
+    /// Octets that stay as they are, in lower case; 0 for others.
+    private static let plain: [UInt8] = (0..<256).map { octet in
+        switch octet {
+        case 0x41...0x5A: UInt8(octet | 0x20)
+        case 0x21...0x7E: UInt8(octet)
+        default: 0
+        }
     }
 
+    /// Reads a text.
     /// - Parameter isMarkup: in markup `>` after a line break ends a tag.
-    init(_ text: UnsafeBufferPointer<UInt8>, isMarkup: Bool) {
-        self.init(capacity: text.count)
+    mutating func read(_ text: UnsafeBufferPointer<UInt8>, isMarkup: Bool) {
+        begin(room: text.count + 8)
         var lineStart = 0
         var index = 0
-        Self.classes.withUnsafeBufferPointer { classes in
+        Self.plain.withUnsafeBufferPointer { plain in
             while index < text.count {
-                let octet = text[index]
-                switch Class(rawValue: classes[Int(octet)]) {
-                case .plain, nil:
-                    append(octet)
+                // Local copies: what is written through a pointer could change the properties.
+                if capacity - count < text.count - index { ensure(count + text.count - index + 8) }
+                var (next, gap) = (count, pending)
+                let (octets, gaps) = (octets, gaps)
+                while index < text.count {
+                    let octet = plain[Int(text[index])]
+                    if octet == 0 {
+                        guard text[index] == 0x20 else { break }
+                        gap |= Self.space
+                    } else {
+                        octets[next] = octet
+                        gaps[next] = gap
+                        next += 1
+                        gap = 0
+                    }
                     index += 1
-                case .capital:
-                    append(octet | 0x20)
-                    index += 1
-                case .blank, .control:
-                    pending |= Self.space
-                    index += 1
-                case .nul:
+                }
+                (count, pending) = (next, gap)
+                guard index < text.count else { return }
+                switch text[index] {
+                case 0:
                     if !Self.isOfWide(text, index) { pending |= Self.space }
                     index += 1
-                case .carriageReturn where index + 1 < text.count && text[index + 1] == 0x0A: index += 1
-                case .carriageReturn, .lineFeed:
+                case 0x0D where index + 1 < text.count && text[index + 1] == 0x0A: index += 1
+                case 0x0D, 0x0A:
                     endLine(after: index - lineStart)
                     index = Self.quoteMarks(text, index + 1, isMarkup: isMarkup)
                     lineStart = index
-                case .high: index += takeCharacter(text, index)
+                case 0x80...: index += takeCharacter(text, index)
+                default:
+                    pending |= Self.space
+                    index += 1
                 }
             }
         }
@@ -226,48 +285,119 @@ struct Reading {
         default:
             guard let value = Unicode.Scalar(scalar) else { return }
             // No script beyond these has letters of two cases that are in use.
-            if scalar < 0x2E80 || scalar >= 0xA640 {
-                for octet in value.properties.lowercaseMapping.utf8 { append(octet) }
+            if scalar < 0x2E80 || scalar >= 0xA640 && !(0xAC00...0xD7A3).contains(scalar) {
+                takeLetter(value)
             } else {
                 for octet in UTF8.encode(value) ?? UTF8.encodedReplacementCharacter { append(octet) }
             }
         }
     }
 
-    // MARK: Other readings
+    /// Characters below U+2E80 in lower case: up to three octets, the first one lowest, or 0 for what is not known yet.
+    private var lowered: [UInt32] = []
 
-    /// A reading in which `step` replaced what begins with a mark: it says how many octets that took, and appends what they stand
-    /// for; or 0, and appends nothing. Nil where nothing was replaced, so that the reading would be the same.
-    func rewritten(
-        _ mark: UInt8, _ step: (View, Int, inout Reading) -> Int
-    ) -> Reading? {
-        withView { text in
-            guard text.octets.firstIndex(of: mark, from: 0) != nil else { return nil }
-            var output = Reading(capacity: text.count)
-            var isChanged = false
-            var copied = 0
-            var index = 0
-            while let next = text.octets.firstIndex(of: mark, from: index) {
-                output.copy(text, copied..<next)
-                copied = next
-                let taken = step(text, next, &output)
-                if taken > 0 {
-                    isChanged = true
-                    copied = next + taken
-                }
-                index = max(copied, next + 1)
-            }
-            guard isChanged else { return nil }
-            output.copy(text, copied..<text.count)
-            return output
+    private mutating func takeLetter(_ value: Unicode.Scalar) {
+        guard value.value < 0x2E80 else {
+            for octet in value.properties.lowercaseMapping.utf8 { append(octet) }
+            return
+        }
+        if lowered.isEmpty { lowered = [UInt32](repeating: 0, count: 0x2E80) }
+        var octets = lowered[Int(value.value)]
+        if octets == 0 {
+            for octet in value.properties.lowercaseMapping.utf8.reversed() { octets = octets << 8 | UInt32(octet) }
+            lowered[Int(value.value)] = octets
+        }
+        while octets != 0 {
+            append(UInt8(truncatingIfNeeded: octets))
+            octets >>= 8
         }
     }
 
-    private mutating func copy(_ other: View, _ range: Range<Int>) {
-        guard !range.isEmpty else { return }
-        append(other[range.lowerBound], gap: other.gaps[range.lowerBound])
-        let rest = (range.lowerBound + 1)..<range.upperBound
-        octets += other.octets[rest]
-        gaps += other.gaps[rest]
+    // MARK: Other readings
+
+    /// What octets stand for.
+    enum Meaning {
+        /// An octet, in the same way as one that is there.
+        case octet(UInt8)
+        case scalar(UInt32)
+        /// An octet that stays as it is.
+        case literal(UInt8)
+        /// Nothing but what divides words, or not.
+        case gap(UInt8)
+        /// Nothing at all: the octets around are one word, whatever was between.
+        case join
+    }
+
+    /// Makes a reading of another one in which `meaning` is what stands for octets that begin with a mark: how many they are,
+    /// and their meaning.
+    /// - Parameter earlier: changes of the other one that no one looked at.
+    /// - Returns: whether there was any; without, the reading is not made.
+    @inline(__always)
+    mutating func make(
+        of text: View, _ mark: UInt8, with earlier: [Range<Int>] = [], _ meaning: (View, Int) -> (Meaning, Int)?
+    ) -> Bool {
+        var isMade = false
+        var old = earlier[...]
+        var copied = 0
+        var index = 0
+        while let next = text.octets.firstIndex(of: mark, from: index) {
+            guard let (meaning, taken) = meaning(text, next) else {
+                index = next + 1
+                continue
+            }
+            if !isMade {
+                begin(room: text.count + 8)
+                let first = old.first.map { min($0.lowerBound, next) } ?? next
+                change = first..<first
+            }
+            isMade = true
+            copy(text, copied..<next, &old)
+            let start = count
+            let gap = text.gaps[next]
+            if case .gap(let more) = meaning { note(gap | more) } else { note(gap) }
+            switch meaning {
+            case .octet(let octet): appendDecoded(octet)
+            case .scalar(let scalar): if scalar < 0x80 { appendDecoded(UInt8(scalar)) } else { take(scalar) }
+            case .literal(let octet): append(octet)
+            case .gap: break
+            case .join: joins = true
+            }
+            change(start..<count)
+            copied = next + taken
+            index = copied
+        }
+        guard isMade else { return false }
+        copy(text, copied..<text.count, &old)
+        changes.append(change)
+        return true
+    }
+
+    private mutating func copy(_ other: View, _ range: Range<Int>, _ earlier: inout ArraySlice<Range<Int>>) {
+        while let first = earlier.first, first.lowerBound <= range.upperBound {
+            let shift = count - range.lowerBound
+            change(
+                (max(first.lowerBound, range.lowerBound) + shift)..<(max(
+                    min(first.upperBound, range.upperBound), range.lowerBound) + shift))
+            guard first.upperBound <= range.upperBound else { break }
+            earlier.removeFirst()
+        }
+        guard !range.isEmpty, let from = other.octets.baseAddress, let gap = other.gaps.baseAddress else { return }
+        ensure(count + range.count)
+        note(other.gaps[range.lowerBound])
+        (octets + count).update(from: from + range.lowerBound, count: range.count)
+        (gaps + count).update(from: gap + range.lowerBound, count: range.count)
+        gaps[count] = pending
+        pending = 0
+        count += range.count
+    }
+
+    @inline(__always)
+    private mutating func change(_ range: Range<Int>) {
+        if range.lowerBound - change.upperBound < Self.nearby {
+            change = change.lowerBound..<max(change.upperBound, range.upperBound)
+        } else {
+            changes.append(change)
+            change = range
+        }
     }
 }

@@ -14,28 +14,62 @@ struct AddressReading {
         case reversed
     }
 
-    /// A place where an address may be. Halves have more than one end only where a program may have broken a word.
+    /// Where a half may begin or end, from the longest to the shortest: more than one where a program may have broken a word.
+    struct Edges {
+        private(set) var count = 0
+        private var places = (0, 0, 0)
+
+        /// Adds one that makes a longer half.
+        @inline(__always)
+        fileprivate mutating func append(_ place: Int) {
+            places = (place, places.0, places.1)
+            count += 1
+        }
+
+        @inline(__always)
+        subscript(number: Int) -> Int { number == 0 ? places.0 : number == 1 ? places.1 : places.2 }
+    }
+
+    /// A place where an address may be.
     struct Candidate {
         let form: Form
-        /// The octets before the separator, as far as a local part may go; from the longest to the shortest.
-        let locals: [Range<Int>]
-        /// The octets after it, as far as a domain may go; likewise.
-        let domains: [Range<Int>]
+        /// The octets before the separator, as far as a local part may go.
+        let localStarts: Edges
+        let localEnd: Int
+        /// The octets after it, as far as a domain may go.
+        let domainStart: Int
+        let domainEnds: Edges
         /// Whether it is one only where a whole domain follows: `(a)` is also the mark of a list.
         let needsDomain: Bool
+
+        /// Calls with each pair of halves.
+        @inline(__always)
+        func forEach(_ body: (_ local: Range<Int>, _ domain: Range<Int>) -> Void) {
+            for local in 0..<localStarts.count {
+                for domain in 0..<domainEnds.count {
+                    body(localStarts[local]..<localEnd, domainStart..<domainEnds[domain])
+                }
+            }
+        }
     }
 
     static let maximumLocal = 128
     static let maximumDomain = 253
+    /// Octets that a candidate is read from on both sides of its mark, at most.
+    static let reach = 300
 
     private let text: Reading.View
     /// Octets that were looked at: the work, counted.
     private(set) var steps = 0
+    /// Octets before the last mark that a local part may have, and behind it that a domain may have, in one line.
+    private var atoms = 0..<0
+    private var hosts = 0..<0
 
     init(_ text: Reading.View) { self.text = text }
 
+    /// Whether an octet may be the last one of a mark.
     @inline(__always)
-    private static func mayBeMark(_ octet: UInt8) -> Bool {
+    static func mayBeMark(_ octet: UInt8) -> Bool {
         switch octet {
         case 0x40, 0x3D, 0x23, 0x25, 0x29, 0x5D, 0x7D, 0x2D, 0x5F, 0x30: true
         default: false
@@ -58,11 +92,15 @@ struct AddressReading {
     /// Calls with each candidate, in order.
     mutating func forEach(_ body: (Candidate) -> Void) {
         steps += text.count
-        var index = 1
-        while index + 1 < text.count {
-            if Self.mayBeMark(text[index]), let mark = mark(index) { find(mark, body) }
-            index += 1
-        }
+        for index in 0..<text.count where Self.mayBeMark(text[index]) { find(at: index, body) }
+    }
+
+    /// Calls with the candidates of a mark.
+    /// - Parameter index: of its last octet.
+    @inline(__always)
+    mutating func find(at index: Int, _ body: (Candidate) -> Void) {
+        guard index >= 1, index + 1 < text.count, let mark = mark(index) else { return }
+        find(mark, body)
     }
 
     // MARK: Separators
@@ -120,11 +158,16 @@ struct AddressReading {
 
     private mutating func find(_ mark: Mark, _ body: (Candidate) -> Void) {
         if !mark.isApart, text.isApart(mark.start) || mark.end < text.count && text.isApart(mark.end) { return }
-        guard mark.start > 0, mark.end < text.count else { return }
-        let locals = locals(mark.start)
-        let domains = domains(mark.end)
-        if !locals.isEmpty, !domains.isEmpty {
-            body(Candidate(form: mark.form, locals: locals, domains: domains, needsDomain: mark.isApart || mark.form == .other))
+        guard mark.start > 0, mark.end < text.count, Self.isOfLocal(text[mark.end]) else { return }
+        let (localEnd, localStarts) = locals(mark.start)
+        if localStarts.count > 0 {
+            let domainEnds = domains(mark.end)
+            if domainEnds.count > 0 {
+                body(
+                    Candidate(
+                        form: mark.form, localStarts: localStarts, localEnd: localEnd, domainStart: mark.end,
+                        domainEnds: domainEnds, needsDomain: mark.isApart || mark.form == .other))
+            }
         }
         guard mark.form == .other, text[mark.start] == UInt8(ascii: "=") else { return }
         // `home.example=jane`: only where a whole domain is before.
@@ -135,58 +178,83 @@ struct AddressReading {
             start -= 1
             steps += 1
         }
-        let name = start..<mark.start
-        guard Domain.isComplete(text, name), let after = forward(mark.end, Self.maximumLocal, Self.isOfLocal).first else {
-            return
-        }
-        body(Candidate(form: .reversed, locals: [after], domains: [name], needsDomain: true))
-    }
-
-    private mutating func locals(_ end: Int) -> [Range<Int>] {
-        if text[end - 1] == UInt8(ascii: "\"") {
-            var start = end - 1
-            while start > 0, end - start < Self.maximumLocal, text[start - 1] != UInt8(ascii: "\"") { start -= 1 }
-            steps += end - start
-            return start > 0 && text[start - 1] == UInt8(ascii: "\"") && start < end - 1 ? [start..<(end - 1)] : []
-        }
-        var start = end
-        var ends: [Int] = []
-        while start > 0, end - start < Self.maximumLocal, Self.isAtom(text[start - 1]) {
-            if start < end {
-                if text.isApart(start) { break }
-                if text.isWrapped(start), ends.count < Self.maximumBreaks { ends.append(start) }
-            }
-            start -= 1
-            steps += 1
-        }
-        if start < end { ends.append(start) }
-        return ends.reversed().map { $0..<end }
+        guard Domain.isComplete(text, start..<mark.start) else { return }
+        let ends = forward(mark.end, Self.maximumLocal, Self.isOfLocal)
+        guard ends.count > 0 else { return }
+        var (starts, longest) = (Edges(), Edges())
+        starts.append(mark.end)
+        longest.append(mark.start)
+        body(
+            Candidate(
+                form: .reversed, localStarts: starts, localEnd: ends[0], domainStart: start, domainEnds: longest,
+                needsDomain: true))
     }
 
     /// Lines that one half may be broken into.
     private static let maximumBreaks = 2
 
-    private mutating func domains(_ start: Int) -> [Range<Int>] {
-        forward(start, Self.maximumDomain, goesOnBehindDots: true, Self.isOfDomain)
+    private mutating func locals(_ end: Int) -> (end: Int, starts: Edges) {
+        var starts = Edges()
+        var start = end
+        if text[end - 1] == UInt8(ascii: "\"") {
+            start -= 1
+            while start > 0, end - start < Self.maximumLocal, text[start - 1] != UInt8(ascii: "\"") { start -= 1 }
+            steps += end - start
+            if start > 0, text[start - 1] == UInt8(ascii: "\""), start < end - 1 { starts.append(start) }
+            return (end - 1, starts)
+        }
+        var isBroken = false
+        while start > 0, end - start < Self.maximumLocal, Self.isAtom(text[start - 1]) {
+            if start < end {
+                if text.gaps[start] != 0 {
+                    if text.isApart(start) { break }
+                    isBroken = true
+                    if text.isWrapped(start), starts.count < Self.maximumBreaks { starts.append(start) }
+                } else if !isBroken, atoms.contains(start), start > atoms.lowerBound {
+                    // Looked at for the mark before.
+                    start = max(atoms.lowerBound, end - Self.maximumLocal)
+                    continue
+                }
+            }
+            start -= 1
+            steps += 1
+        }
+        if !isBroken { atoms = start..<end }
+        if start < end { starts.append(start) }
+        return (end, starts)
     }
 
-    /// - Parameter goesOnBehindDots: whether a line that ends in a dot may end within it, however short it is.
+    private mutating func domains(_ start: Int) -> Edges {
+        if hosts.contains(start), hosts.upperBound - start >= Self.maximumDomain {
+            var ends = Edges()
+            ends.append(start + Self.maximumDomain)
+            return ends
+        }
+        return forward(start, Self.maximumDomain, isDomain: true, Self.isOfDomain)
+    }
+
+    /// - Parameter isDomain: whether a line that ends in a dot may end within it, however short it is.
+    @inline(__always)
     private mutating func forward(
-        _ start: Int, _ maximum: Int, goesOnBehindDots: Bool = false, _ isPart: (UInt8) -> Bool
-    ) -> [Range<Int>] {
+        _ start: Int, _ maximum: Int, isDomain: Bool = false, _ isPart: (UInt8) -> Bool
+    ) -> Edges {
+        var ends = Edges()
         var end = start
-        var ends: [Int] = []
+        var isBroken = false
+        if isDomain, hosts.contains(start) { end = hosts.upperBound }
         while end < text.count, end - start < maximum, isPart(text[end]) {
-            if end > start {
-                let isAtDot = goesOnBehindDots && text.gaps[end] == Reading.lineBreak && text[end - 1] == UInt8(ascii: ".")
+            if end > start, text.gaps[end] != 0 {
+                let isAtDot = isDomain && text.gaps[end] == Reading.lineBreak && text[end - 1] == UInt8(ascii: ".")
                 if text.isApart(end), !isAtDot { break }
+                isBroken = true
                 if text.isWrapped(end) || isAtDot, ends.count < Self.maximumBreaks { ends.append(end) }
             }
             end += 1
             steps += 1
         }
+        if isDomain, !isBroken { hosts = start..<end }
         if end > start { ends.append(end) }
-        return ends.reversed().map { start..<$0 }
+        return ends
     }
 
     /// What is in a dot-atom (RFC 5322 section 3.2.3), but for what may divide an address itself: `=`, `#`, `%`.
@@ -218,56 +286,61 @@ struct AddressReading {
 
 /// Where a domain ends in a run of octets.
 enum Domain {
+    private static let dot = UInt8(ascii: ".")
+
     /// Whether octets are a name in a top-level domain.
     static func isComplete(_ text: Reading.View, _ run: Range<Int>) -> Bool {
-        guard let dot = text[run].lastIndex(of: UInt8(ascii: ".")), dot > run.lowerBound else { return false }
-        return TopLevelDomains.contains(text[(dot + 1)..<run.upperBound])
+        guard let dot = text.last(dot, in: run), dot > run.lowerBound else { return false }
+        return TopLevelDomains.contains(text, (dot + 1)..<run.upperBound)
     }
 
     /// Where the domain ends that a run begins with, in the longest known top-level domain; nil where there is none.
     static func completeEnd(_ text: Reading.View, _ run: Range<Int>) -> Int? {
-        let labels = labels(text, run)
-        guard labels.count > 1, !labels[0].isEmpty else { return nil }
-        for number in labels.indices.dropFirst().reversed() where isTopLevel(labels, number, text) {
-            return labels[number].upperBound
+        guard let first = text.first(dot, in: run), first > run.lowerBound else { return nil }
+        var end = run.upperBound
+        while let last = text.last(dot, in: first..<end) {
+            if isTopLevel(text, (last + 1)..<end, in: run, first: first) { return end }
+            end = last
         }
         // `home.exampleTel`, `home.example-Adresse`.
-        for label in labels.dropFirst() {
-            let letters = text[label].firstIndex { !$0.isASCIILetter && $0 < 0x80 } ?? label.upperBound
-            if letters < label.upperBound, TopLevelDomains.contains(text[label.lowerBound..<letters]) { return letters }
-            let longest = min(label.count - 1, 24)
-            guard longest >= 2 else { continue }
-            for length in stride(from: longest, through: 2, by: -1)
-            where TopLevelDomains.contains(text[label.lowerBound..<(label.lowerBound + length)]) {
-                return label.lowerBound + length
+        var start = first + 1
+        while true {
+            let label = start..<(text.first(dot, in: start..<run.upperBound) ?? run.upperBound)
+            var letters = start
+            while letters < label.upperBound, text[letters].isASCIILetter || text[letters] >= 0x80 { letters += 1 }
+            if letters < label.upperBound, TopLevelDomains.contains(text, start..<letters) { return letters }
+            if label.count > 2, let end = TopLevelDomains.longestEnd(text, start..<min(label.upperBound - 1, start + 24)) {
+                return end
             }
+            guard label.upperBound < run.upperBound else { return nil }
+            start = label.upperBound + 1
         }
-        return nil
     }
 
     /// Whether a domain goes on behind its end to a longer one that exists: then another person's address is there.
     static func goesOn(_ text: Reading.View, _ run: Range<Int>, after end: Int) -> Bool {
         guard end < run.upperBound else { return false }
-        let labels = labels(text, run)
-        return labels.indices.contains { labels[$0].lowerBound > end && isTopLevel(labels, $0, text) }
-            || labels.contains { $0.lowerBound < end && $0.upperBound > end && TopLevelDomains.contains(text[$0]) }
-    }
-
-    private static func labels(_ text: Reading.View, _ run: Range<Int>) -> [Range<Int>] {
-        var labels: [Range<Int>] = []
-        var first = run.lowerBound
-        for index in run where text[index] == UInt8(ascii: ".") {
-            labels.append(first..<index)
-            first = index + 1
+        let first = text.first(dot, in: run) ?? run.upperBound
+        var start = run.lowerBound
+        while true {
+            let label = start..<(text.first(dot, in: start..<run.upperBound) ?? run.upperBound)
+            if label.lowerBound > end, isTopLevel(text, label, in: run, first: first) { return true }
+            if label.lowerBound < end, label.upperBound > end, TopLevelDomains.contains(text, label) { return true }
+            guard label.upperBound < run.upperBound else { return false }
+            start = label.upperBound + 1
         }
-        labels.append(first..<run.upperBound)
-        return labels
     }
 
-    private static func isTopLevel(_ labels: [Range<Int>], _ number: Int, _ text: Reading.View) -> Bool {
-        guard TopLevelDomains.contains(text[labels[number]]) else { return false }
+    /// - Parameter first: the first dot of the run.
+    private static func isTopLevel(_ text: Reading.View, _ label: Range<Int>, in run: Range<Int>, first: Int) -> Bool {
+        guard TopLevelDomains.contains(text, label) else { return false }
         // `home.example.zip`: the name of a file.
-        let isFile = text[labels[number]].elementsEqual("zip".utf8) || text[labels[number]].elementsEqual("mov".utf8)
-        return !(isFile && number > 1 && TopLevelDomains.contains(text[labels[number - 1]]))
+        guard label.count == 3, text.holds("zip", at: label.lowerBound) || text.holds("mov", at: label.lowerBound) else {
+            return true
+        }
+        let dot = label.lowerBound - 1
+        guard dot > first else { return true }
+        let before = text.last(Self.dot, in: run.lowerBound..<dot).map { $0 + 1 } ?? run.lowerBound
+        return !TopLevelDomains.contains(text, before..<dot)
     }
 }

@@ -72,8 +72,10 @@ package final class FileSearch {
     private let archives: ArchiveScan
 
     /// - Parameter work: the budget of the message. Once it is spent, nothing more is found, and the message is refused.
-    package init(_ names: LeakNames, work: WorkBudget) {
-        let search = StretchSearch(names, work: work)
+    package convenience init(_ names: LeakNames, work: WorkBudget) { self.init(names, work: work, memory: SearchMemory()) }
+
+    init(_ names: LeakNames, work: WorkBudget, memory: SearchMemory) {
+        let search = StretchSearch(names, work: work, memory: memory)
         feeder = OctetFeeder(search, work: work)
         archives = ArchiveScan(work: work) { OctetFeeder(search, work: work) }
     }

@@ -55,17 +55,25 @@ struct NameTable {
         _ text: Reading.View, local: Range<Int>, domain: Range<Int>, form: AddressReading.Form, _ context: Context
     ) -> Bool {
         guard firsts[Int(text[domain.lowerBound])] else { return false }
-        for group in groups where text[domain].starts(with: group.domain) {
-            let end = domain.lowerBound + group.domain.count
-            if form == .reversed, end != domain.upperBound { continue }
-            if context != .binary, Domain.goesOn(text, domain, after: end) { continue }
-            for inbox in group.inboxes {
-                if Self.matches(text, local, inbox, form: form, context) { return true }
-                // `b'jane@home.example'`
-                guard end < text.count, text[end] == UInt8(ascii: "'"), let mark = text[local].firstIndex(of: UInt8(ascii: "'"))
-                else { continue }
-                if Self.equals(text, (mark + 1)..<local.upperBound, inbox) { return true }
-            }
+        for number in groups.indices where text.holds(groups[number].domain, at: domain.lowerBound, before: domain.upperBound) {
+            if holds(text, local: local, domain: domain, groups[number], form: form, context) { return true }
+        }
+        return false
+    }
+
+    private func holds(
+        _ text: Reading.View, local: Range<Int>, domain: Range<Int>, _ group: Group, form: AddressReading.Form,
+        _ context: Context
+    ) -> Bool {
+        let end = domain.lowerBound + group.domain.count
+        if form == .reversed, end != domain.upperBound { return false }
+        if context != .binary, Domain.goesOn(text, domain, after: end) { return false }
+        for inbox in group.inboxes {
+            if Self.matches(text, local, inbox, form: form, context) { return true }
+            // `b'jane@home.example'`
+            guard end < text.count, text[end] == UInt8(ascii: "'"), let mark = text[local].firstIndex(of: UInt8(ascii: "'"))
+            else { continue }
+            if Self.equals(text, (mark + 1)..<local.upperBound, inbox) { return true }
         }
         return false
     }
@@ -74,6 +82,7 @@ struct NameTable {
     private static let glues = [
         "e-mail", "email", "mailto", "mail", "u003c", "u003e", "nbsp", "x22", "3d",
     ].map { Array($0.utf8) }
+    private static let beginsGlue = (0..<256).map { octet in glues.contains { Int($0[0]) == octet } }
     /// Octets that must be left behind such a word.
     private static let shortestGlued = 6
 
@@ -118,7 +127,9 @@ struct NameTable {
             let dashes = [text[local].firstIndex(of: UInt8(ascii: "-")), text[local].lastIndex(of: UInt8(ascii: "-"))]
             if dashes.contains(where: { $0.map { isInbox(($0 + 1)..<local.upperBound) } ?? false }) { return true }
         }
-        for glue in glues where local.count >= glue.count + shortestGlued && text[local].starts(with: glue) {
+        guard local.count > shortestGlued, beginsGlue[Int(text[local.lowerBound])] else { return false }
+        for glue in glues
+        where local.count >= glue.count + shortestGlued && text.holds(glue, at: local.lowerBound, before: local.upperBound) {
             var from = local.lowerBound + glue.count
             while from < base.upperBound, AddressReading.isTrimmed(text[from]) { from += 1 }
             if from < base.upperBound, isInbox(from..<base.upperBound) || isInbox(from..<local.upperBound) { return true }

@@ -25,8 +25,11 @@ final class StretchSearch {
     private let table: NameTable
     private let work: WorkBudget
     private lazy var isToken = names.tokens?.reader()
-    /// Whether an anchor of a token begins with an octet, in lower case.
-    private let beginsAnchor: [Bool]
+    /// What may end or begin at an octet, in lower case: a mark of an address, an anchor of a token.
+    private let signs: [UInt8]
+    private static let mark: UInt8 = 1
+    private static let anchor: UInt8 = 2
+    private let memory: SearchMemory
     private var unseen: Set<[UInt8]> = []
     private var seenWords: Set<[UInt8]> = []
 
@@ -42,22 +45,26 @@ final class StretchSearch {
     private var isWordFound = false
 
     /// Levels of base64 and hexadecimal within each other that are decoded.
-    private static let maximumDepth = 3
+    static let maximumDepth = 3
     /// Octets that are read at once, and how far two such windows overlap: more than any address with its encodings.
     private static let window = 262_144
     private static let overlap = 2_048
     // Units of work for each octet of a reading, for what is there besides, and for each candidate.
-    private static let readingWork = 8
+    private static let readingWork = 5
+    private static let wordWork = 3
+    private static let copyingWork = 1
     private static let pieceWork = 400
     private static let candidateWork = 60
 
-    init(_ names: LeakNames, work: WorkBudget) {
+    /// - Parameter memory: of the message, for searches that are not within each other.
+    init(_ names: LeakNames, work: WorkBudget, memory: SearchMemory = SearchMemory()) {
         self.names = names
         self.work = work
+        self.memory = memory
         table = NameTable(names)
-        var begins = [Bool](repeating: false, count: 256)
-        for anchor in names.tokens?.anchors ?? [] { if let first = anchor.first { begins[Int(first)] = true } }
-        beginsAnchor = begins
+        var signs = (0..<256).map { AddressReading.mayBeMark(UInt8($0)) ? Self.mark : 0 }
+        for anchor in names.tokens?.anchors ?? [] { if let first = anchor.first { signs[Int(first)] |= Self.anchor } }
+        self.signs = signs
     }
 
     /// Whether what is typed gives the user away, or holds more addresses than one reply may answer.
@@ -65,9 +72,6 @@ final class StretchSearch {
         isFound || names.countsAddresses && unseen.count > Self.addresses
             || isWordFound && names.looksForWords && seenWords.count <= Self.words
     }
-
-    /// Different addresses in typed text that the rewriting did not see; no more than one beyond the bound are counted.
-    var unseenAddresses: Int { unseen.count }
 
     // MARK: Stretches
 
@@ -115,53 +119,94 @@ final class StretchSearch {
         _ octets: UnsafeBufferPointer<UInt8>, _ subject: Subject, isMarkup: Bool, depth: Int, isText: Bool = true
     ) {
         work.charge(Self.pieceWork)
-        let plain = Reading(octets, isMarkup: isMarkup)
         if subject == .binary || !isText {
-            work.charge(octets.count * Self.readingWork)
-            look(in: plain, subject, depth: depth, isText: false, isShown: false)
+            let text = memory.readings.read(octets, isMarkup: isMarkup)
+            look(in: text, at: nil, subject, depth: depth, isText: false, isShown: false)
         } else {
-            plain.forEachReading(isMarkup: isMarkup) { reading, isShown in
-                work.charge(reading.octets.count * Self.readingWork)
-                look(in: reading, subject, depth: depth, isText: isText, isShown: isShown && depth == 0)
+            memory.readings.forEach(octets, isMarkup: isMarkup) { text, changes, isShown in
+                look(in: text, at: changes, subject, depth: depth, isText: isText, isShown: isShown && depth == 0)
             }
         }
         guard depth < Self.maximumDepth else { return }
-        HiddenRuns.forEach(in: octets, work: work) { decoded in
-            guard !work.isSpent else { return }
-            decoded.withUnsafeBufferPointer {
-                guard mayHold($0) else { return }
-                let isOpen = !isEncoded
-                isEncoded = true
-                read($0, subject, isMarkup: false, depth: depth + 1, isText: isText && Self.isText($0))
-                if isOpen { isEncoded = false }
-            }
+        memory.runs[depth].forEach(in: octets, work: work) { decoded in
+            guard !work.isSpent, mayHold(decoded) else { return }
+            let isOpen = !isEncoded
+            isEncoded = true
+            read(decoded, subject, isMarkup: false, depth: depth + 1, isText: isText && Self.isText(decoded))
+            if isOpen { isEncoded = false }
         }
     }
 
-    private func look(in reading: Reading, _ subject: Subject, depth: Int, isText: Bool, isShown: Bool) {
-        reading.withView { text in
-            var addresses = AddressReading(text)
-            var candidates = 0
-            addresses.forEach { candidate in
-                candidates += 1
-                switch subject {
-                case .typed: takeTyped(candidate, text, isDecoded: depth > 0, isText: isText, isShown: isShown)
-                case .neutral: if isText { takeNeutral(candidate, text, isShown: isShown) }
-                case .file: take(candidate, text, depth > 0 ? .binary : .file)
-                case .binary: take(candidate, text, .binary)
+    /// - Parameter changes: where the reading differs from those before it; nil for everywhere.
+    private func look(
+        in text: Reading.View, at changes: [Range<Int>]?, _ subject: Subject, depth: Int, isText: Bool, isShown: Bool
+    ) {
+        guard let changes else {
+            work.charge(text.count * Self.readingWork)
+            look(in: text, 0..<text.count, subject, depth: depth, isText: isText, isShown: isShown)
+            if depth == 0, isText, subject != .neutral { lookAtWords(in: text, 0..<text.count, subject) }
+            return
+        }
+        work.charge(text.count * Self.copyingWork)
+        var (end, wordEnd) = (0, 0)
+        for change in changes {
+            let range =
+                max(end, change.lowerBound - AddressReading.reach)..<min(text.count, change.upperBound + AddressReading.reach)
+            work.charge(range.count * Self.readingWork)
+            look(in: text, range, subject, depth: depth, isText: isText, isShown: isShown)
+            end = range.upperBound
+            guard depth == 0, isText, subject != .neutral, wordEnd < text.count else { continue }
+            let words = Self.words(around: change, from: wordEnd, text)
+            lookAtWords(in: text, words, subject)
+            wordEnd = words.upperBound
+        }
+    }
+
+    /// Whole words around a change, with what may say that they are in a link.
+    private static func words(around change: Range<Int>, from wordEnd: Int, _ text: Reading.View) -> Range<Int> {
+        var start = max(wordEnd, min(change.lowerBound - 8, text.count - 1))
+        while start > wordEnd, text.gaps[start] == 0 { start -= 1 }
+        var end = min(text.count, max(start, change.upperBound) + 1)
+        while end < text.count, text.gaps[end] == 0 { end += 1 }
+        return start..<end
+    }
+
+    /// Looks at the marks and anchors in a range.
+    private func look(
+        in text: Reading.View, _ range: Range<Int>, _ subject: Subject, depth: Int, isText: Bool, isShown: Bool
+    ) {
+        var addresses = AddressReading(text)
+        var candidates = 0
+        let wanted = subject == .neutral || names.tokens == nil ? Self.mark : Self.mark | Self.anchor
+        signs.withUnsafeBufferPointer { signs in
+            for index in range {
+                let sign = signs[Int(text[index])] & wanted
+                guard sign != 0 else { continue }
+                if sign & Self.mark != 0 {
+                    addresses.find(at: index) { candidate in
+                        candidates += 1
+                        switch subject {
+                        case .typed: takeTyped(candidate, text, isDecoded: depth > 0, isText: isText, isShown: isShown)
+                        case .neutral: if isText { takeNeutral(candidate, text, isShown: isShown) }
+                        case .file: take(candidate, text, depth > 0 ? .binary : .file)
+                        case .binary: take(candidate, text, .binary)
+                        }
+                    }
                 }
+                if sign & Self.anchor != 0 { takeAnchor(at: index, text) }
             }
-            work.charge(candidates * Self.candidateWork)
-            guard subject != .neutral else { return }
-            findTokens(in: text)
-            guard depth == 0, isText else { return }
-            // More words than may be looked for: no further one counts.
-            if subject == .typed, seenWords.count > Self.words { return }
-            WordReading.forEach(text) { takeWord(text[$0], table.words, table.wordLengths, subject) }
-            WordReading.forEachJoined(text) { range in
-                guard Self.isGateways(text, range) else { return }
-                takeWord(text[range], table.joined, table.joinedLengths, subject)
-            }
+        }
+        work.charge(addresses.steps + candidates * Self.candidateWork)
+    }
+
+    private func lookAtWords(in text: Reading.View, _ range: Range<Int>, _ subject: Subject) {
+        // More words than may be looked for: no further one counts.
+        if subject == .typed, seenWords.count > Self.words { return }
+        work.charge(range.count * Self.wordWork)
+        WordReading.forEach(text, in: range) { takeWord(text, $0, table.words, table.wordLengths, subject) }
+        WordReading.forEachJoined(text, in: range) { range in
+            guard Self.isGateways(text, range) else { return }
+            takeWord(text, range, table.joined, table.joinedLengths, subject)
         }
     }
 
@@ -184,61 +229,60 @@ final class StretchSearch {
 
     /// Whether the last part of a joined name is a top-level domain.
     private static func isGateways(_ text: Reading.View, _ range: Range<Int>) -> Bool {
-        guard let last = text[range].lastIndex(of: UInt8(ascii: "_")) else { return false }
-        return TopLevelDomains.contains(text[(last + 1)..<range.upperBound])
+        guard let last = text.last(UInt8(ascii: "_"), in: range) else { return false }
+        return TopLevelDomains.contains(text, (last + 1)..<range.upperBound)
     }
 
     /// Whether decoded octets may hold a candidate, a token, or a run that is decoded again. By form alone.
     private func mayHold(_ octets: UnsafeBufferPointer<UInt8>) -> Bool {
-        var (last, digits): (UInt8, Int) = (0, 0)
-        for octet in octets {
-            if octet == 0 { continue }
-            let lower = octet.asciiLowercased
-            if AddressReading.mayMark(lower, after: last) || beginsAnchor[Int(lower)] { return true }
-            digits = HiddenRuns.isDigit(octet) ? digits + 1 : 0
-            if digits == HiddenRuns.shortest { return true }
-            last = lower
+        signs.withUnsafeBufferPointer { signs in
+            var (last, digits): (UInt8, Int) = (0, 0)
+            for octet in octets where octet != 0 {
+                let lower = octet.asciiLowercased
+                if AddressReading.mayMark(lower, after: last) || signs[Int(lower)] & Self.anchor != 0 { return true }
+                digits = HiddenRuns.isDigit(octet) ? digits + 1 : 0
+                if digits == HiddenRuns.shortest { return true }
+                last = lower
+            }
+            return false
         }
-        return false
     }
 
     // MARK: Candidates
 
     private func take(_ candidate: AddressReading.Candidate, _ text: Reading.View, _ context: NameTable.Context) {
-        for local in candidate.locals {
-            for domain in candidate.domains where table.holds(text, local: local, domain: domain, form: candidate.form, context) {
-                isFound = true
-            }
+        candidate.forEach { local, domain in
+            if table.holds(text, local: local, domain: domain, form: candidate.form, context) { isFound = true }
         }
     }
 
     private func takeTyped(
         _ candidate: AddressReading.Candidate, _ text: Reading.View, isDecoded: Bool, isText: Bool, isShown: Bool
     ) {
-        for local in candidate.locals {
-            for domain in candidate.domains {
-                let whole = Domain.completeEnd(text, domain)
-                // Only an at sign makes an address of a host without a known domain.
-                guard whole != nil || !candidate.needsDomain || isDecoded else { continue }
-                if candidate.form == .at, let isOwn = isAtRelay(text, local, domain) {
-                    if !isOwn { isFound = true }
-                    continue
-                }
-                if table.holds(text, local: local, domain: domain, form: candidate.form, .text) {
-                    isFound = true
-                }
-                // In what decodes to no text, addresses are chance.
-                guard isText, whole != nil || isShown else { continue }
-                let base = NameTable.base(text, NameTable.local(text, local))
-                guard !base.isEmpty, unseen.count <= Self.addresses else { continue }
-                let address = Array(text[base]) + [0x40] + text[domain.lowerBound..<(whole ?? domain.upperBound)]
-                if !names.seenAddresses.contains(address) { unseen.insert(address) }
+        candidate.forEach { local, domain in
+            // Only an at sign makes an address of a host without a known domain.
+            let isAddress = !candidate.needsDomain || isDecoded || Domain.completeEnd(text, domain) != nil
+            guard isAddress else { return }
+            if candidate.form == .at, let isOwn = isAtRelay(text, local, domain) {
+                if !isOwn { isFound = true }
+                return
             }
+            if table.holds(text, local: local, domain: domain, form: candidate.form, .text) { isFound = true }
+            // In what decodes to no text, addresses are chance.
+            guard names.countsAddresses, isText, unseen.count <= Self.addresses else { return }
+            let whole = Domain.completeEnd(text, domain)
+            guard whole != nil || isShown else { return }
+            let base = NameTable.base(text, NameTable.local(text, local))
+            guard !base.isEmpty else { return }
+            let address = Array(text[base]) + [0x40] + text[domain.lowerBound..<(whole ?? domain.upperBound)]
+            if !names.seenAddresses.contains(address) { unseen.insert(address) }
         }
     }
 
     private func takeNeutral(_ candidate: AddressReading.Candidate, _ text: Reading.View, isShown: Bool) {
-        guard candidate.form == .at, let run = candidate.locals.last, let domain = candidate.domains.first else { return }
+        guard candidate.form == .at else { return }
+        let run = candidate.localStarts[candidate.localStarts.count - 1]..<candidate.localEnd
+        let domain = candidate.domainStart..<candidate.domainEnds[0]
         let local = NameTable.local(text, run)
         guard text[local].contains(where: { $0.isASCIIAlphanumeric || $0 >= 0x80 }) else { return }
         if isContentID(text, run) { return }
@@ -258,7 +302,9 @@ final class StretchSearch {
 
     /// Whether an address at a relay domain is the one by which the team knows the user; nil for other domains.
     private func isAtRelay(_ text: Reading.View, _ run: Range<Int>, _ domain: Range<Int>) -> Bool? {
-        for relay in names.relayDomains where text[domain].starts(with: relay) {
+        for number in names.relayDomains.indices
+        where text.holds(names.relayDomains[number], at: domain.lowerBound, before: domain.upperBound) {
+            let relay = names.relayDomains[number]
             guard !Domain.goesOn(text, domain, after: domain.lowerBound + relay.count) else { continue }
             // Words may be directly before it, and the ids of parts are hidden at the relay domain too.
             if isContentID(text, run) { return true }
@@ -272,15 +318,15 @@ final class StretchSearch {
 
     /// Whether it is the id of a part: `cid:image001.png@01D9ABCD.12345678`.
     private func isContentID(_ text: Reading.View, _ run: Range<Int>) -> Bool {
-        run.lowerBound >= 4 && text[(run.lowerBound - 4)..<run.lowerBound].isContentIDScheme
+        text.holds("cid:", at: run.lowerBound - 4) || text.holds("mid:", at: run.lowerBound - 4)
     }
 
     private func takeWord(
-        _ word: Slice<UnsafeBufferPointer<UInt8>>, _ wanted: Set<[UInt8]>, _ lengths: Set<Int>, _ subject: Subject
+        _ text: Reading.View, _ range: Range<Int>, _ wanted: Set<[UInt8]>, _ lengths: Set<Int>, _ subject: Subject
     ) {
         let isCounted = subject == .typed && seenWords.count <= Self.words
-        guard isCounted || lengths.contains(word.count) else { return }
-        let word = Array(word)
+        guard isCounted || lengths.contains(range.count) else { return }
+        let word = Array(text[range])
         if isCounted { seenWords.insert(word) }
         guard wanted.contains(word) else { return }
         if subject == .typed { isWordFound = true } else { isFound = true }
@@ -288,14 +334,11 @@ final class StretchSearch {
 
     // MARK: Tokens
 
-    private func findTokens(in text: Reading.View) {
-        guard let tokens = names.tokens, let isToken else { return }
-        beginsAnchor.withUnsafeBufferPointer { begins in
-            for index in 0..<text.count where begins[Int(text[index])] {
-                for anchor in tokens.anchors where !anchor.isEmpty && text[index...].starts(with: anchor) {
-                    if isToken(Self.word(around: index, text), index - Self.start(of: index, text)) { isFound = true }
-                }
-            }
+    private func takeAnchor(at index: Int, _ text: Reading.View) {
+        guard let anchors = names.tokens?.anchors else { return }
+        for number in anchors.indices
+        where !anchors[number].isEmpty && text.holds(anchors[number], at: index, before: text.count) {
+            if isToken?(Self.word(around: index, text), index - Self.start(of: index, text)) == true { isFound = true }
         }
     }
 
@@ -319,7 +362,9 @@ final class StretchSearch {
     }
 }
 
-extension Slice<UnsafeBufferPointer<UInt8>> {
-    /// Whether octets are the scheme of a Content-ID or of a message's id (RFC 2392).
-    fileprivate var isContentIDScheme: Bool { elementsEqual("cid:".utf8) || elementsEqual("mid:".utf8) }
+/// Memory for the searches of one message, of which one is at work at a time. Not thread-safe.
+final class SearchMemory {
+    let readings = Readings()
+    /// By level of encoding.
+    let runs = (0..<StretchSearch.maximumDepth).map { _ in HiddenRuns() }
 }

@@ -8,58 +8,105 @@ enum WordReading {
     /// Consonants in a row that no word has.
     private static let unspeakable = 6
 
+    // Classes of octets.
+    private static let ofLocal: UInt8 = 1
+    private static let vowel: UInt8 = 2
+    private static let digit: UInt8 = 4
+    /// No letter.
+    private static let other: UInt8 = 8
+    /// What joins words: `_`, `-`, `+`, `'`.
+    private static let joint: UInt8 = 16
+    /// What a link ends at.
+    private static let edge: UInt8 = 32
+    private static let trimmed: UInt8 = 64
+
+    private static let classes: [UInt8] = (0..<256).map { value in
+        let octet = UInt8(value)
+        var kind: UInt8 = 0
+        if AddressReading.isOfLocal(octet) { kind |= ofLocal }
+        if AddressReading.isTrimmed(octet) { kind |= trimmed }
+        switch octet {
+        case 0x61, 0x65, 0x69, 0x6F, 0x75, 0x79, 0x80...0xFF: kind |= vowel
+        case 0x30...0x39: kind |= digit
+        case 0x5F, 0x2D, 0x2B, 0x27: kind |= joint
+        case UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "\""), UInt8(ascii: "("), UInt8(ascii: ")"), UInt8(ascii: "|"),
+            UInt8(ascii: ","), UInt8(ascii: ";"):
+            kind |= edge
+        default: break
+        }
+        if !octet.isASCIILetter, octet < 0x80 { kind |= other }
+        return kind
+    }
+
     /// Calls with each word that looks like a local part and is part of no address, host or link.
-    static func forEach(_ text: Reading.View, _ body: (Range<Int>) -> Void) {
+    /// - Parameter range: of whole words, with white space or an end around.
+    static func forEach(_ text: Reading.View, in range: Range<Int>, _ body: (Range<Int>) -> Void) {
+        classes.withUnsafeBufferPointer { forEach(text, range, $0, body) }
+    }
+
+    @inline(__always)
+    private static func forEach(
+        _ text: Reading.View, _ range: Range<Int>, _ classes: UnsafeBufferPointer<UInt8>, _ body: (Range<Int>) -> Void
+    ) {
         var isInLink = false
         var hasSlash = false
-        var index = 0
-        while index < text.count {
+        var index = range.lowerBound
+        while index < range.upperBound {
             if text.gaps[index] != 0 { (isInLink, hasSlash) = (false, false) }
             let octet = text[index]
-            guard AddressReading.isOfLocal(octet) else {
-                switch octet {
-                case UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "\""), UInt8(ascii: "("), UInt8(ascii: ")"),
-                    UInt8(ascii: "|"),
-                    UInt8(ascii: ","), UInt8(ascii: ";"):
+            var kinds = classes[Int(octet)]
+            guard kinds & ofLocal != 0 else {
+                if kinds & edge != 0 {
                     (isInLink, hasSlash) = (false, false)
-                case UInt8(ascii: "/"): hasSlash = true
-                default: break
+                } else if octet == UInt8(ascii: "/") {
+                    hasSlash = true
                 }
                 index += 1
                 continue
             }
             let start = index
             index += 1
-            while index < text.count, text.gaps[index] == 0, AddressReading.isOfLocal(text[index]) { index += 1 }
+            while index < range.upperBound, text.gaps[index] == 0, classes[Int(text[index])] & ofLocal != 0 {
+                kinds |= classes[Int(text[index])]
+                index += 1
+            }
             let run = start..<index
             let next = index < text.count && text.gaps[index] == 0 ? text[index] : 0
-            if next == UInt8(ascii: ":"), text[index...].starts(with: "://".utf8) || text[index...].starts(with: #":\/\/"#.utf8) {
+            if next == UInt8(ascii: ":"), text.holds("://", at: index) || text.holds(#":\/\/"#, at: index) {
                 // `file:` leads to a machine and not to a host.
-                isInLink = !text[run].elementsEqual("file".utf8)
-            } else if !hasSlash, text[run].starts(with: "www.".utf8) || next == UInt8(ascii: "/") && Domain.isComplete(text, run)
+                isInLink = run.count != 4 || !text.holds("file", at: start)
+            } else if !hasSlash,
+                octet == UInt8(ascii: "w") && run.count >= 4 && text.holds("www.", at: start)
+                    || next == UInt8(ascii: "/") && Domain.isComplete(text, run)
             {
                 isInLink = true
             }
+            guard !isInLink, run.count >= lengths.lowerBound else { continue }
             let before = start > 0 && text.gaps[start] == 0 ? text[start - 1] : 0
-            if isInLink || before == UInt8(ascii: "@") || before == UInt8(ascii: "%") || next == 0x40 || next == 0x25
-                || next == 0x3D
-            {
+            if before == UInt8(ascii: "@") || before == UInt8(ascii: "%") || next == 0x40 || next == 0x25 || next == 0x3D {
                 continue
             }
             // `jane(at)other.example`: an address.
-            if "([{".utf8.contains(next), text[(index + 1)...].starts(with: "a".utf8) { continue }
-            words(text, run, body)
+            if next == UInt8(ascii: "(") || next == UInt8(ascii: "[") || next == UInt8(ascii: "{"),
+                text.holds("a", at: index + 1)
+            {
+                continue
+            }
+            words(text, run, kinds, classes, body)
         }
     }
 
     /// Calls with each segment of a path that may be an address as gateways write it: `jane_k77x_home_example`.
-    static func forEachJoined(_ text: Reading.View, _ body: (Range<Int>) -> Void) {
-        var index = 0
-        while let slash = text.octets.firstIndex(of: UInt8(ascii: "/"), from: index), slash + 1 < text.count {
+    /// - Parameter range: of whole words.
+    static func forEachJoined(_ text: Reading.View, in range: Range<Int>, _ body: (Range<Int>) -> Void) {
+        var index = range.lowerBound
+        while let slash = text.first(UInt8(ascii: "/"), in: index..<range.upperBound), slash + 1 < range.upperBound {
             index = slash + 1
             let start = index
             var marks = 0
-            while index < text.count, text.gaps[index] == 0, text[index].isASCIIAlphanumeric || text[index] == UInt8(ascii: "_") {
+            while index < range.upperBound, text.gaps[index] == 0,
+                text[index].isASCIIAlphanumeric || text[index] == UInt8(ascii: "_")
+            {
                 if text[index] == UInt8(ascii: "_") { marks += 1 }
                 index += 1
             }
@@ -67,19 +114,24 @@ enum WordReading {
         }
     }
 
-    private static func words(_ text: Reading.View, _ run: Range<Int>, _ body: (Range<Int>) -> Void) {
+    /// - Parameter kinds: the classes of all octets of the run.
+    @inline(__always)
+    private static func words(
+        _ text: Reading.View, _ run: Range<Int>, _ kinds: UInt8, _ classes: UnsafeBufferPointer<UInt8>,
+        _ body: (Range<Int>) -> Void
+    ) {
         func call(_ range: Range<Int>) {
             var (start, end) = (range.lowerBound, range.upperBound)
-            while start < end, AddressReading.isTrimmed(text[start]) { start += 1 }
-            while end > start, AddressReading.isTrimmed(text[end - 1]) { end -= 1 }
-            if lengths.contains(end - start), looksLikeLocalPart(text[start..<end]) { body(start..<end) }
+            while start < end, classes[Int(text[start])] & trimmed != 0 { start += 1 }
+            while end > start, classes[Int(text[end - 1])] & trimmed != 0 { end -= 1 }
+            if lengths.contains(end - start), looksLikeLocalPart(text, start..<end, classes) { body(start..<end) }
         }
         call(run)
         // What a mark joins to other words; no more than two of them, as each is a guess.
-        let first = text[run].firstIndex { $0 == 0x5F || $0 == 0x2D || $0 == 0x2B || $0 == 0x27 }
-        guard let first, let last = text[run].lastIndex(where: { $0 == 0x5F || $0 == 0x2D || $0 == 0x2B || $0 == 0x27 }) else {
-            return
-        }
+        guard kinds & joint != 0 else { return }
+        var (first, last) = (run.lowerBound, run.upperBound - 1)
+        while classes[Int(text[first])] & joint == 0 { first += 1 }
+        while classes[Int(text[last])] & joint == 0 { last -= 1 }
         if first > run.lowerBound { call(run.lowerBound..<last) }
         if first + 1 < run.upperBound { call((first + 1)..<run.upperBound) }
         if last > first {
@@ -88,28 +140,22 @@ enum WordReading {
         }
     }
 
-    private static func isVowel(_ octet: UInt8) -> Bool {
-        switch octet {
-        case 0x61, 0x65, 0x69, 0x6F, 0x75, 0x79, 0x80...0xFF: true
-        default: false
-        }
-    }
-
     /// Whether a word is no word of a language: with a digit or a separator, or if it cannot be pronounced.
-    private static func looksLikeLocalPart(_ word: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
-        var (hasOther, hasNoDigit, hasVowel) = (false, false, false)
+    @inline(__always)
+    private static func looksLikeLocalPart(
+        _ text: Reading.View, _ word: Range<Int>, _ classes: UnsafeBufferPointer<UInt8>
+    ) -> Bool {
+        var kinds: UInt8 = 0
+        var isNumber: UInt8 = digit
         var consonants = 0
         var isSpeakable = true
-        for octet in word {
-            if !octet.isASCIIDigit { hasNoDigit = true }
-            if !octet.isASCIILetter, octet < 0x80 { hasOther = true }
-            if isVowel(octet) {
-                (hasVowel, consonants) = (true, 0)
-            } else {
-                consonants += 1
-                if consonants == unspeakable { isSpeakable = false }
-            }
+        for index in word {
+            let kind = classes[Int(text[index])]
+            kinds |= kind
+            isNumber &= kind
+            consonants = kind & vowel != 0 ? 0 : consonants + 1
+            if consonants == unspeakable { isSpeakable = false }
         }
-        return hasNoDigit && (hasOther || !hasVowel || !isSpeakable)
+        return isNumber == 0 && (kinds & other != 0 || kinds & vowel == 0 || !isSpeakable)
     }
 }

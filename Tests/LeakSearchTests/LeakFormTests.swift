@@ -83,6 +83,7 @@ import Testing
         "home.example", "k77x@home.example", "for get it, jane k77x", "https://jane.k77x.example/", "www.shop.example/jane.k77x",
         "https://shop.example/u/jane.k77x", "jane.k77x@", "@jane.k77x", "Jane", "maria lopez",
         "line\r\njane\r\n.k77x@home.example",
+        "a line that is so long that a program may break it: jane.k77x@home.example.org\r\n-- \r\nJane",
     ]
 
     @Test(arguments: innocent) func typed_other_isClean(_ text: String) { #expect(LeakFixture.typed(text) == .clean) }

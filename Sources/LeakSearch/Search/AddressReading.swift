@@ -324,7 +324,10 @@ enum Domain {
         var start = run.lowerBound
         while true {
             let label = start..<(text.first(dot, in: start..<run.upperBound) ?? run.upperBound)
-            if label.lowerBound > end, isTopLevel(text, label, in: run, first: first) { return true }
+            // Behind a long line, the next one may begin with dashes.
+            var name = label.upperBound
+            while name > label.lowerBound, text[name - 1] == UInt8(ascii: "-") { name -= 1 }
+            if label.lowerBound > end, isTopLevel(text, label.lowerBound..<name, in: run, first: first) { return true }
             if label.lowerBound < end, label.upperBound > end, TopLevelDomains.contains(text, label) { return true }
             guard label.upperBound < run.upperBound else { return false }
             start = label.upperBound + 1

@@ -231,6 +231,7 @@ struct AddressFinder {
     private static let glues = [
         "e-mail", "email", "mailto", "mail", "u003c", "u003e", "nbsp", "x22", "3d",
     ].map { Array($0.utf8) }
+    private static let beginsGlue = (0..<256).map { octet in glues.contains { Int($0[0]) == octet } }
     /// Octets that must be left behind such a word.
     private static let shortestGlued = 6
 
@@ -260,6 +261,7 @@ struct AddressFinder {
         {
             found.append((dash + 1)..<run.upperBound)
         }
+        guard Self.beginsGlue[Int(units[start])] else { return found }
         for glue in Self.glues where run.upperBound - start >= glue.count + Self.shortestGlued {
             guard units[start...].starts(with: glue) else { continue }
             var from = start + glue.count
@@ -361,10 +363,6 @@ struct AddressFinder {
         if let end = label.firstIndex(where: { !$0.isASCIILetter && $0 < 0x80 }), TopLevelDomains.contains(label[..<end]) {
             return end - label.startIndex
         }
-        for length in stride(from: min(label.count - 1, 24), through: 2, by: -1)
-        where TopLevelDomains.contains(label.prefix(length)) {
-            return length
-        }
-        return nil
+        return TopLevelDomains.longestEnd(in: label.prefix(max(0, min(label.count - 1, 24)))).map { $0 - label.startIndex }
     }
 }

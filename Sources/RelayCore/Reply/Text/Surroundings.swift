@@ -9,6 +9,8 @@ struct Surroundings {
     private let isFileName: Bool
     private let hiddenDomains: Set<[UInt8]>
 
+    /// The unbroken octets around the last word that may belong to a local part.
+    private var locals = 0..<0
     /// The unbroken octets around the last word, as far as they may belong to a URL.
     private var token = 0..<0
     /// The index up to which the token was searched for schemes, and the host after the last one.
@@ -66,24 +68,32 @@ struct Surroundings {
 
     // MARK: Addresses
 
-    private func isInAddress(_ range: Range<Int>) -> Bool {
+    private mutating func isInAddress(_ range: Range<Int>) -> Bool {
         if let domain = separator(at: range.upperBound), isDomain(from: domain) { return true }
-        var end = range.upperBound
-        while end < units.count, end - range.upperBound < Self.maximumAddress, !isBreak(end), isLocal(units[end]) { end += 1 }
+        if range.lowerBound < locals.lowerBound || range.upperBound > locals.upperBound { findLocals(around: range) }
+        let end = min(locals.upperBound, range.upperBound + Self.maximumAddress)
         if end > range.upperBound, let domain = separator(at: end), isDomain(from: domain) { return true }
-        var start = range.lowerBound
-        while start > 0, range.lowerBound - start < Self.maximumAddress, !isBreak(start), isLocal(units[start - 1]) { start -= 1 }
+        let start = max(locals.lowerBound, range.lowerBound - Self.maximumAddress)
         return start > 1 && !isBreak(start) && units[start - 1] == UInt8(ascii: "@") && !isBreak(start - 1)
             && isLocal(units[start - 2])
+    }
+
+    /// All of them at once: the next words are mostly among them.
+    private mutating func findLocals(around range: Range<Int>) {
+        var (start, end) = (range.lowerBound, range.upperBound)
+        while end < units.count, !isBreak(end), isLocal(units[end]) { end += 1 }
+        while start > 0, !isBreak(start), isLocal(units[start - 1]) { start -= 1 }
+        locals = start..<end
     }
 
     private static let separators = [
         "@", "\\@", "(at)", "[at]", "{at}", "(@)", "(a)", "%40", "=40", "+40", "=", "#", "%",
     ].map { Array($0.utf8) }
+    private static let separatorStarts = (0..<256).map { octet in separators.contains { Int($0[0]) == octet } }
 
     /// The unit after a separator of local part and domain; nil where there is none here.
     private func separator(at unit: Int) -> Int? {
-        guard unit < units.count, !isBreak(unit) else { return nil }
+        guard unit < units.count, Self.separatorStarts[Int(units[unit])], !isBreak(unit) else { return nil }
         return Self.separators.first { separator in
             unit + separator.count < units.count && separator.indices.allSatisfy { units[unit + $0] == separator[$0] }
         }.map { unit + $0.count }

@@ -61,7 +61,7 @@ struct ReplyRewriting {
             header: checked(fields, rewritten), body: outgoing.bodyForSigning, map: rewritten.map, work: budget)
         {
         case .clean: break
-        case .file(let number): throw rewritten.refusals[number]
+        case .file(let number): throw rewritten.refusal(number)
         case .leak(let place), .uncovered(let place): throw .leakIncident(place: place)
         case .encoded(let place): throw .unrewritable(part: place, detail: "\(place): in encoded text")
         case .tooMuchWork: throw .tooMuchWork

@@ -56,8 +56,8 @@ extension BodyRewriter {
             result.isOfTeam = place == .quoted
             return result
         }
-        files.refusals.append(refusal(part, title))
-        return unchanged(part, .file(part.transferEncoding, number: files.refusals.count - 1))
+        files.kept.append((part, title))
+        return unchanged(part, .file(part.transferEncoding, number: files.kept.count - 1))
     }
 
     /// Whether octets begin like a message, with an address of the relay domain in its header.

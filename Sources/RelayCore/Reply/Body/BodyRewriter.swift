@@ -13,8 +13,9 @@ package struct RewrittenBody {
     package var reasons: [RelayReason]
     /// What each stretch of the outgoing body is; an empty map proves nothing.
     package var map = StretchMap()
-    /// How a reply is refused with the user's address in a file; by the file's number in the map.
-    package var refusals: [Refusal] = []
+    /// How a reply is refused with the user's address in a file; by the file's number in the map. Called for that file alone:
+    /// a message may have many thousands.
+    var refusal: (Int) -> Refusal = { _ in .unrewritable(part: "an attachment", detail: "a file") }
     /// Whether nothing in the fields is compared: a program wrote the message, or it has too many addresses.
     package var isOfProgram = false
     /// Whether local parts alone were looked for in typed text.
@@ -48,8 +49,8 @@ package struct BodyRewriter: BodyRewriting {
     final class Files {
         private let names: ReplyNames
         private let work: WorkBudget
-        /// How the reply is refused with the user's address in one of them.
-        var refusals: [Refusal] = []
+        /// Those that go on as they came.
+        var kept: [(part: MIMEPart, title: PartTitle)] = []
         private(set) lazy var search = FileSearch(LeakNames(names), work: work)
 
         init(names: ReplyNames, work: WorkBudget) { (self.names, self.work) = (names, work) }
@@ -106,7 +107,8 @@ package struct BodyRewriter: BodyRewriting {
         if work.notes.hasAnswer { reasons.append(RelayReason(.calendarRebuilt, "the answer of a calendar was written again")) }
         if work.notes.hasMetadata { reasons.append(RelayReason(.pictureMetadata, "pictures lost their metadata")) }
         return RewrittenBody(
-            contentFields: fields, body: result.pieces, reasons: reasons, map: result.map, refusals: files.refusals,
+            contentFields: fields, body: result.pieces, reasons: reasons, map: result.map,
+            refusal: { [kept = files.kept] in refusal(kept[$0].part, kept[$0].title) },
             isOfProgram: place != .typed, hidesWords: text.search.mode == .full)
     }
 

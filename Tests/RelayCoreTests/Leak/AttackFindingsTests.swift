@@ -45,6 +45,23 @@ import Testing
         try said(Array(text.utf8), type: type)
     }
 
+    /// A list put its own text behind a part that it did not decode.
+    @Test(arguments: ["Hello, I am anna.berg@inbox.example", "Hello, I am anna.berg@inbox.example\r\n", "Hello, it is I."])
+    func base64_textBehindItsPadding_isOneText(text: String) throws {
+        func said(_ text: String, _ behind: String) throws -> String {
+            try Self.said(
+                Array("\(Data(text.utf8).base64EncodedString())\(behind)".utf8), type: "text/plain; charset=utf-8",
+                encoding: "base64")
+        }
+        let padded = text + (text.utf8.count % 3 == 0 ? "!" : "")
+        let first = try said(padded, "\r\n-- \r\nList of juice, anna.berg@inbox.example\r\n")
+        #expect(first.hasPrefix("Hello, ") && first.hasSuffix("-- \r\nList of juice, annarelay2@relay.example\r\n"), "\(first)")
+        #expect(!first.contains("anna.berg"))
+        // No text: octets that are more of the encoding.
+        let second = try said(padded + " anna.berg@inbox.example", "=\u{1}\r\n")
+        #expect(second == "550 unrewritable-part" || !second.contains("anna.berg"), "\(second)")
+    }
+
     @Test(arguments: [
         // Backslashes of CSS, JavaScript and RTF.
         "anna.berg\\40 inbox.example", "anna.berg\\000040inbox.example", "anna.berg\\100inbox.example",

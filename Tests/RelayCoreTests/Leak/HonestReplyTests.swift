@@ -46,9 +46,9 @@ import Testing
     /// The encoding ends within the text, or plain text follows it.
     @Test(arguments: texts) func reply_base64WithPlainTextBehind_isNotRefused(_ text: String) {
         let encoded = Self.base64("Hello, I am \(text)")
-        // A part that is only half encoded cannot be written again: refused where it has a name in it, and no incident.
+        // Without padding it is not known where the encoding ends: refused where a name is in it, and no incident.
         let half = outcome(encoded + "\r\n-- \r\nSent from my phone", encoding: "base64")
-        #expect(half == "relay" || half == "unrewritable-part message text: damaged base64")
+        #expect(half == "relay" || !encoded.hasSuffix("=") && half == "unrewritable-part message text: damaged base64")
         #expect(outcome("\(encoded)\r\n\r\nSent from my phone") == "relay")
         for cut in 1...6 { #expect(outcome(String(encoded.dropLast(cut)), encoding: "base64") == "relay", "\(cut)") }
     }

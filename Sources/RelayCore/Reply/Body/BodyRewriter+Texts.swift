@@ -8,9 +8,11 @@ extension BodyRewriter {
 
     func rewriteText(_ part: MIMEPart, in work: inout Work, _ title: PartTitle) throws(Refusal) -> Result {
         let raw = work.bytes[part.bodyRange]
-        guard let decoded = part.transferEncoding.decode(raw) else {
+        guard let sent = part.transferEncoding.decode(raw) else {
             return work.place == .body ? try lookInto(part, in: &work, title) : removed(part, in: &work)
         }
+        let joined = TextBehind.joined(sent, charset: part.contentType.charset)
+        let decoded = joined ?? sent
         charge(decoded.bytes.count)
         // An archive that is declared as text is searched like any other.
         if !isCounting, Archive(decoded.bytes) != nil, files.search.finds(in: raw, part.transferEncoding) {
@@ -34,6 +36,8 @@ extension BodyRewriter {
         if blocks.isEncrypted { throw .encryptedReply }
         let outcome = TextCoding.rewrite(decoded, part: part, place: work.place, &reading, with: text)
         switch outcome {
+        case .unchanged where joined != nil:
+            return written(.changed(Array(decoded.raw), charset: nil, encoding: nil), part, reading, in: &work)
         case .unchanged, .changed:
             return written(outcome, part, reading, in: &work)
         case .impossible(let why):

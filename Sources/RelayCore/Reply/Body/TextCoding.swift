@@ -302,6 +302,11 @@ enum TextCoding {
 
     // MARK: Charsets
 
+    /// Whether every ASCII octet stands for itself in a charset.
+    static func isLikeASCII(_ charset: String?) -> Bool {
+        if case .ascii = Family(charset, bytes: []) { true } else { false }
+    }
+
     /// How the octets of a charset relate to ASCII.
     private enum Family {
         /// Every ASCII octet stands for itself and for nothing else.

@@ -1,0 +1,22 @@
+// Plain text behind the padding of a base64 body, as lists and scanners for viruses append it to a text that they do not decode.
+
+import InternetMessage
+import Support
+
+enum TextBehind {
+    /// A base64 text and the plain text behind its padding as one text in base64; nil where the body is no such text, or its
+    /// charset does not have ASCII as it is.
+    static func joined(_ decoded: DecodedText, charset: String?) -> DecodedText? {
+        guard decoded.encoding == .base64, !decoded.defects.isSubset(of: TextCoding.harmless) else { return nil }
+        let raw = decoded.raw
+        guard var end = raw.firstIndex(of: UInt8(ascii: "=")), TextCoding.isLikeASCII(charset) else { return nil }
+        while end < raw.endIndex, raw[end] == UInt8(ascii: "=") { end += 1 }
+        let first = DecodedText(base64: raw[..<end])
+        let rest = raw[end...].drop { $0 == 0x20 || $0 == 0x09 || $0 == 0x0D }
+        guard first.defects.isSubset(of: TextCoding.harmless), first.bytes.isValidUTF8, !first.bytes.contains(0),
+            rest.first == 0x0A, rest.allSatisfy({ $0 < 0x7F && !$0.isForbiddenControl })
+        else { return nil }
+        let text = first.bytes + (first.bytes.last == 0x0A ? [] : [0x0D, 0x0A]) + rest.dropFirst()
+        return DecodedText(base64: TextCoding.ending(like: raw, Base64.encode(text))[...])
+    }
+}

@@ -49,12 +49,14 @@ final class StretchSearch {
     /// Octets that are read at once, and how far two such windows overlap: more than any address with its encodings.
     private static let window = 262_144
     private static let overlap = 2_048
-    // Units of work for each octet of a reading, for what is there besides, and for each candidate.
+    // Units of work for each octet of a reading, for each one whose words are looked at, for what is there besides, and for each
+    // candidate, whose octets count where they are more.
     private static let readingWork = 5
     private static let wordWork = 3
-    private static let copyingWork = 1
     private static let pieceWork = 400
     private static let candidateWork = 60
+    /// Octets that are copied for a unit of work.
+    private static let copied = 4
 
     /// - Parameter memory: of the message, for searches that are not within each other.
     init(_ names: LeakNames, work: WorkBudget, memory: SearchMemory = SearchMemory()) {
@@ -147,7 +149,7 @@ final class StretchSearch {
             if depth == 0, isText, subject != .neutral { lookAtWords(in: text, 0..<text.count, subject) }
             return
         }
-        work.charge(text.count * Self.copyingWork)
+        work.charge(text.count / Self.copied)
         var (end, wordEnd) = (0, 0)
         for change in changes {
             let range =
@@ -196,7 +198,7 @@ final class StretchSearch {
                 if sign & Self.anchor != 0 { takeAnchor(at: index, text) }
             }
         }
-        work.charge(addresses.steps + candidates * Self.candidateWork)
+        work.charge(max(addresses.steps, candidates * Self.candidateWork))
     }
 
     private func lookAtWords(in text: Reading.View, _ range: Range<Int>, _ subject: Subject) {

@@ -1,4 +1,4 @@
-// A policy from the store, compiled.
+// A policy from the store, loaded.
 
 import CEL
 import Foundation
@@ -6,11 +6,13 @@ import PolicyRules
 import RiskPolicy
 import StatusRules
 
-/// A compiled policy with the hash under which the store keeps it. Shared between threads; a decision keeps a reference.
+/// A loaded policy with the hash under which the store keeps it. Shared between threads; a decision keeps a reference.
 package final class LoadedPolicy: Sendable {
     package let policy: Policy
     /// `sha256:` and 64 hexadecimal digits.
     package let hash: String
+    /// What the policy reads, and where it comes from.
+    package let signals: SignalSource
 
     package var name: String { policy.name }
     package var version: String { policy.version }
@@ -18,12 +20,13 @@ package final class LoadedPolicy: Sendable {
     package init(policy: Policy, hash: String) {
         self.policy = policy
         self.hash = hash
+        signals = SignalSource(policy)
     }
 
     /// The built-in status policy.
     package static let builtInStatus = try? LoadedPolicy(.builtInStatus)
 
-    /// Compiles a stored policy. Throws `PolicyLoadError` for a damaged document and for one that this program refuses.
+    /// Loads a stored policy. Throws `PolicyLoadError` for a damaged document and for one that this program refuses.
     package convenience init(_ stored: StoredPolicy) throws(PolicyLoadError) {
         guard stored.isIntact, let document = PolicyDocument(octets: stored.document) else {
             throw PolicyLoadError(message: "the document in the store is damaged: its hash differs")

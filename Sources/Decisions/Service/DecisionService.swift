@@ -86,7 +86,6 @@ package final class DecisionService: Sendable {
     /// Called once for each decision, for metrics.
     private let observe: @Sendable (DecisionRecord) -> Void
     let notices = ContextNotices()
-    private let sources = Mutex<[String: SignalSource]>([:])
     private let rates = Mutex<[Int64: (rates: AppRates, readAt: Int64)]>([:])
 
     /// - Parameters:
@@ -134,7 +133,7 @@ package final class DecisionService: Sendable {
         guard let policy = policies.policy(team: team.number, app: app.clientID) else {
             throw DecisionError.unavailable("no policy is active", retryAfter: 30)
         }
-        let source = source(policy)
+        let source = policy.signals
         let context = source.context(question.context)
         if settings.refusesOddContext { try source.checkStrictly(context) }
         let token = try await meaning(of: question, app: app, now: time.seconds)
@@ -416,17 +415,6 @@ package final class DecisionService: Sendable {
             throw DecisionError.conflict("the nonce was used before, for another account or event: ask for a new token")
         }
         return DecisionReply(body: used.answer, record: nil)
-    }
-
-    private func source(_ policy: LoadedPolicy) -> SignalSource {
-        sources.withLock { sources in
-            if let known = sources[policy.hash] { return known }
-            // Policies change rarely; sources of old ones can be dropped.
-            if sources.count >= 100 { sources = [:] }
-            let source = SignalSource(policy.policy)
-            sources[policy.hash] = source
-            return source
-        }
     }
 
     /// `rd_`, seven characters of time and 95 random bits. Decisions of the same time are adjacent in the log's index, so that

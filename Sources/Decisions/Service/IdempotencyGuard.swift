@@ -5,6 +5,8 @@ import Database
 import MailCrypto
 import Synchronization
 
+/// Not for speed: while the store is away, a repeated request gets the same answer from here.
+///
 /// Remembers answers by key, per team and endpoint. While the store is away only memory is used, so that answers go on.
 package final class IdempotencyGuard: Sendable {
     fileprivate struct Key: Hashable, Sendable {

@@ -69,7 +69,8 @@ extension AuthenticationResults {
         let algorithms = Set(signatures.map(\.algorithm))
         let algorithm = result.value("header", "a") ?? (algorithms.count == 1 ? algorithms.first : nil) ?? ""
         // A pass by an algorithm that proves nothing becomes `policy`.
-        let isAccepted = algorithm.isEmpty || DKIMAlgorithm.allCases.contains { lowercasedASCII(algorithm) == $0.name }
+        let isAccepted =
+            algorithm.isEmpty || DKIMAlgorithm.allCases.contains { $0.name.hasSameOctets(as: lowercasedASCII(algorithm)) }
         return DKIMFinding(
             result: outcome == .pass && !isAccepted ? .policy : outcome, domain: name, selector: selector, algorithm: algorithm,
             coversWholeBody: !signatures.contains(where: \.hasLength), reason: upstreamReason)

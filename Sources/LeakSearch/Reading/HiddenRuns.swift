@@ -15,8 +15,8 @@ final class HiddenRuns {
     private static let shortestText = 5
 
     // Units of work for each octet: to find runs, and to decode one in one way.
-    private static let findingWork = 3
-    private static let decodingWork = 3
+    private static let findingWork = 6
+    private static let decodingWork = 4
 
     private let digits = OctetBuffer(capacity: 256)
     private let decoded = OctetBuffer(capacity: 256)

@@ -1,0 +1,1 @@
+../../../Sources/SignIn/Provider/UserScope.swift

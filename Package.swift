@@ -46,13 +46,12 @@ let embedText = Target.PluginUsage.plugin(name: "EmbedText")
 /// Only `make bench` and `make bench-try` build the benchmarks: with POSTERN_BENCH=1.
 let benchmarks: [Target] = [
     .executableTarget(
-        name: "AuthBench", dependencies: ["MailAuth", "InternetMessage", "MailCrypto", argumentParser],
+        name: "AuthBench", dependencies: ["InternetMessage", "MailAuth", "MailCrypto", argumentParser],
         path: "Benchmarks/AuthBench", swiftSettings: strict),
     .executableTarget(
         name: "RelayBench",
-        dependencies: [
-            "BenchReport", "RelayCore", "InternetMessage", "MailAuth", "MailTesting", "HostileMail", argumentParser,
-        ], path: "Benchmarks/RelayBench",
+        dependencies: ["BenchReport", "HostileMail", "InternetMessage", "MailAuth", "MailTesting", "RelayCore", argumentParser],
+        path: "Benchmarks/RelayBench",
         swiftSettings: strict),
     .executableTarget(
         name: "PolicyBench", dependencies: ["BenchReport", "CEL", "RiskPolicy", argumentParser],
@@ -61,8 +60,8 @@ let benchmarks: [Target] = [
     .executableTarget(
         name: "DecisionBench",
         dependencies: [
-            "API", "Accounts", "BenchReport", "BenchStores", "Concurrency", "Database", "Decisions", "HTTP", "PolicyRules",
-            "RiskPolicy", "SignIn", argumentParser, hummingbird, nioCore, logging,
+            "Accounts", "API", "BenchReport", "BenchStores", "Concurrency", "Database", "Decisions", "HTTP", "PolicyRules",
+            "RiskPolicy", "SignIn", argumentParser, hummingbird, logging, nioCore,
         ], path: "Benchmarks/DecisionBench", swiftSettings: strict),
     .executableTarget(
         name: "http-load", dependencies: ["BenchReport", argumentParser], path: "Benchmarks/HTTPLoad", swiftSettings: strict),
@@ -70,9 +69,9 @@ let benchmarks: [Target] = [
     .executableTarget(
         name: "SignInBench",
         dependencies: [
-            "API", "Accounts", "BenchReport", "BenchStores", "Database", "HTTP", "InternetMessage", "Mail", "PasskeyTesting",
-            "Portal", "RelayCore", "SMTP", "SignIn", "Support", "WebAuthn", argumentParser, asyncHTTPClient, logging, nioCore,
-            nioHTTP1, nioPosix,
+            "Accounts", "API", "BenchReport", "BenchStores", "Database", "HTTP", "InternetMessage", "Mail", "PasskeyTesting",
+            "Portal", "RelayCore", "SignIn", "Support", "WebAuthn", argumentParser, asyncHTTPClient, logging, nioCore, nioHTTP1,
+            nioPosix,
         ], path: "Benchmarks/SignInBench", swiftSettings: strict),
 
     .target(
@@ -90,9 +89,8 @@ let benchmarks: [Target] = [
     .executableTarget(
         name: "MailBench",
         dependencies: [
-            "Accounts", "BenchReport", "BenchStores", "DNSClient", "InternetMessage", "MailAuth", "MailCrypto",
-            "PosternConfiguration", "Database", "PostfixHarness", "PostgresHarness", "Relay", "RelayCore", "RelayHarness",
-            argumentParser,
+            "Accounts", "BenchReport", "BenchStores", "Database", "DNSClient", "InternetMessage", "MailAuth", "MailCrypto",
+            "PosternConfiguration", "PostfixHarness", "PostgresHarness", "Relay", "RelayCore", "RelayHarness", argumentParser,
         ], path: "Benchmarks/MailBench", swiftSettings: strict),
     .executableTarget(
         name: "StoreBench",
@@ -103,8 +101,8 @@ let benchmarks: [Target] = [
     .executableTarget(
         name: "SideBySideBench",
         dependencies: [
-            "Accounts", "BenchReport", "Database", "Events", "Import", "InternetMessage", "MailAuth", "MailCrypto",
-            "PosternPostgres", "PostgresHarness", "SignIn", "Support", argumentParser, nioCore, nioHTTP1, nioPosix, logging,
+            "Accounts", "Administration", "BenchReport", "Database", "Events", "InternetMessage", "MailAuth", "MailCrypto",
+            "PosternPostgres", "PostgresHarness", "SignIn", "Support", argumentParser, logging, nioCore, nioHTTP1, nioPosix,
         ], path: "Benchmarks/SideBySideBench", swiftSettings: strict),
 ]
 
@@ -142,13 +140,10 @@ let package = Package(
 
         // MARK: The ground floor: one of each small thing, for all
         .target(name: "Support", swiftSettings: pure),
-        .target(name: "JSON", dependencies: ["Support"], swiftSettings: pure),
-        .target(name: "Templates", dependencies: ["Support", mustache], swiftSettings: strict),
-        .target(name: "SharedSignals", dependencies: ["JSON", "Support"], swiftSettings: pure),
-        .target(name: "CBOR", swiftSettings: pure),
+        .target(name: "SharedSignals", dependencies: ["Support"], swiftSettings: pure),
         .target(name: "Concurrency", swiftSettings: strict),
         .target(
-            name: "Languages", dependencies: ["JSON"], swiftSettings: strict,
+            name: "Languages", dependencies: ["Support", mustache], swiftSettings: strict,
             plugins: [embedText]),
 
         // MARK: Pure modules: no I/O, no clock
@@ -160,9 +155,7 @@ let package = Package(
             name: "RelayCore", dependencies: ["InternetMessage", "LeakSearch", "MailAuth", "MailCrypto", "Support"],
             swiftSettings: pure),
         .target(
-            name: "WebAuthn", dependencies: ["CBOR", "JSON", "MailCrypto", "Support"], swiftSettings: pure),
-        .target(
-            name: "AppAttest", dependencies: ["CBOR", "JSON", "MailCrypto", "Support", "WebAuthn"], swiftSettings: pure),
+            name: "WebAuthn", dependencies: ["MailCrypto", "Support"], swiftSettings: pure),
         .target(name: "CEL", dependencies: ["Support"], path: "policy/CEL", swiftSettings: pure),
         .target(
             name: "RiskPolicy", dependencies: ["CEL", "Support", yams],
@@ -171,17 +164,12 @@ let package = Package(
             name: "Declaration", dependencies: ["CEL", "RiskPolicy", yams], swiftSettings: pure,
             plugins: [embedText]),
         .target(
-            name: "PolicyRules", path: "policy/rules", exclude: ["status"], swiftSettings: strict,
-            plugins: [embedText]),
-
-        .target(
-            name: "StatusRules", path: "policy/rules/status", swiftSettings: strict,
+            name: "PolicyRules", path: "policy/rules", swiftSettings: strict,
             plugins: [embedText]),
 
         // MARK: The world outside
         .target(name: "PosternMetrics", swiftSettings: strict),
-        .target(name: "PosternTLS", dependencies: [nioSSL], swiftSettings: strict),
-        .target(name: "OutboundHTTP", dependencies: [asyncHTTPClient, nioCore], swiftSettings: strict),
+        .target(name: "Transport", dependencies: [asyncHTTPClient, nioCore, nioSSL], swiftSettings: strict),
         .target(
             name: "DNSClient",
             dependencies: ["CAres", "Concurrency", "InternetMessage", "MailAuth", "Support"], swiftSettings: strict),
@@ -189,7 +177,7 @@ let package = Package(
         .target(
             name: "RelayMilter",
             dependencies: [
-                "Concurrency", "Milter", "RelayCore", "MailAuth", "MailCrypto", "InternetMessage", "PosternMetrics", "Support",
+                "Concurrency", "InternetMessage", "MailAuth", "MailCrypto", "Milter", "PosternMetrics", "RelayCore", "Support",
                 logging,
             ],
             path: "milter/RelayMilter", swiftSettings: strict),
@@ -198,8 +186,8 @@ let package = Package(
             name: "PostfixSetup", dependencies: ["Concurrency"], path: "milter/postfix", exclude: ["main.cf", "master.cf"],
             swiftSettings: strict),
         .target(name: "Database", dependencies: ["Concurrency", "MailCrypto", "Support"], swiftSettings: strict),
-        .target(name: "PosternSQLite", dependencies: ["CSQLite", "Concurrency", "Database"], swiftSettings: strict),
-        .target(name: "PosternPostgres", dependencies: ["CPQ", "Concurrency", "Database", "Support"], swiftSettings: strict),
+        .target(name: "PosternSQLite", dependencies: ["Concurrency", "CSQLite", "Database"], swiftSettings: strict),
+        .target(name: "PosternPostgres", dependencies: ["Concurrency", "CPQ", "Database", "Support"], swiftSettings: strict),
         .target(
             name: "Accounts",
             dependencies: [
@@ -210,47 +198,42 @@ let package = Package(
         .target(
             name: "SignIn",
             dependencies: [
-                "Accounts", "Database", "JSON", "MailCrypto", "InternetMessage", "OutboundHTTP", "PosternTLS", "SharedSignals",
-                "Support", "WebAuthn", asyncHTTPClient, nioCore, nioPosix, nioSSL, logging,
+                "Accounts", "Database", "InternetMessage", "MailCrypto", "SharedSignals", "Support", "Transport", "WebAuthn",
+                asyncHTTPClient, logging, nioCore, nioPosix, nioSSL,
             ], swiftSettings: strict,
             plugins: [embedText]),
         .target(
             name: "Decisions",
             dependencies: [
-                "AppAttest", "CEL", "Concurrency", "JSON", "RiskPolicy", "PolicyRules", "StatusRules", "Accounts", "Database",
-                "SignIn", "MailCrypto", "InternetMessage", "PosternMetrics", "Support", logging,
+                "Accounts", "CEL", "Concurrency", "Database", "InternetMessage", "MailCrypto", "PolicyRules", "PosternMetrics",
+                "RiskPolicy", "SignIn", "Support", "WebAuthn", logging,
             ], swiftSettings: strict),
         .target(
             name: "HTTP",
             dependencies: [
-                "Accounts", "Database", "MailAuth", "MailCrypto", "PosternTLS", "Support", "JSON", hummingbird, hummingbirdCore,
-                httpTypes, nioCore, nioPosix, nioHTTP1, nioSSL, nioTLS, logging, serviceLifecycle,
+                "Accounts", "Database", "MailAuth", "MailCrypto", "Support", "Transport", httpTypes, hummingbird, hummingbirdCore,
+                logging, nioCore, nioHTTP1, nioPosix, nioSSL, nioTLS, serviceLifecycle,
             ], swiftSettings: strict),
         .target(
             name: "API",
             dependencies: [
-                "Accounts", "AppAttest", "CEL", "Database", "Decisions", "Events", "HTTP", "InternetMessage", "JSON",
-                "Languages", "MailCrypto", "PosternMetrics", "RelayCore", "RiskPolicy", "SharedSignals", "SignIn", "Support",
-                hummingbird, httpTypes, logging,
-                serviceLifecycle,
+                "Accounts", "CEL", "Database", "Decisions", "Events", "HTTP", "InternetMessage", "Languages", "MailCrypto",
+                "PosternMetrics", "RelayCore", "RiskPolicy", "SharedSignals", "SignIn", "Support", "WebAuthn", httpTypes,
+                hummingbird, logging, serviceLifecycle,
             ], swiftSettings: strict,
             plugins: [embedText]),
         .target(
             name: "Portal",
             dependencies: [
-                "Accounts", "Database", "HTTP", "InternetMessage", "JSON", "Languages", "Mail", "MailCrypto", "PersonalData",
-                "RelayCore", "SignIn", "Support", "Templates", "WebAuthn", hummingbird, httpTypes, logging,
+                "Accounts", "Database", "HTTP", "InternetMessage", "Languages", "Mail", "MailCrypto", "PersonalData", "RelayCore",
+                "SignIn", "Support", "WebAuthn", httpTypes, hummingbird, logging,
             ], swiftSettings: strict,
             plugins: [embedText]),
         .target(
-            name: "SMTP",
-            dependencies: ["Concurrency", "InternetMessage", "PosternTLS", "Support", nioCore, nioEmbedded, nioTLS, nioSSL],
-            swiftSettings: strict),
-        .target(
             name: "Mail",
             dependencies: [
-                "Accounts", "Concurrency", "InternetMessage", "Languages", "MailCrypto", "RelayCore", "SMTP", "SignIn", "Support",
-                "Templates",
+                "Accounts", "Concurrency", "InternetMessage", "Languages", "MailCrypto", "RelayCore", "SignIn", "Support",
+                "Transport", nioCore, nioEmbedded, nioSSL, nioTLS,
             ], swiftSettings: strict,
             plugins: [embedText]),
 
@@ -258,132 +241,68 @@ let package = Package(
         .target(
             name: "PosternConfiguration",
             dependencies: [
-                "AppAttest", "HTTP", "SignIn", "InternetMessage", "MailCrypto", "PosternPostgres", "PosternSQLite", "Accounts",
-                "Database", "RiskPolicy", "Support", yams,
+                "Accounts", "Database", "HTTP", "InternetMessage", "MailCrypto", "PosternPostgres", "PosternSQLite", "RiskPolicy",
+                "SignIn", "Support", "WebAuthn", yams,
             ], swiftSettings: strict),
         .target(
             name: "Monitoring",
-            dependencies: ["Accounts", "Database", "Decisions", "JSON", "PosternConfiguration", "PosternMetrics", logging],
+            dependencies: ["Accounts", "Database", "Decisions", "PosternConfiguration", "PosternMetrics", "Support", logging],
             swiftSettings: strict),
         .target(
             name: "Relay",
             dependencies: [
-                "Concurrency", "DNSClient", "InternetMessage", "Languages", "Mail", "MailAuth", "MailCrypto", "Milter",
-                "PosternConfiguration", "PosternMetrics", "Accounts", "Database", "RelayCore", "RelayMilter", "SMTP", "Support",
-                logging,
+                "Accounts", "Concurrency", "Database", "DNSClient", "InternetMessage", "Languages", "Mail", "MailAuth",
+                "MailCrypto", "Milter", "PosternConfiguration", "PosternMetrics", "RelayCore", "RelayMilter", "Support", logging,
                 serviceLifecycle,
             ], swiftSettings: strict),
         .target(
             name: "Events",
             dependencies: [
-                "Concurrency", "SignIn", "InternetMessage", "JSON", "MailAuth", "MailCrypto", "PosternConfiguration",
-                "PosternMetrics", "Accounts", "Database", "OutboundHTTP", "PosternTLS", "SharedSignals", "Support",
-                asyncHTTPClient,
-                logging, nioCore, nioHTTP1, nioPosix, nioSSL, serviceLifecycle,
+                "Accounts", "Concurrency", "Database", "InternetMessage", "MailAuth", "MailCrypto", "PosternConfiguration",
+                "PosternMetrics", "SharedSignals", "SignIn", "Support", "Transport", asyncHTTPClient, logging, nioCore, nioHTTP1,
+                nioPosix, nioSSL, serviceLifecycle,
             ], swiftSettings: strict),
         .target(
             name: "Doctor",
             dependencies: [
-                "InternetMessage", "MailAuth", "Milter", "Monitoring", "PosternConfiguration", "Accounts", "Database",
-                "OutboundHTTP", "PostfixSetup", "Relay", "RelayCore", "Decisions", "SMTP", "Support", asyncHTTPClient, nioCore,
+                "Accounts", "Database", "Decisions", "InternetMessage", "Mail", "MailAuth", "Milter", "Monitoring",
+                "PosternConfiguration", "PostfixSetup", "Relay", "RelayCore", "Support", "Transport", asyncHTTPClient, nioCore,
                 nioPosix,
             ], swiftSettings: strict),
         .target(
             name: "PersonalData", dependencies: ["Accounts", "Database", "InternetMessage", "RelayCore", "Support"],
             swiftSettings: strict),
         .target(
-            name: "Import",
-            dependencies: ["Accounts", "Database", "InternetMessage", "JSON", "MailCrypto", "Support"], swiftSettings: strict),
-        .target(
             name: "Administration",
             dependencies: [
-                "Accounts", "CEL", "Database", "Decisions", "Declaration", "Events", "MailCrypto", "Monitoring",
-                "PosternConfiguration", "PosternPostgres", "PosternSQLite", "Relay", "RiskPolicy", "SignIn",
-            ], swiftSettings: strict),
-        .target(
-            name: "Web",
-            dependencies: [
-                "API", "Accounts", "AppAttest", "Decisions", "Doctor", "Events", "HTTP", "Mail", "MailAuth", "MailCrypto",
-                "Monitoring", "Portal", "PosternConfiguration", "PosternMetrics", "Relay", "SignIn", logging, serviceLifecycle,
+                "Accounts", "CEL", "Database", "Decisions", "Declaration", "Events", "InternetMessage", "MailCrypto",
+                "Monitoring", "PosternConfiguration", "PosternPostgres", "PosternSQLite", "Relay", "RiskPolicy", "SignIn",
+                "Support",
             ], swiftSettings: strict),
         .target(
             name: "Service",
             dependencies: [
-                "Accounts", "Administration", "Concurrency", "Decisions", "Doctor", "Events", "HTTP", "Monitoring",
-                "PersonalData", "PosternConfiguration", "PosternMetrics", "Relay", "Web", logging, serviceLifecycle, unixSignals,
-            ], swiftSettings: strict),
-        .target(
-            name: "Sandbox",
-            dependencies: [
-                "API", "HTTP", "SignIn", "MailCrypto", "PosternSQLite", "Accounts", "Database", "Decisions", "Service", "Support",
-                httpTypes, hummingbird, logging, serviceLifecycle,
+                "Accounts", "Administration", "API", "Concurrency", "Decisions", "Doctor", "Events", "HTTP", "Mail", "MailAuth",
+                "MailCrypto", "Monitoring", "PersonalData", "Portal", "PosternConfiguration", "PosternMetrics", "Relay", "SignIn",
+                "WebAuthn", logging, serviceLifecycle, unixSignals,
             ], swiftSettings: strict),
 
         .target(
-            name: "AppleSandbox",
+            name: "Rehearsal",
             dependencies: [
-                "HTTP", "JSON", "MailCrypto", "OutboundHTTP", "RiskPolicy", "SignIn", "Support", "Templates", asyncHTTPClient,
-                httpTypes,
-                hummingbird, logging, nioCore, nioHTTP1, serviceLifecycle, yams,
-            ], swiftSettings: strict,
-            plugins: [embedText]),
+                "Accounts", "API", "CEL", "Database", "Decisions", "HTTP", "InternetMessage", "Languages", "MailCrypto",
+                "PosternSQLite", "RiskPolicy", "Service", "SignIn", "Support", "Transport", asyncHTTPClient, httpTypes,
+                hummingbird, logging, nioCore, nioHTTP1, nioPosix, serviceLifecycle, yams,
+            ], swiftSettings: strict, plugins: [embedText]),
 
         // MARK: The command line, a room for the commands of each subject
-        .target(
-            name: "CommandSupport",
-            dependencies: [
-                "Accounts", "DNSClient", "Database", "Decisions", "Doctor", "InternetMessage", "Mail", "MailAuth",
-                "PosternConfiguration", "Relay", "RiskPolicy", "Support", argumentParser,
-            ], path: "Sources/Commands/Support", swiftSettings: strict),
-        .target(
-            name: "AccountCommands",
-            dependencies: [
-                "Accounts", "AppAttest", "CommandSupport", "Database", "Decisions", "Doctor", "Events", "Import",
-                "InternetMessage", "Mail", "PosternConfiguration", "Relay", "SignIn", argumentParser,
-            ], path: "Sources/Commands/Account", swiftSettings: strict),
-        .target(
-            name: "SignInCommands",
-            dependencies: [
-                "Accounts", "AppAttest", "CommandSupport", "JSON", "PosternConfiguration", "SignIn", "WebAuthn", argumentParser,
-                asyncHTTPClient, logging,
-            ], path: "Sources/Commands/SignIn", swiftSettings: strict),
-        .target(
-            name: "EventCommands",
-            dependencies: [
-                "Accounts", "CommandSupport", "Events", "JSON", "PosternConfiguration", "Relay", "SharedSignals", "SignIn",
-                "Support", argumentParser, logging,
-            ], path: "Sources/Commands/Event", swiftSettings: strict),
-        .target(
-            name: "MailCommands",
-            dependencies: [
-                "Accounts", "CommandSupport", "Concurrency", "DNSClient", "Database", "Doctor", "InternetMessage", "MailAuth",
-                "Milter", "PosternConfiguration", "PostfixSetup", "Relay", "Support", argumentParser,
-            ], path: "Sources/Commands/Mail", swiftSettings: strict),
-        .target(
-            name: "FraudBench",
-            dependencies: [
-                "API", "Accounts", "CEL", "Database", "Decisions", "HTTP", "InternetMessage", "PosternSQLite", "RiskPolicy",
-                "SignIn",
-                asyncHTTPClient, logging, nioCore, nioPosix,
-            ], swiftSettings: strict),
-        .target(
-            name: "PolicyCommands",
-            dependencies: [
-                "Accounts", "AppleSandbox", "CEL", "CommandSupport", "Database", "Decisions", "FraudBench", "Import", "JSON",
-                "Monitoring",
-                "PosternConfiguration", "RiskPolicy", "Sandbox", "SignIn", argumentParser, logging,
-            ], path: "Sources/Commands/Policy", swiftSettings: strict),
-        .target(
-            name: "InstallationCommands",
-            dependencies: [
-                "Accounts", "Administration", "CommandSupport", "Database", "Decisions", "Declaration", "Doctor", "JSON",
-                "MailAuth", "Monitoring", "PosternConfiguration", "Relay", "RiskPolicy", argumentParser,
-            ], path: "Sources/Commands/Installation", swiftSettings: strict),
         .executableTarget(
             name: "postern",
             dependencies: [
-                "AccountCommands", "CommandSupport", "EventCommands", "HTTP", "InstallationCommands", "MailCommands", "Milter",
-                "Monitoring", "PolicyCommands", "PosternConfiguration", "Service", "SignInCommands", argumentParser, logging,
+                "Accounts", "Administration", "CEL", "Concurrency", "Database", "Decisions", "Declaration", "DNSClient", "Doctor",
+                "Events", "HTTP", "InternetMessage", "Mail", "MailAuth", "Milter", "Monitoring", "PosternConfiguration",
+                "PostfixSetup", "Rehearsal", "Relay", "RiskPolicy", "Service", "SharedSignals", "SignIn", "Support", "WebAuthn",
+                argumentParser, asyncHTTPClient, logging,
             ], swiftSettings: strict, linkerSettings: standalone),
 
         // MARK: Tests
@@ -391,28 +310,26 @@ let package = Package(
             name: "HostileMail", dependencies: ["InternetMessage", "Support"], path: "Tests/HostileMail",
             swiftSettings: strict),
         .testTarget(name: "SupportTests", dependencies: ["Support", "TestSupport"], swiftSettings: strict),
-        .testTarget(name: "TemplatesTests", dependencies: ["TestSupport", "Templates"], swiftSettings: strict),
+        .testTarget(name: "LanguagesTests", dependencies: ["Languages", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "InternetMessageTests", dependencies: ["InternetMessage", "Support", "TestSupport"], exclude: ["Vectors"],
             swiftSettings: strict),
         .target(
-            name: "PasskeyTesting", dependencies: ["CBOR", "MailCrypto", "Support", "WebAuthn"], path: "Tests/PasskeyTesting",
+            name: "PasskeyTesting", dependencies: ["MailCrypto", "Support", "WebAuthn"], path: "Tests/PasskeyTesting",
             swiftSettings: strict),
         .testTarget(
             name: "WebAuthnTests",
-            dependencies: ["CBOR", "JSON", "MailCrypto", "PasskeyTesting", "Support", "TestSupport", "WebAuthn"],
+            dependencies: ["MailCrypto", "PasskeyTesting", "Support", "TestSupport", "WebAuthn"],
             swiftSettings: strict),
         .testTarget(
-            name: "SharedSignalsTests", dependencies: ["JSON", "SharedSignals", "TestSupport"], swiftSettings: strict),
-        .testTarget(
-            name: "AppAttestTests", dependencies: ["AppAttest", "JSON", "Support", "TestSupport"], swiftSettings: strict),
+            name: "SharedSignalsTests", dependencies: ["SharedSignals", "Support", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "DeclarationTests", dependencies: ["Declaration", "RiskPolicy", "TestSupport"], exclude: ["Tools", "Vectors"],
             swiftSettings: strict),
-        .testTarget(name: "MailCryptoTests", dependencies: ["TestSupport", "MailCrypto", "Support"], swiftSettings: strict),
+        .testTarget(name: "MailCryptoTests", dependencies: ["MailCrypto", "Support", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "MailAuthTests",
-            dependencies: ["MailAuth", "InternetMessage", "MailCrypto", "Support", "MailTesting", "TestSupport"],
+            dependencies: ["InternetMessage", "MailAuth", "MailCrypto", "MailTesting", "Support", "TestSupport"],
             exclude: ["Vectors"],
             swiftSettings: strict),
         .testTarget(
@@ -432,15 +349,15 @@ let package = Package(
         .testTarget(
             name: "RelayCoreTests",
             dependencies: [
-                "RelayCore", "Concurrency", "InternetMessage", "LeakSearch", "MailAuth", "MailCrypto", "Support", "MilterTesting",
-                "HostileMail", "MailTesting", "PairTesting", "RelayMilter", "TestSupport",
+                "Concurrency", "HostileMail", "InternetMessage", "LeakSearch", "MailAuth", "MailCrypto", "MailTesting",
+                "MilterTesting", "PairTesting", "RelayCore", "RelayMilter", "Support", "TestSupport",
             ],
             exclude: ["Vectors", "Tools"], swiftSettings: strict),
         .testTarget(
             name: "MilterTests",
             dependencies: [
-                "Milter", "MilterTesting", "RelayMilter", "RelayCore", "PosternMetrics", "InternetMessage", "LeakSearch",
-                "MailAuth", "MailCrypto", "MailTesting", "TestSupport", logging,
+                "InternetMessage", "LeakSearch", "MailAuth", "MailCrypto", "MailTesting", "Milter", "MilterTesting",
+                "PosternMetrics", "RelayCore", "RelayMilter", "TestSupport", logging,
             ], swiftSettings: strict),
         .target(name: "PostgresHarness", dependencies: ["Concurrency"], path: "Tests/PostgresHarness", swiftSettings: strict),
         .target(
@@ -452,77 +369,65 @@ let package = Package(
         .testTarget(
             name: "StoreTests",
             dependencies: [
-                "StoreTesting",
-                "Accounts", "Administration", "CEL", "Database", "Decisions", "Declaration", "Events", "Import",
-                "InternetMessage", "JSON", "MailAuth", "MailCrypto", "Monitoring", "PasskeyTesting", "PersonalData",
-                "PosternPostgres", "PosternSQLite", "PostgresHarness", "Relay", "RelayCore", "RiskPolicy", "SharedSignals",
-                "SignIn", "Support", "TestSupport", "WebAuthn",
-                logging,
+                "Accounts", "Administration", "CEL", "Database", "Decisions", "Declaration", "Events", "InternetMessage",
+                "MailAuth", "MailCrypto", "Monitoring", "PasskeyTesting", "PersonalData", "PosternPostgres", "PosternSQLite",
+                "PostgresHarness", "Relay", "RelayCore", "RiskPolicy", "SharedSignals", "SignIn", "StoreTesting", "Support",
+                "TestSupport", "WebAuthn", logging,
             ],
             swiftSettings: strict),
         .testTarget(
             name: "PortalTests",
             dependencies: [
-                "StoreTesting",
-                "API", "Accounts", "Database", "HTTP", "InternetMessage", "JSON", "Languages", "Mail", "MailCrypto",
-                "PasskeyTesting", "PersonalData", "Portal", "PosternSQLite", "PostfixHarness", "RelayCore", "SMTP", "SignIn",
-                "Support",
-                "TestSupport", "WebAuthn", hummingbird, hummingbirdTesting, httpTypes, logging,
+                "Accounts", "API", "Database", "HTTP", "InternetMessage", "Languages", "Mail", "MailCrypto", "PasskeyTesting",
+                "PersonalData", "Portal", "PosternSQLite", "PostfixHarness", "RelayCore", "SignIn", "StoreTesting", "Support",
+                "TestSupport", "WebAuthn", httpTypes, hummingbird, hummingbirdTesting, logging,
             ], swiftSettings: strict),
         .testTarget(
             name: "MailTests",
             dependencies: [
-                "TestSupport", "StoreTesting",
-                "InternetMessage", "Languages", "Mail", "MailAuth", "MailCrypto", "PosternSQLite", "Accounts", "Database",
-                "PostfixHarness", "RelayCore", "SMTP",
+                "Accounts", "Database", "InternetMessage", "Languages", "Mail", "MailAuth", "MailCrypto", "PosternSQLite",
+                "PostfixHarness", "RelayCore", "StoreTesting", "TestSupport",
             ], swiftSettings: strict),
         .testTarget(
             name: "SignInTests",
             dependencies: [
-                "StoreTesting",
-                "SignIn", "JSON", "MailCrypto", "InternetMessage", "Accounts", "Database", "PosternSQLite", "Support",
-                "TestSupport", asyncHTTPClient, nioCore, nioPosix, nioHTTP1, nioSSL, logging,
+                "Accounts", "Database", "InternetMessage", "MailCrypto", "PosternSQLite", "SignIn", "StoreTesting", "Support",
+                "TestSupport", asyncHTTPClient, logging, nioCore, nioHTTP1, nioPosix, nioSSL,
             ], exclude: ["Vectors", "Tools"], swiftSettings: strict),
         .testTarget(
             name: "DecisionTests",
             dependencies: [
-                "StoreTesting",
-                "AppAttest", "CEL", "Decisions", "RiskPolicy", "Accounts", "Database", "PolicyRules", "PosternSQLite", "SignIn",
-                "MailCrypto", "InternetMessage", "JSON", "PasskeyTesting", "PostfixHarness", "Support", "TestSupport", logging,
+                "Accounts", "CEL", "Database", "Decisions", "InternetMessage", "MailCrypto", "PasskeyTesting", "PolicyRules",
+                "PosternSQLite", "PostfixHarness", "RiskPolicy", "SignIn", "StoreTesting", "Support", "TestSupport", "WebAuthn",
+                logging,
             ], exclude: ["default-policy-versions.txt"], swiftSettings: strict),
         .testTarget(
             name: "APITests",
             dependencies: [
-                "StoreTesting",
-                "API", "Accounts", "DNSClient", "DNSTesting", "Database", "Decisions", "Doctor", "Events", "HTTP",
-                "InternetMessage", "JSON", "Languages", "MailAuth", "MailCrypto", "PasskeyTesting", "PersonalData",
-                "PolicyRules", "PosternConfiguration", "PosternMetrics", "PosternSQLite", "PostfixHarness", "RelayCore",
-                "RiskPolicy",
-                "Service", "SharedSignals", "SignIn", "Support", "TestSupport", "Web", "WebAuthn", "postern", hummingbird,
-                nioCore,
-                hummingbirdTesting, logging, yams,
+                "Accounts", "API", "Database", "Decisions", "DNSClient", "DNSTesting", "Doctor", "Events", "HTTP",
+                "InternetMessage", "Languages", "MailAuth", "MailCrypto", "PasskeyTesting", "PersonalData", "PolicyRules",
+                "postern", "PosternConfiguration", "PosternMetrics", "PosternSQLite", "PostfixHarness", "RelayCore", "RiskPolicy",
+                "Service", "SharedSignals", "SignIn", "StoreTesting", "Support", "TestSupport", "WebAuthn", hummingbird,
+                hummingbirdTesting, logging, nioCore, yams,
             ], exclude: ["Live/schemathesis.toml"], swiftSettings: strict),
         .testTarget(
             name: "EventTests",
             dependencies: [
-                "StoreTesting",
-                "Accounts", "DNSClient", "DNSTesting", "Database", "Decisions", "Events", "InternetMessage", "JSON", "MailAuth",
-                "MilterTesting", "Monitoring", "PosternConfiguration", "PosternSQLite", "PostfixHarness", "PostgresHarness",
-                "RelayHarness", "SharedSignals", "SignIn", "TestSupport", "postern", logging, nioCore, nioPosix, nioHTTP1, nioSSL,
+                "Accounts", "Database", "Decisions", "DNSClient", "DNSTesting", "Events", "InternetMessage", "MailAuth",
+                "MilterTesting", "Monitoring", "postern", "PosternConfiguration", "PosternSQLite", "PostfixHarness",
+                "PostgresHarness", "RelayHarness", "SharedSignals", "SignIn", "StoreTesting", "Support", "TestSupport", logging,
+                nioCore, nioHTTP1, nioPosix, nioSSL,
             ],
             exclude: ["Certificates", "Tools"], swiftSettings: strict),
         .testTarget(
-            name: "AppleSandboxTests",
-            dependencies: [
-                "AppleSandbox", "JSON", "MailCrypto", "PostfixHarness", "SignIn", "Support", "TestSupport", "postern",
-            ],
+            name: "RehearsalTests",
+            dependencies: ["MailCrypto", "postern", "PostfixHarness", "Rehearsal", "SignIn", "Support", "TestSupport"],
             exclude: ["Tools"], swiftSettings: strict),
         .testTarget(
             name: "FuzzTests",
             dependencies: [
-                "TestSupport", "AppAttest", "CBOR", "CEL", "DNSClient", "InternetMessage", "JSON", "LeakSearch", "MailAuth",
-                "MailTesting", "Milter",
-                "MilterTesting", "RelayCore", "RelayMilter", "RiskPolicy", "SignIn", "Support", "WebAuthn", logging,
+                "CEL", "DNSClient", "InternetMessage", "LeakSearch", "MailAuth", "MailTesting", "Milter", "MilterTesting",
+                "RelayCore", "RelayMilter", "RiskPolicy", "SignIn", "Support", "TestSupport", "WebAuthn", logging,
             ], swiftSettings: strict),
         .testTarget(name: "CELTests", dependencies: ["CEL", "TestSupport"], swiftSettings: strict),
         .testTarget(
@@ -531,11 +436,9 @@ let package = Package(
         .testTarget(
             name: "PosternTests",
             dependencies: [
-                "TestSupport", "Concurrency", "Doctor", "HTTP", "Import", "InternetMessage", "MailAuth", "MailCommands",
-                "Monitoring",
-                "PosternConfiguration", "PosternMetrics", "Accounts", "Database", "PasskeyTesting", "PostfixHarness",
-                "PostgresHarness", "Relay", "RelayCore", "SMTP",
-                "Service", "postern", argumentParser, logging,
+                "Accounts", "Administration", "Concurrency", "Database", "Doctor", "HTTP", "InternetMessage", "Mail", "MailAuth",
+                "Monitoring", "PasskeyTesting", "postern", "PosternConfiguration", "PosternMetrics", "PostfixHarness",
+                "PostgresHarness", "Relay", "RelayCore", "Service", "TestSupport", argumentParser, logging,
             ],
             exclude: ["Docs/Before", "Docs/machine.sh", "Snapshots", "Tools"], swiftSettings: strict),
         .target(
@@ -559,10 +462,9 @@ let package = Package(
         .testTarget(
             name: "PostfixTests",
             dependencies: [
-                "Accounts", "DNSTesting", "Decisions", "HostileMail", "InternetMessage", "MailAuth", "MailTesting",
-                "MilterTesting",
-                "PosternSQLite", "PostfixHarness", "PostfixSetup", "PostgresHarness", "RelayHarness", "TestSupport", "postern",
-                "postfix-test-filter",
+                "Accounts", "Decisions", "DNSTesting", "HostileMail", "InternetMessage", "MailAuth", "MailTesting",
+                "MilterTesting", "postern", "PosternSQLite", "postfix-test-filter", "PostfixHarness", "PostfixSetup",
+                "PostgresHarness", "RelayHarness", "TestSupport",
             ],
             exclude: ["README.md", "Cases", "IntegrationCases", "Pages", "RelayCases"], swiftSettings: strict),
     ] + (Context.environment["POSTERN_BENCH"] == "1" ? benchmarks : []),
@@ -572,7 +474,7 @@ let package = Package(
 /// POSTERN_CHECK=1: the tests of `make check` alone, and what they need. Each build compiles and links all that is listed here.
 if Context.environment["POSTERN_CHECK"] == "1" {
     let tests: Set = [
-        "SupportTests", "InternetMessageTests", "MailCryptoTests", "MailAuthTests", "WebAuthnTests", "AppAttestTests", "CELTests",
+        "SupportTests", "InternetMessageTests", "MailCryptoTests", "MailAuthTests", "WebAuthnTests", "CELTests",
         "RiskPolicyTests", "SharedSignalsTests", "DeclarationTests", "LeakSearchTests", "RelayCoreTests", "MilterTests",
         "DNSClientTests",
         "FuzzTests",

@@ -5,7 +5,7 @@ import Database
 import Accounts
 import ArgumentParser
 import SignIn
-import Import
+import Administration
 import BenchReport
 import Events
 import Foundation

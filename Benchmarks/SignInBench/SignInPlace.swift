@@ -12,7 +12,6 @@ import Mail
 import PasskeyTesting
 import Portal
 import RelayCore
-import SMTP
 import SignIn
 import WebAuthn
 

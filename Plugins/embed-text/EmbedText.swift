@@ -8,9 +8,14 @@ import Glibc
         let arguments = CommandLine.arguments.dropFirst()
         guard arguments.count >= 2 else { fail("usage: embed-text OUTPUT FOLDER FILE…") }
         let (output, folder, files) = (arguments[1], arguments[2] + "/", arguments.dropFirst(2))
-        let entries = files.map { file in
+        let paths = files.map { file in
             guard file.hasPrefix(folder) else { fail("\(file) is not in \(folder)") }
-            return Entry(path: String(file.dropFirst(folder.count)), text: text(of: file))
+            return String(file.dropFirst(folder.count))
+        }
+        let bases = Dictionary(grouping: paths) { Entry.name(of: Entry.base(of: $0)) }
+        let entries = zip(files, paths).map { file, path in
+            let base = Entry.name(of: Entry.base(of: path))
+            return Entry(path: path, name: bases[base]?.count == 1 ? base : Entry.name(of: path), text: text(of: file))
         }
         var names: [String: String] = [:]
         for entry in entries {
@@ -24,12 +29,14 @@ import Glibc
     struct Entry {
         /// Below the target's folder.
         let path: String
+        /// That of the file, `sign_in_html` for `Templates/sign-in.html`; of the whole path where several files have it.
+        let name: String
         let text: String
 
-        /// `Templates/sign-in.html`: `sign_in_html`.
-        var name: String {
-            let base = path.split(separator: "/").last ?? ""
-            let letters = String(base.map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "_" })
+        static func base(of path: String) -> String { path.split(separator: "/").last.map(String.init) ?? "" }
+
+        static func name(of text: String) -> String {
+            let letters = String(text.map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "_" })
             return letters.first?.isNumber == true ? "_" + letters : letters
         }
 

@@ -3,7 +3,7 @@
 import AsyncHTTPClient
 import NIOCore
 import NIOPosix
-import OutboundHTTP
+import Transport
 
 package enum PolicyFile {
     /// The largest accepted policy, in octets (RFC 8461 section 3.3).

@@ -4,7 +4,7 @@ import Foundation
 import InternetMessage
 import Relay
 import RelayCore
-import SMTP
+import Mail
 
 /// The two messages of a probe.
 struct ProbeLetter {

@@ -7,7 +7,7 @@ import PosternConfiguration
 import PostfixSetup
 import Relay
 import RelayCore
-import SMTP
+import Mail
 
 /// Sends waiting messages to Postfix, and deletes from its queue what it accepted.
 package struct QueueResend {

@@ -7,7 +7,7 @@ import PosternConfiguration
 import PostfixSetup
 import Relay
 import RelayCore
-import SMTP
+import Mail
 
 /// Sends test mail through the relay. Blocks; touches no user's mail, no store and no setting.
 package struct SelfProbe {

@@ -6,7 +6,7 @@ import Milter
 import PosternConfiguration
 import PostfixSetup
 import Relay
-import SMTP
+import Mail
 
 package enum StartChecks {
     /// Checks configuration, key file, store, policies, secrets, ports and certificate.

@@ -4,14 +4,13 @@ import Accounts
 import SignIn
 import Concurrency
 import InternetMessage
-import JSON
+import Support
 import Logging
 import MailAuth
 import MailCrypto
 import NIOPosix
 import PosternMetrics
 import SharedSignals
-import Support
 import Synchronization
 
 /// Delivers events under a lease that only one process holds. Clock, randomness, DNS and poster are parameters.

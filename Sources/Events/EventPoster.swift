@@ -3,12 +3,11 @@
 import Accounts
 import AsyncHTTPClient
 import Foundation
-import JSON
+import Support
 import NIOCore
 import NIOHTTP1
 import NIOSSL
-import OutboundHTTP
-import PosternTLS
+import Transport
 import SharedSignals
 
 /// How an attempt ended.

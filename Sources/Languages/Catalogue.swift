@@ -1,6 +1,6 @@
 // The words of one language: English texts, and what stands in their place. Pure.
 
-import JSON
+import Support
 
 /// What a catalogue file cannot be used for.
 package struct CatalogueError: Error, Sendable, Hashable, CustomStringConvertible {

@@ -1,6 +1,6 @@
 // Which form of a text a number takes: plural rules for whole numbers, as CLDR writes them (Unicode TS 35, part 3).
 
-import JSON
+import Support
 
 /// The rules of one language. A number that none matches takes `other`.
 struct PluralRules: Sendable {

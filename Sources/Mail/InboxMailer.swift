@@ -6,7 +6,6 @@ import InternetMessage
 import Languages
 import MailCrypto
 import RelayCore
-import SMTP
 import Support
 
 /// Settings shared by all messages of an installation.

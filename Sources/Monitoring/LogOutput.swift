@@ -1,7 +1,7 @@
 // Structured logs on standard error: one line for each event, as text or JSON.
 
 import Glibc
-import JSON
+import Support
 import Logging
 import PosternConfiguration
 import Synchronization

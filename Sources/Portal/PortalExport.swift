@@ -5,10 +5,9 @@ import Foundation
 import HTTP
 import HTTPTypes
 import Hummingbird
-import JSON
+import Support
 import PersonalData
 import SignIn
-import Support
 
 extension PortalPage {
     static let schemaPath = "/me/data/schema.json"

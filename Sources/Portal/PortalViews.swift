@@ -2,7 +2,6 @@
 
 import HTTP
 import Languages
-import Templates
 
 struct PortalViews: Sendable {
     /// The current entry of the navigation.

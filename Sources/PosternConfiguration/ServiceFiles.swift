@@ -1,7 +1,7 @@
 // Files that a service reads once, when it begins: `postern config check` reads them too.
 
 import Accounts
-import AppAttest
+import WebAuthn
 import Foundation
 import MailCrypto
 

@@ -4,7 +4,7 @@ import Logging
 import PosternConfiguration
 import RelayCore
 import RelayMilter
-import SMTP
+import Mail
 
 /// Opens connections to the smtpd that `setup postfix` made for copies.
 struct CopyHandOver: CopyCarrier {

@@ -6,7 +6,6 @@ import Languages
 import Mail
 import PosternConfiguration
 import RelayCore
-import SMTP
 
 package enum MailerFactory {
     /// - Parameter signer: nil makes one that uses the present keys.

@@ -2,7 +2,6 @@
 
 import Concurrency
 import ServiceLifecycle
-import Web
 
 struct IssuerKeysService: Service {
     private static let interval: Duration = .seconds(60)

@@ -12,7 +12,6 @@ import PosternConfiguration
 import Relay
 import ServiceLifecycle
 import Synchronization
-import Web
 
 package enum RelayService {
     /// How long open transactions may take once shutdown is requested. Longer than the DNS budget of a message, shorter than

@@ -6,7 +6,6 @@ import Database
 import HTTP
 import Logging
 import ServiceLifecycle
-import Web
 
 /// Of several hosts, only the one that holds the store's lock does this.
 struct SourceProofService: Service {

@@ -7,7 +7,6 @@ import HTTP
 import Logging
 import Monitoring
 import ServiceLifecycle
-import Web
 
 struct StatusService: Service {
     /// Between two reports.

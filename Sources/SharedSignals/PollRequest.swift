@@ -1,6 +1,6 @@
 // Polls for security event tokens (RFC 8936), and the error codes of a SET (RFC 8935 section 2.4).
 
-import JSON
+import Support
 
 /// Why a receiver refuses a SET: the codes of RFC 8935 section 2.4, and `invalid_state` of SSF 1.0.
 package enum SETError: String, Sendable, Hashable, CaseIterable {

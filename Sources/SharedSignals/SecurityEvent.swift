@@ -1,6 +1,6 @@
 // Events, and the URIs that transmitters and receivers use for them.
 
-import JSON
+import Support
 
 /// URIs of events of the RISC Profile 1.0, CAEP 1.0 and SSF 1.0.
 package enum SecurityEventURI {

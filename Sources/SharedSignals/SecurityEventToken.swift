@@ -1,6 +1,6 @@
 // Security event tokens (RFC 8417) as profiled by the Shared Signals Framework: our own and those of others.
 
-import JSON
+import Support
 
 /// The claims of a SET. `sub` and `exp` are never among them (SSF 1.0 sections 4.1.2, 4.1.4), and `sub_id` always is.
 package struct SecurityEventToken: Sendable, Hashable {

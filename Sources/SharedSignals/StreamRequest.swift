@@ -1,6 +1,5 @@
 // Receivers' requests to manage streams (SSF 1.0 section 8), parsed strictly where it matters and leniently elsewhere.
 
-import JSON
 import Support
 
 /// How a stream's events reach its receiver.

@@ -1,6 +1,6 @@
 // The subject of an event: Subject Identifiers (RFC 9493), and those that the Shared Signals Framework adds.
 
-import JSON
+import Support
 
 /// An error in a message of the Shared Signals Framework. The text repeats nothing that was sent.
 package struct SharedSignalsError: Error, Sendable, Hashable, CustomStringConvertible {

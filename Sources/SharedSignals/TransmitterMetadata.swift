@@ -1,6 +1,6 @@
 // The metadata of a transmitter (SSF 1.0 section 7).
 
-import JSON
+import Support
 
 /// The document at `/.well-known/ssf-configuration`.
 package enum TransmitterMetadata {

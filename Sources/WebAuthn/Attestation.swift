@@ -1,6 +1,5 @@
 // Attestation: an authenticator's statement about itself (WebAuthn Level 3 section 6.5 and 8).
 
-import CBOR
 import MailCrypto
 
 /// The value of an attestation.

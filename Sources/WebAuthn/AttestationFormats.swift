@@ -1,6 +1,5 @@
 // Attestation statements, each verified as its section of WebAuthn Level 3 requires.
 
-import CBOR
 import MailCrypto
 
 /// Section 8.2.

@@ -1,7 +1,5 @@
 // The data that an authenticator signs about itself and the credential (WebAuthn Level 3 section 6.1).
 
-import CBOR
-
 /// Authenticator data, as read.
 package struct AuthenticatorData: Sendable {
     /// Its flags. Bits 1 and 5 have no meaning yet.

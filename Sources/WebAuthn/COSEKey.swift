@@ -1,6 +1,5 @@
 // Public keys of credentials in COSE form (RFC 9052 section 7, RFC 9053 section 7).
 
-import CBOR
 import MailCrypto
 
 /// A credential's public key with its signature algorithm.

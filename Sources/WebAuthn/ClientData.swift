@@ -1,6 +1,5 @@
 // Client data: the browser's report of a ceremony (WebAuthn Level 3 section 5.8.1).
 
-import JSON
 import Support
 
 /// The expected content of client data.

@@ -1,8 +1,7 @@
 // `postern passkey verify`: a request about one ceremony as JSON, and its response.
 
-import JSON
-import MailCrypto
 import Support
+import MailCrypto
 
 /// One line: a ceremony with all data for verifying it. Octets are hexadecimal.
 package struct PasskeyQuestion: Sendable {

@@ -1,7 +1,6 @@
 // How the process ends where something is wrong.
 
 import ArgumentParser
-import CommandSupport
 import Foundation
 import HTTP
 import Milter

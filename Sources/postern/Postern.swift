@@ -1,15 +1,8 @@
 // The command `postern`: its subcommands, and how it ends.
 
-import AccountCommands
-import SignInCommands
 import ArgumentParser
-import CommandSupport
-import EventCommands
 import Glibc
-import InstallationCommands
-import MailCommands
 import Monitoring
-import PolicyCommands
 
 @main
 struct Postern: AsyncParsableCommand {

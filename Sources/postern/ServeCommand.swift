@@ -1,7 +1,6 @@
 // `postern serve`: the relay as a service.
 
 import ArgumentParser
-import CommandSupport
 import Foundation
 import Logging
 import Milter

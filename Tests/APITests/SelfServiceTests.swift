@@ -14,7 +14,7 @@ import SignIn
 import Synchronization
 import TestSupport
 import Testing
-import Web
+import Service
 
 /// A clock by which a day goes by from one look to the next, in seconds.
 private final class Days: Sendable {

@@ -1,6 +1,6 @@
 // What policies see of the device that a question names.
 
-import AppAttest
+import WebAuthn
 import Accounts
 import Decisions
 import PasskeyTesting

@@ -3,7 +3,7 @@
 import Accounts
 import CEL
 import Decisions
-import JSON
+import Support
 import RiskPolicy
 import SignIn
 import TestSupport

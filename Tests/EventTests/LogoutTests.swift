@@ -4,11 +4,10 @@ import Accounts
 import Database
 import Events
 import InternetMessage
-import JSON
+import Support
 import Logging
 import MailCrypto
 import SignIn
-import Support
 import TestSupport
 import Testing
 

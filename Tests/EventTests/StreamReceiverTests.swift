@@ -4,7 +4,7 @@ import Accounts
 import Events
 import Foundation
 import InternetMessage
-import JSON
+import Support
 import Monitoring
 import PostfixHarness
 import PostgresHarness

@@ -2,7 +2,7 @@
 
 import SignIn
 import Foundation
-import JSON
+import Support
 import NIOCore
 import NIOHTTP1
 import NIOPosix

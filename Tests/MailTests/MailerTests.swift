@@ -13,7 +13,6 @@ import StoreTesting
 import TestSupport
 import Testing
 @testable import Mail
-@testable import SMTP
 
 /// Signs with one Ed25519 key of relay.example.
 private struct TestSigner: MessageSigner {

@@ -5,7 +5,7 @@ import InternetMessage
 import PostfixHarness
 import TestSupport
 import Testing
-@testable import SMTP
+@testable import Mail
 
 @Suite(.blocking) struct SubmissionTests {
     private static let inbox = InboxAddress(AddrSpec(localPart: "anna.secret", domain: "home.example"))

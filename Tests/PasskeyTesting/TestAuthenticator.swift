@@ -1,9 +1,8 @@
 // An authenticator of ours: makes a credential and signs with it, rightly or with one thing wrong.
 
-import CBOR
+import WebAuthn
 import MailCrypto
 import Support
-import WebAuthn
 
 /// Writes CBOR in its shortest form.
 package enum CBORWriter {

@@ -1,9 +1,8 @@
 // A device of ours that attests an app: its own authority, certificates, attestations and assertions.
 
-import CBOR
+import WebAuthn
 import MailCrypto
 import Support
-import WebAuthn
 
 /// A device with a key that an authority of ours vouches for; each part may be changed before it is signed.
 package struct TestDevice {

@@ -4,7 +4,6 @@
 import Foundation
 import Languages
 import Support
-import Templates
 import Testing
 
 @testable import Portal

@@ -13,7 +13,6 @@ import MailCrypto
 import PosternSQLite
 import PostfixHarness
 import RelayCore
-import SMTP
 import SignIn
 import StoreTesting
 import Synchronization

@@ -4,9 +4,8 @@ import Accounts
 import Database
 import Foundation
 import HTTP
-import JSON
-import SignIn
 import Support
+import SignIn
 import TestSupport
 import Testing
 

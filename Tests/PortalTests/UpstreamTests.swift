@@ -5,12 +5,11 @@ import Database
 import Foundation
 import HTTPTypes
 import Hummingbird
-import JSON
+import Support
 import MailCrypto
 import PersonalData
 import PostfixHarness
 import SignIn
-import Support
 import Synchronization
 import TestSupport
 import Testing

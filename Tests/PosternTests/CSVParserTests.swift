@@ -1,7 +1,7 @@
 // RFC 4180 as it is read: each case whole, and octet by octet.
 
 import Foundation
-import Import
+import Administration
 import TestSupport
 import Testing
 

@@ -4,7 +4,7 @@ import Foundation
 import PostfixHarness
 import TestSupport
 import Testing
-@testable import SMTP
+@testable import Mail
 
 @Suite(.blocking) struct CaptureServerTests {
     /// Whoever waited for the message ended everything before its sender had the answer: the message stayed in Postfix's queue,

@@ -52,7 +52,7 @@ import Testing
         }
         let commands = subcommands(try #require(try help([])))
         var proposed: [[String]] = []
-        for folder in ["Sources/Doctor", "Sources/Monitoring", "Sources/Relay", "Sources/Commands/Mail", "milter/postfix"] {
+        for folder in ["Sources/Doctor", "Sources/Monitoring", "Sources/Relay", "Sources/postern/Mail", "milter/postfix"] {
             let root = Folders.package.appending(path: folder)
             for path in try FileManager.default.subpathsOfDirectory(atPath: root.path) where path.hasSuffix(".swift") {
                 let text = try String(contentsOf: root.appending(path: path), encoding: .utf8)

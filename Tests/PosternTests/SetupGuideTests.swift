@@ -5,7 +5,7 @@ import PostfixHarness
 import TestSupport
 import Testing
 
-@testable import MailCommands
+@testable import postern
 
 @Suite(.blocking) struct SetupGuideTests {
     /// Someone with these answers; commands succeed but those named.

@@ -1,7 +1,7 @@
 // Every example of SSF, CAEP, RISC and the RFCs that they stand on, and what must be refused.
 
 import Foundation
-import JSON
+import Support
 import SharedSignals
 import TestSupport
 import Testing

@@ -1,6 +1,6 @@
 // What a message must not be, and what our own look like.
 
-import JSON
+import Support
 import SharedSignals
 import TestSupport
 import Testing

@@ -2,7 +2,6 @@
 
 import SignIn
 import Foundation
-import JSON
 import Support
 import Testing
 import TestSupport

@@ -3,7 +3,7 @@
 import SignIn
 import Foundation
 import InternetMessage
-import JSON
+import Support
 import TestSupport
 import Testing
 

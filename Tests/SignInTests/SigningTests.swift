@@ -3,7 +3,6 @@
 import SignIn
 import Foundation
 import InternetMessage
-import JSON
 import Support
 import TestSupport
 import Testing

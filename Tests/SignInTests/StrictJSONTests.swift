@@ -1,7 +1,6 @@
 // The strict reader of JSON, the numbers, the writer and base64url.
 
 import Foundation
-import JSON
 import Support
 import Testing
 import TestSupport

@@ -1,7 +1,7 @@
 // Rows that are imported together become what they become one by one.
 
 import Accounts
-import Import
+import Administration
 import Foundation
 import InternetMessage
 import Testing

@@ -2,7 +2,7 @@
 
 import Database
 import Accounts
-import Import
+import Administration
 import InternetMessage
 import TestSupport
 import Testing

@@ -5,7 +5,7 @@ import Administration
 import Database
 import Events
 import InternetMessage
-import JSON
+import Support
 import PasskeyTesting
 import RelayCore
 import SharedSignals

@@ -8,11 +8,8 @@ import Testing
     /// Glibc is named where one function of it searches memory or converts a character set.
     @Test(arguments: [
         ("Sources/Support", ["Glibc", "Swift"]),
-        ("Sources/JSON", ["Support"]),
-        ("Sources/SharedSignals", ["JSON", "Support"]),
-        ("Sources/CBOR", []),
-        ("Sources/WebAuthn", ["CBOR", "JSON", "MailCrypto", "Support"]),
-        ("Sources/AppAttest", ["CBOR", "JSON", "MailCrypto", "Support", "WebAuthn"]),
+        ("Sources/SharedSignals", ["Support"]),
+        ("Sources/WebAuthn", ["MailCrypto", "Support"]),
         ("Sources/InternetMessage", ["Glibc", "Support"]),
         ("Sources/MailCrypto", ["COpenSSL", "Support", "Synchronization"]),
         ("Sources/MailAuth", ["Glibc", "InternetMessage", "MailCrypto", "Support", "Synchronization"]),

@@ -1,10 +1,9 @@
 // The CBOR reader: public vectors, every cut, random octets.
 
-import CBOR
+import WebAuthn
 import Foundation
-import JSON
-import PasskeyTesting
 import Support
+import PasskeyTesting
 import TestSupport
 import Testing
 

@@ -1,6 +1,5 @@
 // Each thing that a relying party has to look at, wrong once.
 
-import CBOR
 import MailCrypto
 import PasskeyTesting
 import Support

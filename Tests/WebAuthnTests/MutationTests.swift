@@ -1,9 +1,8 @@
 // Every octet of what is signed, altered once: refused. Random and cut input: refused, never a trap.
 
 import Foundation
-import JSON
-import PasskeyTesting
 import Support
+import PasskeyTesting
 import TestSupport
 import Testing
 

@@ -1,7 +1,6 @@
 // Ceremonies of others: the vectors of the specification, and samples of public libraries.
 
 import Foundation
-import JSON
 import Support
 import TestSupport
 import Testing

@@ -4,7 +4,7 @@
 package enum DefaultPolicy {
     /// Text by path: `policy.yaml` and `tests.yaml`.
     package static let files = [
-        "policy.yaml": Embedded.policy_yaml,
-        "tests.yaml": Embedded.tests_yaml,
+        "policy.yaml": Embedded.default_policy_yaml,
+        "tests.yaml": Embedded.default_tests_yaml,
     ]
 }

@@ -1,10 +1,9 @@
 // /v1/attestations: devices' attestations and assertions of an app, verified for its team's backend.
 
-import AppAttest
+import WebAuthn
 import Decisions
 import HTTP
 import Hummingbird
-import JSON
 import Support
 
 package struct AttestationRoutes: RouteModule {

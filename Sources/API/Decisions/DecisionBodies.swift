@@ -3,7 +3,7 @@
 import Decisions
 import CEL
 import HTTP
-import JSON
+import Support
 import RiskPolicy
 
 /// The members of a body, each read by its type; other members are refused.

@@ -4,7 +4,7 @@ import Decisions
 import HTTP
 import HTTPTypes
 import Hummingbird
-import JSON
+import Support
 import RiskPolicy
 
 extension BlockingPool: BlockingExecutor {}

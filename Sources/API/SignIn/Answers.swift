@@ -3,7 +3,7 @@
 import HTTP
 import HTTPTypes
 import Hummingbird
-import JSON
+import Support
 
 extension HTTPFields {
     /// The fields with those that a response with a token requires (RFC 6749 section 5.1).

@@ -6,7 +6,6 @@ import SignIn
 import HTTP
 import Hummingbird
 import InternetMessage
-import JSON
 import Support
 
 extension SignInRoutes {

@@ -4,7 +4,7 @@ import SignIn
 import HTTP
 import HTTPTypes
 import Hummingbird
-import JSON
+import Support
 
 /// Public keys, and the discovery document (OpenID Connect Discovery 1.0 section 3).
 extension SignInRoutes {

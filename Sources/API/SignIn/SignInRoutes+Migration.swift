@@ -3,7 +3,7 @@
 import Accounts
 import HTTP
 import Hummingbird
-import JSON
+import Support
 
 extension SignInRoutes {
     /// The old team sends `sub` and `target` (the new team's identifier) and gets a `transfer_sub`. The new team sends that and

@@ -4,7 +4,6 @@ import Accounts
 import SignIn
 import HTTP
 import Hummingbird
-import JSON
 import Support
 
 extension SignInRoutes {

@@ -6,9 +6,8 @@ import SignIn
 import HTTP
 import HTTPTypes
 import Hummingbird
-import JSON
-import MailCrypto
 import Support
+import MailCrypto
 
 /// The endpoints that teams' backends call.
 extension SignInRoutes {

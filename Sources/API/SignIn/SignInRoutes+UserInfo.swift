@@ -4,7 +4,6 @@ import SignIn
 import HTTP
 import HTTPTypes
 import Hummingbird
-import JSON
 import Support
 
 extension SignInRoutes {

@@ -6,7 +6,7 @@ import HTTP
 import HTTPTypes
 import Hummingbird
 import InternetMessage
-import JSON
+import Support
 import Languages
 
 /// The provider as configured.

@@ -5,7 +5,7 @@ import Events
 import HTTP
 import HTTPTypes
 import Hummingbird
-import JSON
+import Support
 import ServiceLifecycle
 import SharedSignals
 import SignIn

@@ -6,7 +6,7 @@ import Events
 import HTTP
 import HTTPTypes
 import Hummingbird
-import JSON
+import Support
 import SharedSignals
 import SignIn
 

@@ -1,8 +1,7 @@
 // The answer as a team sees it. It is always built from the logged decision, so that a repeated answer is the same.
 
-import JSON
-import MailCrypto
 import Support
+import MailCrypto
 
 /// Writes answers. They contain no rule ids, nothing waived or missing, and one common code for reasons that span teams.
 package enum DecisionResponse {

@@ -1,7 +1,7 @@
 // Converts the signals of a logged decision to policy input: for the same policy in a replay, for another in a backtest.
 
 import CEL
-import JSON
+import Support
 import RiskPolicy
 
 /// Reads the logged signals of a question.

@@ -1,9 +1,8 @@
 // What a backend sends as context, read by the policy that decides: what it declares, what it does not, and what cannot be used.
 
 import CEL
-import JSON
-import RiskPolicy
 import Support
+import RiskPolicy
 
 /// The context of one question.
 package struct QuestionContext: Sendable {

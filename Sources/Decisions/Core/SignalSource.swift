@@ -2,10 +2,9 @@
 
 import Accounts
 import CEL
-import JSON
+import Support
 import MailCrypto
 import RiskPolicy
-import Support
 
 /// Signals of one policy, each with its slot: created once for each policy, used for every question.
 package struct SignalSource: Sendable {

@@ -1,7 +1,7 @@
 // For each app, the app ids that devices may attest, and the root certificates.
 
 import Accounts
-import AppAttest
+import WebAuthn
 import Database
 import MailCrypto
 

@@ -1,6 +1,6 @@
 // Devices that attested an app, as teams and policies see them.
 
-import AppAttest
+import WebAuthn
 import Support
 
 /// A device whose key Apple attested. Only one app knows it.

@@ -1,11 +1,10 @@
 // Devices: their attestations and assertions, and the accounts used with them.
 
 import Accounts
-import AppAttest
+import WebAuthn
 import Database
-import JSON
-import MailCrypto
 import Support
+import MailCrypto
 
 /// Verifies attestations and assertions, and keeps the devices.
 package struct DeviceRepository: Sendable {

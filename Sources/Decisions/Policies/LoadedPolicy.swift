@@ -4,7 +4,6 @@ import CEL
 import Foundation
 import PolicyRules
 import RiskPolicy
-import StatusRules
 
 /// A loaded policy with the hash under which the store keeps it. Shared between threads; a decision keeps a reference.
 package final class LoadedPolicy: Sendable {

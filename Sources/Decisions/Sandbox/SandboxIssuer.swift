@@ -2,7 +2,7 @@
 
 import SignIn
 import InternetMessage
-import JSON
+import Support
 
 /// The content of a test token.
 package struct SandboxToken: Sendable {

@@ -2,7 +2,7 @@
 
 import Accounts
 import Database
-import JSON
+import Support
 import RiskPolicy
 
 /// A team's report about a decision.

@@ -3,7 +3,7 @@
 import Accounts
 import CEL
 import Database
-import JSON
+import Support
 import RiskPolicy
 
 /// How many would get which status, and how many of those a team has since labelled fraudulent.

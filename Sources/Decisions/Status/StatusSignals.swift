@@ -3,7 +3,7 @@
 import Accounts
 import CEL
 import Database
-import JSON
+import Support
 import RiskPolicy
 import SignIn
 

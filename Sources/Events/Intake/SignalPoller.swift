@@ -3,11 +3,11 @@
 import Accounts
 import AsyncHTTPClient
 import Foundation
-import JSON
+import Support
 import Logging
 import NIOCore
 import NIOPosix
-import OutboundHTTP
+import Transport
 import SharedSignals
 import SignIn
 

@@ -2,10 +2,9 @@
 
 import Accounts
 import Database
-import JSON
+import Support
 import MailCrypto
 import SharedSignals
-import Support
 
 extension StreamRepository {
     /// Seconds after an hour in which hosts record what they refused in that hour.

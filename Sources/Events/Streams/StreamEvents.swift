@@ -1,7 +1,7 @@
 // Maps changes to security events: the only place where our types become payloads.
 
 import Accounts
-import JSON
+import Support
 import SharedSignals
 
 package enum StreamEvents {

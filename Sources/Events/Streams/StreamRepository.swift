@@ -2,10 +2,9 @@
 
 import Accounts
 import Database
-import JSON
+import Support
 import MailCrypto
 import SharedSignals
-import Support
 
 /// Creates, finds, changes and removes streams: one for each group of apps, in addition to its endpoint.
 package struct StreamRepository: Sendable {

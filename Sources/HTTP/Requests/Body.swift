@@ -3,9 +3,8 @@
 import Foundation
 import HTTPTypes
 import Hummingbird
-import JSON
-import NIOCore
 import Support
+import NIOCore
 
 extension Request {
     /// The body, up to the route's limit. Throws `Problem`: 413 for a body that is too large, 415 for another type than `type`.

@@ -3,7 +3,7 @@
 import Foundation
 import HTTPTypes
 import Hummingbird
-import JSON
+import Support
 
 package enum JSONBody {
     /// The value of a body. Throws `Problem` (400) if it is not JSON.

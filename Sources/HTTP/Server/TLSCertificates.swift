@@ -2,7 +2,7 @@
 
 import Foundation
 import NIOSSL
-import PosternTLS
+import Transport
 import Synchronization
 
 /// A certificate chain and its key, in PEM files that may be replaced at any time.

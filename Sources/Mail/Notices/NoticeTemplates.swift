@@ -4,7 +4,6 @@ import Accounts
 import Foundation
 import InternetMessage
 import Languages
-import Templates
 
 /// Why a text cannot be used.
 package struct TemplateError: Error, Sendable, Hashable, CustomStringConvertible {

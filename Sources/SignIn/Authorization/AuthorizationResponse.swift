@@ -1,8 +1,7 @@
 // Responses of the authorization endpoint, in each response mode. Pure: the same response always gives the same octets.
 
-import JSON
-import MailCrypto
 import Support
+import MailCrypto
 
 /// The response to the client.
 package struct AuthorizationResponse: Sendable, Hashable, Codable, CustomStringConvertible, CustomReflectable {

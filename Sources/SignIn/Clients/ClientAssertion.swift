@@ -1,6 +1,6 @@
 // `private_key_jwt`: a JWT that a client signs for one request (RFC 7523 section 3, OpenID Connect Core section 9). Pure.
 
-import JSON
+import Support
 
 /// A client assertion whose signature and claims were checked. The store checks whether its `jti` was used.
 package struct ClientAssertion: Sendable, Hashable {

@@ -1,7 +1,7 @@
 // Events about accounts, in the form of Apple's server-to-server notifications: {"payload": "<JWS>"}.
 
 import InternetMessage
-import JSON
+import Support
 
 /// What happened.
 package enum AccountEventKind: String, Sendable, Hashable, CaseIterable {

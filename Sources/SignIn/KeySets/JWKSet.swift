@@ -1,8 +1,7 @@
 // The keys of an issuer, from a JWK Set (RFC 7517 section 5).
 
-import JSON
-import MailCrypto
 import Support
+import MailCrypto
 
 /// A document that is not a key set.
 package struct KeySetError: Error, Sendable, Hashable, CustomStringConvertible {

@@ -5,8 +5,7 @@ import Foundation
 import NIOCore
 import NIOPosix
 import NIOSSL
-import OutboundHTTP
-import PosternTLS
+import Transport
 
 /// A key set as received.
 package struct FetchedKeySet: Sendable, Hashable {

@@ -2,9 +2,8 @@
 
 import Database
 import Foundation
-import JSON
-import MailCrypto
 import Support
+import MailCrypto
 
 /// The accepted signature algorithms of tokens (RFC 7518 section 3.1).
 package enum SignatureAlgorithm: String, SQLCodable, Sendable, Hashable, CaseIterable {

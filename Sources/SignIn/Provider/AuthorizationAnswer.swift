@@ -2,7 +2,7 @@
 
 import Accounts
 import Database
-import JSON
+import Support
 
 /// A code, and the data sent with it. Prints nothing of it.
 package struct AuthorizationAnswer: Sendable, CustomStringConvertible, CustomReflectable {

@@ -2,7 +2,7 @@
 
 import Accounts
 import InternetMessage
-import JSON
+import Support
 import SharedSignals
 
 /// A SET from another transmitter, after all checks except its audience.

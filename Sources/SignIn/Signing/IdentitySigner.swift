@@ -2,7 +2,7 @@
 
 import Database
 import Accounts
-import JSON
+import Support
 import Logging
 import NIOPosix
 

@@ -1,8 +1,7 @@
 // The provider's own keys: identity tokens and events are signed with ES256 or RS256.
 
-import JSON
-import MailCrypto
 import Support
+import MailCrypto
 
 /// A private key (P-256 or RSA) with its id. Prints its id only.
 package struct IdentitySigningKey: Sendable {

@@ -1,9 +1,8 @@
 // Identity tokens that Postern issues, in the form of Sign in with Apple.
 
 import InternetMessage
-import JSON
-import MailCrypto
 import Support
+import MailCrypto
 
 /// The address that a team receives.
 package enum TokenEmail: Sendable, Hashable {

@@ -1,6 +1,6 @@
 // Logout tokens (OpenID Connect Back-Channel Logout 1.0 section 2.4).
 
-import JSON
+import Support
 import MailCrypto
 
 /// The claims of a logout token. There is never a `nonce`: no one can pass it off as an identity token.

@@ -2,7 +2,7 @@
 
 import Accounts
 import Database
-import JSON
+import Support
 
 /// Makes identity tokens.
 package struct TokenMaker: Sendable {

@@ -1,6 +1,5 @@
 // JWS in compact serialization (RFC 7515 section 7.1), read so strictly that each signature fits only one text.
 
-import JSON
 import Support
 
 /// A parsed signed text. Nothing in it is trusted yet.

@@ -1,7 +1,7 @@
 // What an identity token says (RFC 7519 section 4, OpenID Connect Core section 2, and Apple's claims).
 
 import InternetMessage
-import JSON
+import Support
 
 /// How likely the user is a real person, according to the issuer.
 package enum RealUserStatus: Int, Sendable, Hashable, CaseIterable {

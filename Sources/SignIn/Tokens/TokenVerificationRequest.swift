@@ -1,6 +1,6 @@
 // `postern token verify`: a request about one token as JSON, and its response.
 
-import JSON
+import Support
 
 /// A request: `{id, token, jwks, iss, aud, nonce, now, claims}`, and as extras `algorithms`, `nonce_form`, `leeway`.
 package struct TokenVerificationRequest: Sendable {

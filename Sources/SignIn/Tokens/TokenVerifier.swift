@@ -1,6 +1,6 @@
 // Verifies identity tokens: format, algorithm, key, signature, and only then the claims.
 
-import JSON
+import Support
 
 /// A token that passed every check.
 package struct VerifiedToken: Sendable {

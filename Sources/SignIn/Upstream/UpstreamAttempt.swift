@@ -3,9 +3,8 @@
 import Accounts
 import Database
 import InternetMessage
-import JSON
-import MailCrypto
 import Support
+import MailCrypto
 
 /// The value that a browser keeps, sealed, while its user is at the provider. Nothing is stored for users who do not return.
 package struct UpstreamAttempt: Sendable, Codable {

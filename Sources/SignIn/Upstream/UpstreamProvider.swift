@@ -3,11 +3,10 @@
 import AsyncHTTPClient
 import Dispatch
 import Foundation
-import JSON
+import Support
 import Logging
 import NIOCore
-import OutboundHTTP
-import Support
+import Transport
 
 /// One for the life of a process. Every call returns or throws within a limited time.
 package final class UpstreamProvider: Sendable {

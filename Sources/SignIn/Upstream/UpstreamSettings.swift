@@ -1,7 +1,6 @@
 // The operator's existing OpenID provider, as a way to sign in here: the configuration, and the provider's metadata. Pure.
 
 import Accounts
-import JSON
 import Support
 
 /// As configured (`sign_in.upstream`).

@@ -5,7 +5,7 @@ import Database
 import SignIn
 import API
 import Foundation
-import JSON
+import Support
 import Logging
 import TestSupport
 import Testing

@@ -1,7 +1,7 @@
 // The modules of the OpenID Foundation's certification plans "basic", "form post" and "config": one test each, named after it.
 
 import HTTPTypes
-import JSON
+import Support
 import SignIn
 import TestSupport
 import Testing

@@ -2,10 +2,9 @@
 
 import Database
 import Foundation
-import JSON
+import Support
 import MailCrypto
 import SignIn
-import Support
 import TestSupport
 import Testing
 

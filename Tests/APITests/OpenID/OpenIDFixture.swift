@@ -2,9 +2,8 @@
 
 import Foundation
 import HTTPTypes
-import JSON
-import SignIn
 import Support
+import SignIn
 import Synchronization
 import Testing
 

@@ -1,7 +1,7 @@
 // Scopes in the client's words, and the name as it was given.
 
 import Foundation
-import JSON
+import Support
 import SignIn
 import TestSupport
 import Testing

@@ -7,7 +7,7 @@ import Events
 import Foundation
 import HTTPTypes
 import InternetMessage
-import JSON
+import Support
 import MailCrypto
 import Testing
 

@@ -5,7 +5,7 @@ import Database
 import Decisions
 import Foundation
 import InternetMessage
-import JSON
+import Support
 import SharedSignals
 import SignIn
 import TestSupport

@@ -3,7 +3,7 @@
 import Accounts
 import Foundation
 import HTTPTypes
-import JSON
+import Support
 import SharedSignals
 import SignIn
 import TestSupport

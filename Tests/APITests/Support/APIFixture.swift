@@ -8,7 +8,7 @@ import HTTPTypes
 import Hummingbird
 import HummingbirdTesting
 import InternetMessage
-import JSON
+import Support
 import Logging
 import PosternSQLite
 import StoreTesting

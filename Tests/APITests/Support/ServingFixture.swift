@@ -6,7 +6,7 @@ import Foundation
 import InternetMessage
 import PosternConfiguration
 import Testing
-import Web
+import Service
 
 /// An installation with every route of the service, asked without a listener.
 final class ServingFixture: Sendable {

@@ -1,7 +1,5 @@
 // CBOR, and what authenticators and devices write with it.
 
-import AppAttest
-import CBOR
 import WebAuthn
 
 enum PasskeyFuzzing {

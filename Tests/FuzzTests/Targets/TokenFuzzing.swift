@@ -1,6 +1,6 @@
 // Strict JSON and compact JWS.
 
-import JSON
+import Support
 
 #if canImport(IdentityParsing)
 import IdentityParsing

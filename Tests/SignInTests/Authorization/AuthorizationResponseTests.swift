@@ -1,9 +1,8 @@
 // Answers in each response mode, octet by octet.
 
 import Foundation
-import JSON
-import MailCrypto
 import Support
+import MailCrypto
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
 // What these tests share: files, keys, and tokens of their own issuer.
 
 import Foundation
-import JSON
+import Support
 import Logging
 import SignIn
 import Synchronization

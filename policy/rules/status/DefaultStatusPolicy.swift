@@ -4,7 +4,7 @@
 package enum DefaultStatusPolicy {
     /// Text by path: `policy.yaml` and `tests.yaml`.
     package static let files = [
-        "policy.yaml": Embedded.policy_yaml,
-        "tests.yaml": Embedded.tests_yaml,
+        "policy.yaml": Embedded.status_policy_yaml,
+        "tests.yaml": Embedded.status_tests_yaml,
     ]
 }

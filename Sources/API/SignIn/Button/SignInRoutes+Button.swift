@@ -3,9 +3,8 @@
 import HTTP
 import HTTPTypes
 import Hummingbird
-import JSON
-import Languages
 import Support
+import Languages
 
 extension SignInRoutes {
     func addButtonRoutes(to routes: Routes) {

@@ -1,0 +1,198 @@
+// The HTTP API: which routes it has, and how it is set up. Add a subject's routes to `modules`.
+
+import Accounts
+import SignIn
+import Decisions
+import Events
+import API
+import WebAuthn
+import Foundation
+import HTTP
+import Logging
+import Mail
+import MailCrypto
+import Monitoring
+import Portal
+import PosternConfiguration
+import PosternMetrics
+import Relay
+import ServiceLifecycle
+
+/// What routes and services are made of. One for the life of a process.
+package struct ServiceParts: Sendable {
+    package let installation: Installation
+    /// For calls that block, those of the store among them.
+    package let pool: BlockingPool
+    package let cursors: Cursors
+    /// Signs identity tokens and events.
+    package let identitySigner: IdentitySigner
+    /// Other issuers and their keys.
+    package let trust: IssuerTrust
+    /// Seconds since 1970.
+    package let now: @Sendable () -> Int64
+    package let logger: Logger
+    package let metrics = ServiceMetrics(version: PosternVersion.text)
+    /// Writes to inboxes of its own accord; blocks.
+    package let mailer: InboxMailer
+    /// Where mail is written that no one waits for.
+    package let mailQueue = MailQueue()
+    /// Looks for the records of domains that teams add.
+    package let prover: SourceProver
+    /// The page of one's own; nil where the installation has no public address.
+    let page: PortalPage?
+    /// Nil where nothing is decided.
+    package let decisions: DecisionParts?
+    /// Nil where nothing is decided.
+    fileprivate let statuses: StatusDecider?
+    /// Nil where nothing is decided.
+    fileprivate let policies: ActivePolicies?
+
+    package var store: Store { installation.store }
+    /// Takes events of other transmitters.
+    package var signalIntake: SignalIntake {
+        SignalIntake(
+            store, keys: trust.keys, ownIssuer: installation.configuration.provider.issuer, now: now, logger: logger)
+    }
+
+    /// Tells users by mail what is due; nothing where they have no page. Blocks.
+    @Sendable package func tellUsers() throws { try page?.tellOfRefusals() }
+
+    /// Threads for policies that take long: enough for one at work and one that waits for it, on the machines there are.
+    private static let interpretingThreads = 2
+
+    package init(
+        installation: Installation, pool: BlockingPool = BlockingPool(), signer: RelaySigner? = nil,
+        policies: ActivePolicies? = nil, lists: ListsInForce? = nil, now: @escaping @Sendable () -> Int64, logger: Logger
+    ) throws {
+        self.installation = installation
+        self.pool = pool
+        self.policies = policies
+        self.now = now
+        self.logger = logger
+        identitySigner = IdentitySigner(installation.store.identityKeys, now: now, logger: logger)
+        trust = IssuerTrust(installation.store, now: now, logger: logger)
+        cursors = Cursors(key: try installation.derivedKey("postern cursors 1"))
+        mailer = try MailerFactory.mailer(installation, signer: signer)
+        prover = SourceProver {
+            // That a record was not there a moment ago says nothing: it is what the team is to change.
+            try Resolvers.client(installation.configuration, path: installation.resolved.path, remembers: false)
+        }
+        let provider = installation.configuration.provider
+        statuses = policies.map { StatusDecider(store: installation.store, policies: $0, lists: lists) }
+        let sheet =
+            provider.isPageBuiltIn
+            ? provider.issuer.map { [identitySigner, statuses] in
+                SheetProvider(issuer: $0, signer: identitySigner, statuses: statuses)
+            } : nil
+        page = try PortalPage(
+            store: installation.store, mailer: mailer, queue: mailQueue, tokens: MailerFactory.tokens(installation), pool: pool,
+            now: now, proxies: installation.configuration.http.proxies, provider: sheet, signUp: provider.signUp,
+            limits: provider.limits,
+            looks: PageLooks(
+                colours: installation.configuration.pageColours,
+                logo: ServiceFiles.logo(installation.configuration, at: installation.resolved.path)),
+            deletionDays: installation.configuration.pageDeletionDays,
+            upstream: provider.upstream.map { source in
+                UpstreamProvider(try source.settings(at: installation.resolved.path), now: now, logger: logger)
+            }, passkeyRoots: ServiceFiles.passkeyRoots(installation.configuration, at: installation.resolved.path), logger: logger
+        )
+        let (trust, identitySigner, metrics) = (trust, identitySigner, metrics)
+        metrics.registry.readings(
+            "postern_sign_in_wrong_codes",
+            "Wrong sign-in codes that were entered within the last hour on all hosts, and the number from which codes alone open nothing in new browsers.",
+            label: "kind"
+        ) { [store = installation.store] in
+            [
+                (value: "entered", count: (try? store.page.wrongCodes(now: now())) ?? 0),
+                (value: "allowed", count: provider.limits.wrongCodesPerHour),
+            ]
+        }
+        decisions = policies.map {
+            DecisionParts(
+                store: installation.store, policies: $0, lists: lists, trust: trust,
+                own: installation.configuration.provider.issuer.map { ($0, identitySigner) }, executor: pool,
+                interpreting: BlockingPool(threads: Self.interpretingThreads), metrics: metrics, now: now, logger: logger)
+        }
+    }
+}
+
+package enum HTTPRoutes {
+    /// Every module of routes, in the order of their paths.
+    package static func modules(_ parts: ServiceParts) -> [any RouteModule] {
+        let configuration = parts.installation.configuration
+        let common = RouteParts(
+            store: parts.store, pool: parts.pool, cursors: parts.cursors, proxies: configuration.http.proxies, now: parts.now)
+        var modules: [any RouteModule] = [
+            AccountRoutes(common), AddressRoutes(common, messagesPerDay: configuration.limits.messagesPerDay.max),
+            EventRoutes(common),
+            HealthRoutes(store: parts.store, pool: parts.pool, policies: parts.policies) { [metrics = parts.metrics] in
+                metrics.storeWritable.value > 0
+            },
+            MetricsRoutes(parts.metrics, parts.pool),
+            NotificationRoutes(
+                common, issuers: parts.trust.issuers, keys: parts.trust.keys, signals: parts.signalIntake), OpenAPIRoutes(),
+            RejectionRoutes(common), ComplaintRoutes(common),
+            SourceRoutes(
+                common, examine: SourceExaminer(parts).examine, look: parts.prover.look,
+                mail: { [mailer = parts.mailer, now = parts.now] code, languages in
+                    do { try mailer.send(code, in: mailer.languages.best([], accepted: languages), now: now()) } catch let error
+                        as MailerError where error.isRecipientRefused
+                    {
+                        throw Problem.invalid("the mail server refuses mail to this address", at: "/source")
+                    }
+                }), AppRoutes(common),
+            EndpointRoutes(common), KeyRoutes(common),
+            UserRoutes(common) { user, inbox, change in
+                try parts.mailer.sendConfirmation(user: user, .number(inbox), change)
+            },
+        ]
+        if let decisions = parts.decisions {
+            modules.append(AttestationRoutes(common))
+            modules.append(ListRoutes(common))
+            modules.append(DecisionRoutes(service: decisions.service, idempotency: decisions.idempotency))
+        }
+        if let page = parts.page { modules.append(page) }
+        // Sign-in; nothing where no issuer is configured.
+        if let issuer = configuration.provider.issuer {
+            let settings = ProviderSettings(
+                issuer: issuer, authorizationEndpoint: configuration.provider.authorizationEndpoint,
+                signInPage: configuration.provider.signInPage, isPageBuiltIn: configuration.provider.isPageBuiltIn,
+                refreshesPerDay: configuration.provider.refreshesPerDay,
+                service: configuration.serviceName, languages: parts.mailer.languages)
+            modules.append(
+                StreamRoutes(
+                    common, signer: parts.identitySigner,
+                    rules: StreamRepository.Rules(issuer: issuer, allowsPrivate: configuration.allowsPrivateReceivers)))
+            modules.append(SignInRoutes(settings, common, signer: parts.identitySigner, statuses: parts.statuses))
+        }
+        return modules
+    }
+
+    /// The listener; nil where the configuration has none. While its certificate cannot be used, it answers no request: mail does
+    /// not depend on it.
+    package static func service(_ parts: ServiceParts) throws -> APIService? {
+        let configuration = parts.installation.configuration.http
+        guard let listen = configuration.listen else { return nil }
+        let certificates = configuration.certificate.map { TLSCertificates(waitingFor: $0.chain, keyPath: $0.key) }
+        if let trouble = certificates?.trouble(now: parts.now()) {
+            parts.logger.error("the HTTP certificate cannot be used", metadata: ["detail": "http.tls_certificate: \(trouble)"])
+        }
+        let settings = APISettings(
+            host: listen.host, port: listen.port, certificates: certificates, connections: configuration.connections,
+            connectionsPerClient: configuration.connectionsPerClient, proxies: configuration.proxies,
+            isReachedByHTTPS: parts.installation.configuration.publicURL?.hasPrefix("https://") ?? false,
+            bodyLimit: configuration.bodySize, requestsPerSecond: configuration.requestsPerSecond)
+        let logger = parts.logger
+        return APIService(
+            settings: settings, modules: modules(parts), keys: KeyCache(parts.store.apiKeys, pool: parts.pool),
+            clock: APIClock(now: parts.now),
+            logger: logger,
+            observe: { [metrics = parts.metrics] route, method, status, seconds in
+                metrics.httpRequests(route, method, "\(status)").add()
+                metrics.httpSeconds(route).observe(seconds)
+            }
+        ) { address in
+            logger.notice("listening for HTTP", metadata: ["address": "\(address)", "tls": "\(certificates != nil)"])
+        }
+    }
+}

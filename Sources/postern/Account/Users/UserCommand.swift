@@ -1,0 +1,120 @@
+// postern user: the people whose inboxes are hidden.
+
+import Accounts
+import ArgumentParser
+
+struct UserCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "user", abstract: "Add, list, show and remove users.",
+        discussion: """
+            Inbox addresses and names are sealed in the database. On your terminal they show as l…@example.com unless \
+            you ask with --reveal; they never show in logs, in the audit or in error messages.
+            """,
+        subcommands: [Add.self, List.self, Show.self, Remove.self])
+
+    struct Add: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Add a user with a first inbox.",
+            discussion:
+                "Nothing is forwarded to an inbox until it is verified: --verified says that you know it belongs to the user.")
+
+        @Argument(help: "The user's identifier, of your choice; stored in clear text, so do not use an email address.")
+        var user: String
+        @Option(help: ArgumentHelp("The user's real address; - reads it from standard input.", valueName: "address"))
+        var inbox: String
+        @Flag(help: "The inbox is known to belong to the user.")
+        var verified = false
+        @Option(help: "The user's name.")
+        var name: String?
+        @OptionGroup var installation: InstallationOptions
+
+        func run() throws {
+            try installation.withStore { store in
+                _ = try store.users.add(
+                    id: user, name: name, inbox: inboxArgument(inbox), isVerified: verified, thisChange())
+                let number = try store.inboxes.inboxes(user: user).first?.number ?? 0
+                print("Added user \(user)." + (verified ? "" : " Next: postern inbox verify \(user) \(number)"))
+            }
+        }
+    }
+
+    struct List: ParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "List users.")
+
+        @OptionGroup var reveal: RevealOptions
+        @OptionGroup var installation: InstallationOptions
+        @OptionGroup var output: OutputOptions
+
+        func run() throws {
+            try installation.withStore { store in
+                let shown = try reveal.disclosure(of: "users", in: store)
+                try output.print(["USER", "NAME", "SINCE"]) { (after: String?) -> (rows: [User], next: String?) in
+                    let users = try store.users.all(after: after ?? "", limit: OutputOptions.page)
+                    return (users, users.count < OutputOptions.page ? nil : users.last?.id)
+                } json: {
+                    UserView($0, name: shown.shown(name: $0.name))
+                } columns: {
+                    [$0.id, shown.shown(name: $0.name) ?? "-", timestamp($0.createdAt)]
+                }
+            }
+        }
+    }
+
+    struct Show: ParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Show a user with inboxes and relay addresses.")
+
+        @Argument(help: "The user's identifier.")
+        var user: String
+        @OptionGroup var reveal: RevealOptions
+        @OptionGroup var installation: InstallationOptions
+        @OptionGroup var output: OutputOptions
+
+        func run() throws {
+            try installation.withStore { store in
+                let found = try store.users.user(user)
+                let inboxes = try store.inboxes.inboxes(user: user)
+                let addresses = try store.addresses.addresses(user: user)
+                let shown = try reveal.disclosure(of: "user:\(user)", in: store)
+                if output.json {
+                    return try printJSON(
+                        UserView(
+                            found, name: shown.shown(name: found.name),
+                            inboxes: inboxes.map { InboxView($0, address: shown.shown($0.address)) },
+                            addresses: addresses.map(AddressView.whole)))
+                }
+                var lines = [
+                    ("user", found.id), ("name", shown.shown(name: found.name) ?? "-"), ("since", timestamp(found.createdAt)),
+                ]
+                lines += inboxes.map {
+                    ("inbox", "\($0.number) \(shown.shown($0.address)) \(InboxCommand.summary($0))")
+                }
+                lines += addresses.map {
+                    ("address", "\($0.address.wireForm) team \($0.account.teamID) \($0.state)")
+                }
+                Properties(lines: lines).print()
+            }
+        }
+    }
+
+    struct Remove: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Remove a user with inboxes, name, accounts and relay addresses.",
+            discussion: "Mail to the user's relay addresses is then refused as unknown.")
+
+        @Argument(help: "The user's identifier.")
+        var user: String
+        @OptionGroup var confirmation: ConfirmationOptions
+        @OptionGroup var installation: InstallationOptions
+
+        func run() throws {
+            try installation.withStore { store in
+                let dependents = try store.users.dependents(user)
+                try confirmation.check(
+                    "user \(user)", takes: [(dependents.accounts, "account"), (dependents.addresses, "relay address")])
+                try store.users.remove(user, thisChange())
+                print("Removed user \(user).")
+                takeAway(from: store)
+            }
+        }
+    }
+}

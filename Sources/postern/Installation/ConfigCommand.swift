@@ -1,0 +1,94 @@
+// postern config: what is in force.
+
+import ArgumentParser
+import Doctor
+import Foundation
+import Support
+import PosternConfiguration
+
+struct ConfigCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "config", abstract: "Show the configuration, and check it.", subcommands: [Show.self, Check.self])
+
+    struct Check: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Report whether postern serve could start, without starting it.",
+            discussion: """
+                Checks the configuration, the key file, the database and its schema, the policies in force, files with \
+                secrets, the addresses to listen at and the certificate. Nothing is changed. A port that the running service \
+                uses is not an error. Exit status 78 if something prevents the start. postern doctor checks what mail needs \
+                beyond that.
+                """)
+
+        @Flag(help: "Check only what a reload puts in force: the configuration, and that no relay domain is lost.")
+        var reload = false
+        @OptionGroup var installation: InstallationOptions
+        @OptionGroup var output: OutputOptions
+
+        func run() throws {
+            let run = reload ? StartChecks.ofReload : StartChecks.run
+            let checks = run(
+                installation.config, ProcessInfo.processInfo.environment, installation.set, PosternClock.now())
+            try CheckOutput.print(checks, json: output.json)
+            if checks.worst == .broken { throw ExitCode(78) }
+        }
+    }
+
+    struct Show: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Print every key with its value, the source of the value, and the reason for the default.",
+            discussion: """
+                A key is set in postern.yaml. An environment variable overrides the file (POSTERN_LIMITS_HOPS for \
+                limits.hops), and --set limits.hops=30 overrides both. An unknown key is an error. Passwords are not shown.
+                """)
+
+        @OptionGroup var installation: InstallationOptions
+        @OptionGroup var output: OutputOptions
+
+        private struct Row: Encodable {
+            let value: JSONValue
+            let source: String
+            let reason: String
+            let beyond: String?
+        }
+
+        func run() throws {
+            let (_, resolved) = try installation.configuration()
+            if output.json {
+                let rows = resolved.entries.map { entry in
+                    let row = Row(
+                        value: JSONValue(entry), source: entry.origin.text, reason: entry.key.facts.reason,
+                        beyond: entry.key.facts.beyond)
+                    return (entry.key.rawValue, row)
+                }
+                try printJSON(Dictionary(uniqueKeysWithValues: rows))
+                return
+            }
+            for entry in resolved.entries {
+                let why = entry.key.facts.reason + (entry.key.facts.beyond.map { " Beyond it: \($0)." } ?? "")
+                if isTerminal {
+                    // One line would be too long for any terminal.
+                    print("\(emphasised(entry.key.rawValue)): \(entry.shownValue)  (\(entry.origin.text))\n    \(why)")
+                } else {
+                    print([entry.key.rawValue, entry.shownValue, entry.origin.text, why].joined(separator: "\t"))
+                }
+            }
+        }
+    }
+}
+
+extension JSONValue {
+    /// A configuration value in JSON's types.
+    fileprivate init(_ entry: ResolvedConfiguration.Entry) {
+        switch entry.value {
+        case .none: self = .null
+        case .integer(let number): self = .integer(Int64(number))
+        case .list(let items): self = .array(items.map(JSONValue.string))
+        case .table(let items):
+            var object: JSONObject = [:]
+            for (name, item) in items { object[name] = .string(item) }
+            self = .object(object)
+        case .text, .providers, .issuers: self = .string(entry.shownValue)
+        }
+    }
+}

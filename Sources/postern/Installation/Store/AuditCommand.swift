@@ -1,0 +1,53 @@
+// postern audit: who changed what, and when.
+
+import Accounts
+import ArgumentParser
+
+struct AuditCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "audit", abstract: "List administrative changes, the newest first.",
+        discussion: """
+            The actor is uid:N for commands (with sudo:N for the user who called sudo), key:ID for the HTTP API, client:ID \
+            for an app with its own access token. All entries of one postern apply have the same actor, as in uid:N \
+            apply:XXXX; one of them is declaration.apply. Subjects and details hold identifiers, and the domain or address \
+            of a source; never a user's inbox or name.
+            """)
+
+    @Option(help: ArgumentHelp("Only changes since then: 7d, 12h, or a date as in 2026-11-01.", valueName: "when"))
+    var since: String?
+    @Option(help: ArgumentHelp("Only by this actor; key:* means all that begin with key:.", valueName: "actor"))
+    var actor: String?
+    @Option(help: ArgumentHelp("Only this action, as in team.add; team.* means all that begin with team.", valueName: "action"))
+    var action: String?
+    @Option(help: ArgumentHelp("The maximum number of entries.", valueName: "number"))
+    var limit = 100
+    @OptionGroup var installation: InstallationOptions
+    @OptionGroup var output: OutputOptions
+
+    func run() throws {
+        guard (1...1_000_000).contains(limit) else { throw CommandError.usage("--limit must be a number from 1 to 1000000") }
+        let now = PosternClock.now()
+        let start = try since.map { text in
+            guard let time = ExpiryText.duration(text).map({ now - $0 }) ?? ExpiryText.moment(text, endOfDay: false) else {
+                throw CommandError.usage("--since must be 7d, 12h, or a date as in 2026-11-01")
+            }
+            return time
+        }
+        try installation.withStore { store in
+            var left = limit
+            try output.print(["AT", "ACTOR", "ACTION", "SUBJECT", "DETAIL"]) {
+                (before: Int64?) -> (rows: [AuditEntry], next: Int64?) in
+                let page = try store.audit.page(since: start ?? 0, actor: actor, action: action, before: before, limit: left)
+                left -= page.rows.count
+                return (page.rows, left > 0 ? page.next : nil)
+            } json: {
+                [
+                    "number": $0.number, "at": timestamp($0.at), "actor": $0.actor, "action": $0.action, "subject": $0.subject,
+                    "detail": $0.detail,
+                ] as Members
+            } columns: {
+                [timestamp($0.at), $0.actor, $0.action, $0.subject, $0.detail]
+            }
+        }
+    }
+}

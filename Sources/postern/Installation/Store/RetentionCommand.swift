@@ -1,0 +1,59 @@
+// postern retention: how long data is kept.
+
+import Accounts
+import ArgumentParser
+
+struct RetentionCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "retention", abstract: "Show and set how long each kind of data is kept.",
+        subcommands: [Show.self, Set.self])
+
+    private static func members(_ retention: Retention) -> Members {
+        [
+            "data": retention.dataClass.name, "days": retention.days, "standard_days": retention.dataClass.standardDays,
+            "reason": retention.dataClass.reason,
+        ]
+    }
+
+    struct Show: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Show how long each kind of data is kept, and why.",
+            discussion: "Data with a fixed expiry is not listed: return paths, codes and links, marks of automatic mail.")
+
+        @OptionGroup var installation: InstallationOptions
+        @OptionGroup var output: OutputOptions
+
+        func run() throws {
+            let rows = try installation.withStore { try $0.retention.all() }
+            try output.print(rows, ["DATA", "DAYS", "STANDARD", "REASON"], json: members) {
+                [$0.dataClass.name, "\($0.days)", "\($0.dataClass.standardDays)", $0.dataClass.reason]
+            }
+        }
+    }
+
+    struct Set: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Set how long a kind of data is kept.",
+            discussion: "A running service deletes older data within the hour. --yes is required for a shorter time than before.")
+
+        @Argument(help: "The kind of data, as in postern retention show.")
+        var data: String
+        @Argument(help: "Days.")
+        var days: Int
+        @OptionGroup var confirmation: ConfirmationOptions
+        @OptionGroup var installation: InstallationOptions
+
+        func run() throws {
+            try installation.withStore { store in
+                let present = try store.retention.all().first { $0.dataClass.name == data }
+                if let present, present.dataClass.range.contains(days), days < present.days, !confirmation.yes {
+                    throw CommandError.usage(
+                        "\(data) older than \(days) days would be deleted within the hour: repeat with --yes to do so; nothing was changed"
+                    )
+                }
+                let retention = try store.retention.set(data, days: days, thisChange())
+                print("Kept for \(retention.days) days: \(retention.dataClass.name).")
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+// postern backup, restore, store copy: the database as a whole.
+
+import Database
+import Administration
+import ArgumentParser
+import Monitoring
+import PosternConfiguration
+
+extension StoreBackup.Contents {
+    fileprivate func print(file: String, done: String, _ output: OutputOptions) throws {
+        if output.json {
+            return try printJSON(
+                [
+                    "file": file, "schema_version": schemaVersion, "teams": teams, "users": users,
+                    "relay_addresses": relayAddresses,
+                ] as Members)
+        }
+        Swift.print(
+            "\(done): \(teams) teams, \(users) users, \(relayAddresses) relay addresses, schema version \(schemaVersion)")
+    }
+}
+
+struct BackupCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "backup",
+        abstract: "Copy the SQLite database into a new file, while the relay runs.",
+        discussion: """
+            The file (mode 0600) holds one consistent state. It is written beside its place, is checked, and gets its name \
+            once it is whole. It does not contain the key file: keep that elsewhere, since both together reveal every inbox.
+
+            A database on PostgreSQL is backed up with pg_dump; this command then prints the command line for that.
+            """)
+
+    @Argument(help: "The file to create; an existing file is not overwritten.")
+    var file: String
+
+    @OptionGroup var installation: InstallationOptions
+    @OptionGroup var output: OutputOptions
+
+    func run() throws {
+        let (configuration, _) = try installation.configuration()
+        try refuseStandardStream(file, "written")
+        let contents = try StoreBackup.make(configuration.database, to: file, thisChange())
+        if let failure = contents.auditFailure { Failure.warn("the audit has no line of this backup: \(failure)") }
+        try contents.print(file: file, done: "Made \(file)", output)
+    }
+}
+
+/// SQLite writes and reads a database in any order, so that none goes through a pipe.
+private func refuseStandardStream(_ file: String, _ done: String) throws {
+    guard file == "-" else { return }
+    throw CommandError.usage("a backup is not \(done) through a pipe: name a file (./- for one of that name)")
+}
+
+struct RestoreCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "restore",
+        abstract: "Restore a backup as the SQLite database.",
+        discussion: """
+            Nothing is overwritten, and no running relay may use the database: stop it, and move the existing files away \
+            first. The backup is checked, and must belong to the key file. Changes after the backup was made are lost: relay \
+            addresses that were issued since then are unknown.
+            """)
+
+    @Argument(help: "A file that postern backup made.")
+    var file: String
+
+    @OptionGroup var installation: InstallationOptions
+    @OptionGroup var output: OutputOptions
+
+    func run() throws {
+        let (configuration, _) = try installation.configuration()
+        try refuseStandardStream(file, "read")
+        let keys = try KeyFile.read(path: configuration.keyFilePath)
+        try StoreBackup.restore(file, to: configuration.database, keys: keys)
+            .print(file: file, done: "Restored \(configuration.database)", output)
+    }
+}
+
+struct StoreCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "store", abstract: "Move the store to another engine.", subcommands: [Copy.self])
+
+    struct Copy: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Copy the SQLite database to PostgreSQL.",
+            discussion: """
+                One consistent state is copied in one transaction, as a whole or not at all. The target must be empty. \
+                Afterwards the rows of both are counted, and must agree. Numbers and keys stay unchanged, so every address \
+                that is in use keeps working.
+
+                Stop postern serve first: what it writes after the copy begins would be missing. Then set database to the URL in \
+                postern.yaml, and start it again. Keep the password in ~/.pgpass rather than in the URL.
+                """)
+
+        @Option(help: ArgumentHelp("The target.", valueName: "postgresql://user@host/name"))
+        var to: String
+
+        @Flag(help: "Copy while a postern serve is running: for a rehearsal, since what it writes meanwhile is missing.")
+        var live = false
+
+        @OptionGroup var installation: InstallationOptions
+        @OptionGroup var output: OutputOptions
+
+        func run() throws {
+            if let complaint = StoreCopy.complaint(about: to) { throw CommandError.usage("--to: \(complaint)") }
+            let counts = try installation.withInstallation { installation in
+                let running = try installation.store.runningServices(now: PosternClock.now())
+                guard live || running.isEmpty else {
+                    throw StoreFailure.refused(
+                        .unmet,
+                        "postern serve is running (\(running.joined(separator: "; "))): stop it first, "
+                            + "or see --live; nothing was changed")
+                }
+                var bar: ProgressBar?
+                defer { bar?.clear() }
+                return try StoreCopy.copy(installation.store, to: to, now: PosternClock.now()) { done, total in
+                    if bar == nil { bar = ProgressBar(total: total) }
+                    bar?.update(done: done, count: done, of: "rows")
+                }
+            }
+            if output.json { return try printJSON(counts.map { ["table": $0.table, "rows": $0.rows] as Members }) }
+            Table(header: ["TABLE", "ROWS"], rows: counts.filter { $0.rows > 0 }.map { [$0.table, "\($0.rows)"] }).print()
+            print("Copied \(counts.reduce(0) { $0 + $1.rows }) rows in \(counts.count) tables; the counts of both sides agree.")
+            print("Next: set database in postern.yaml to this URL, and start postern serve.")
+        }
+    }
+}

@@ -1,0 +1,92 @@
+// `postern setup postfix`: shows or applies the settings that Postfix needs.
+
+import Database
+import ArgumentParser
+import Foundation
+import Milter
+import PostfixSetup
+import Relay
+
+struct SetupCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "setup", abstract: "Start an installation step by step, or attach Postern to Postfix.",
+        discussion: """
+            Without a subcommand, on a terminal, it asks for domain, host and address, and guides you through installation, \
+            DNS, the service, Postfix and a message to yourself. Each step is a command, which is shown before it runs.
+            """, subcommands: [SetupPostfixCommand.self])
+}
+
+struct SetupPostfixCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "postfix", abstract: "Show or apply the settings that Postfix needs.",
+        discussion: """
+            Reads the running configuration with postconf and prints what differs, each setting with its reason. With \
+            --apply, the settings are applied after the difference is printed. Your own values are kept if they do not \
+            conflict; if any conflicts, nothing is changed. With --print, the whole fragments for main.cf and master.cf are \
+            printed, also without Postfix on this machine.
+            """)
+
+    @OptionGroup var options: InstallationOptions
+    @Option(help: ArgumentHelp("Postfix's configuration directory.", valueName: "dir")) var configDirectory = "/etc/postfix"
+    @Flag(help: "Set what differs. Then reload Postfix.") var apply = false
+    @Flag(name: .customLong("print"), help: "Print the whole fragments instead of the difference.") var printsFragments = false
+
+    func validate() throws {
+        guard !(apply && printsFragments) else { throw ValidationError("--apply and --print exclude each other") }
+    }
+
+    func run() throws {
+        let (configuration, resolved) = try options.configuration()
+        guard let socket = MilterSocket(configuration.milter.socket) else {
+            throw CommandError(
+                status: EX_CONFIG, message: "\(resolved.path): milter.socket cannot be read: \(configuration.milter.socket)")
+        }
+        if printsFragments {
+            // The header check must name the host as Postfix itself does; otherwise it matches nothing.
+            let names = try? PostfixSetup.names(directory: configDirectory)
+            if names == nil {
+                Failure.warn(
+                    "\(configDirectory) cannot be read: the header check names \(configuration.hostname), which must be Postfix's myhostname"
+                )
+            }
+            print(
+                PostfixSetup.fragments(
+                    PostfixInputs(
+                        relayDomains: configuration.relayDomains, socket: socket.postfixName,
+                        hostName: names?.host ?? configuration.hostname,
+                        mailName: names?.mail ?? "Postfix", headerChecksFile: "\(configDirectory)/postern_header_checks",
+                        fanOut: configuration.fanOut?.text)), terminator: "")
+            return
+        }
+        let plan: SetupPlan
+        do {
+            plan = try PostfixSetup.plan(
+                relayDomains: configuration.relayDomains, socket: socket.postfixName, fanOut: configuration.fanOut?.text,
+                directory: configDirectory)
+        } catch {
+            throw CommandError(
+                status: EX_UNAVAILABLE,
+                message:
+                    "\(configDirectory) cannot be read: \(error); name Postfix's directory with --config-directory, or use --print"
+            )
+        }
+        print(plan.text, terminator: "")
+        let owner = (try? PostfixConfiguration.read(directory: plan.directory))?.expanded["mail_owner"] ?? "postfix"
+        if let (sentence, remedy) = MilterPeers(configuration.milter.peers).trouble(mailOwner: owner) {
+            Failure.warn("\(sentence); \(remedy)")
+        }
+        guard plan.conflicts.isEmpty else {
+            throw CommandError(status: EX_CONFIG, message: "nothing was changed: resolve the conflicts above first")
+        }
+        guard apply, !plan.isEmpty else { return }
+        do {
+            // Postfix's own processes must be able to read it, whatever the umask of this process.
+            try PostfixSetup.apply(plan) { content, path in
+                try OwnedFile.write(content.utf8, to: path, mode: 0o644, isModeFixed: true)
+            }
+        } catch {
+            throw CommandError(status: EX_NOPERM, message: "\(configDirectory) cannot be changed: \(error)")
+        }
+        print("Applied. Now: postfix -c \(configDirectory) reload")
+    }
+}

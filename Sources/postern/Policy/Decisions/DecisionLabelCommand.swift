@@ -1,0 +1,90 @@
+// postern decision label: labels for decisions, one by one or many from a file.
+
+import Accounts
+import ArgumentParser
+import Decisions
+import Foundation
+import Administration
+
+extension DecisionCommand {
+    struct Label: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "label", abstract: "Label a decision as legitimate or fraudulent.",
+            discussion: """
+                A label counts like a label that the team reports: in backtests, in outcomes, and in the status of users. \
+                The last label counts.
+
+                With --csv, the first line of the file is decision_id,label, and each further line has a decision and its \
+                label. If a line is refused, nothing is changed.
+                """)
+
+        @Argument(help: "The decision's id; not with --csv.") var decision: String?
+        @Argument(help: "legitimate or fraudulent; not with --csv.") var label: DecisionLabel?
+        @Option(
+            help: ArgumentHelp("A file of decisions with labels; - for standard input.", valueName: "file"), completion: .file())
+        var csv: String?
+        @OptionGroup var installation: InstallationOptions
+
+        func validate() throws {
+            guard (csv == nil) == (decision != nil), (decision == nil) == (label == nil) else {
+                throw ValidationError("Give a decision and its label, or --csv.")
+            }
+        }
+
+        func run() throws {
+            try installation.withStore { store in
+                if let decision, let label {
+                    try Self.apply([(decision, label)], store) { _ in "no decision has the id \(decision)" }
+                    return print("Decision \(decision) is \(label.rawValue).")
+                }
+                let (labels, lines) = try Self.read(csv ?? "-")
+                // The field is not repeated: it may be from a wrong column, and an address of a person.
+                try Self.apply(labels, store) { "\(csv ?? "-"):\(lines[$0]): no decision has this id" }
+                print("Labelled \(Figures.count(labels.count)) decisions.")
+            }
+        }
+
+        /// - Parameter refusal: the message that the decision at this position does not exist.
+        private static func apply(
+            _ labels: [(id: String, label: DecisionLabel)], _ store: Store, _ refusal: (Int) -> String
+        ) throws {
+            guard let unknown = try store.checks.label(labels, thisChange()) else { return }
+            throw CommandError.noInput(refusal(unknown))
+        }
+
+        private static func read(_ file: String) throws -> (labels: [(id: String, label: DecisionLabel)], lines: [Int]) {
+            var labels: [(id: String, label: DecisionLabel)] = []
+            var lines: [Int] = []
+            var isFirst = true
+            func take(_ record: CSVRecord) throws {
+                func refuse(_ detail: String) -> CommandError { CommandError.data("\(file):\(record.line): \(detail)") }
+                if let defect = record.defect { throw refuse(defect) }
+                if isFirst {
+                    isFirst = false
+                    guard record.fields == ["decision_id", "label"] else {
+                        throw refuse("the first line must be decision_id,label")
+                    }
+                    return
+                }
+                guard record.fields.count == 2 else { throw refuse("a line is a decision's id and its label") }
+                guard let label = DecisionLabel(rawValue: record.fields[1]) else {
+                    throw refuse("a label is legitimate or fraudulent")
+                }
+                guard labels.count < CheckRepository.labelsAtOnce else {
+                    throw refuse("more than \(Figures.count(CheckRepository.labelsAtOnce)) labels: split the file")
+                }
+                labels.append((record.fields[0], label))
+                lines.append(record.line)
+            }
+            var parser = CSVParser()
+            let input = file == "-" ? FileHandle.standardInput : FileHandle(forReadingAtPath: file)
+            guard let input else { throw CommandError.noInput("\(file): cannot be read") }
+            while let piece = try input.read(upToCount: 1 << 16), !piece.isEmpty { try parser.push(piece, take) }
+            try parser.finish(take)
+            if isFirst { throw CommandError.data("\(file): the first line must be decision_id,label") }
+            return (labels, lines)
+        }
+    }
+}
+
+extension DecisionLabel: ExpressibleByArgument {}

@@ -1,0 +1,139 @@
+// postern list: lists that policies read, and that can change at any time.
+
+import Accounts
+import ArgumentParser
+import CEL
+import Decisions
+import Foundation
+
+extension LiveListKind: ExpressibleByArgument {}
+
+struct ListCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list", abstract: "Create, change and show the lists that policies read (lists.NAME).",
+        discussion: """
+            A policy that declares live_lists: {bad_networks: range} can test context.ip in lists.bad_networks. Every host \
+            uses a change within two seconds; no policy has to be activated.
+
+            Kinds: text (compared octet for octet), domain (the domain and all domains below it), range (addresses and CIDR \
+            ranges), personal (for email addresses and phone numbers; only keyed hashes are kept).
+            """,
+        subcommands: [Create.self, Add.self, Remove.self, Import.self, Show.self, RemoveList.self])
+
+    struct Owner: ParsableArguments {
+        @Option(help: ArgumentHelp("The team that has the list. By default the installation.", valueName: "team"))
+        var team: String?
+    }
+
+    struct Create: ParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Create an empty list.")
+
+        @Argument(help: "The list's name: letters, digits and _.") var name: String
+        @Option(help: "text, domain, range or personal.") var kind: LiveListKind
+        @OptionGroup var owner: Owner
+        @OptionGroup var installation: InstallationOptions
+
+        func run() throws {
+            try installation.withStore { store in
+                try store.liveLists.create(team: owner.team, name: name, kind: kind, thisChange())
+                print("Created list \(name) of kind \(kind.rawValue).")
+            }
+        }
+    }
+
+    struct Add: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Add entries.", discussion: "If an entry is in the list already, its reason and expiry are replaced.")
+
+        @Argument(help: "The list's name.") var name: String
+        @Argument(help: "The entries to add.") var values: [String]
+        @Option(help: "The reason, for people; no names or addresses.") var reason = ""
+        @Option(help: ArgumentHelp("When the entries end: 90d, 12h, a date, or never.", valueName: "time")) var expires = "never"
+        @OptionGroup var owner: Owner
+        @OptionGroup var installation: InstallationOptions
+
+        func run() throws {
+            try installation.withStore { store in
+                let end = try ExpiryText.seconds(expires, now: PosternClock.now())
+                let entries = values.map { LiveListEntry($0, reason: reason, expiresAt: end) }
+                let added = try store.liveLists.add(team: owner.team, name: name, entries, thisChange())
+                print("\(Figures.count(Int(added))) new in list \(name).")
+            }
+        }
+    }
+
+    struct Remove: ParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Remove entries.")
+
+        @Argument(help: "The list's name.") var name: String
+        @Argument(help: "The entries to remove.") var values: [String]
+        @OptionGroup var owner: Owner
+        @OptionGroup var installation: InstallationOptions
+
+        func run() throws {
+            try installation.withStore { store in
+                let removed = try store.liveLists.remove(team: owner.team, name: name, values, thisChange())
+                print("\(Figures.count(Int(removed))) removed from list \(name).")
+            }
+        }
+    }
+
+    struct RemoveList: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "remove-list", abstract: "Remove a list with all of its entries.",
+            discussion: "Policies that still name the list find it empty; the log says so.")
+
+        @Argument(help: "The list's name.") var name: String
+        @OptionGroup var owner: Owner
+        @OptionGroup var installation: InstallationOptions
+
+        func run() throws {
+            try installation.withStore { store in
+                try store.liveLists.removeList(team: owner.team, name: name, thisChange())
+                while try store.liveLists.step(now: PosternClock.now()) {}
+                print("Removed list \(name).")
+            }
+        }
+    }
+
+    struct Show: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Show all lists, or the entries of one.", discussion: "The entries of a personal list are keyed hashes.")
+
+        @Argument(help: "The list's name. By default all lists.") var name: String?
+        @OptionGroup var owner: Owner
+        @OptionGroup var installation: InstallationOptions
+        @OptionGroup var output: OutputOptions
+
+        func run() throws {
+            guard let name else { return try lists() }
+            try installation.withStore { store in
+                try output.print(["VALUE", "ADDED", "EXPIRES", "REASON"]) {
+                    (after: String?) -> (rows: [KeptListEntry], next: String?) in
+                    let entries = try store.liveLists.entries(
+                        team: owner.team, name: name, after: after ?? "", limit: OutputOptions.page, now: PosternClock.now())
+                    return (entries, entries.count < OutputOptions.page ? nil : entries.last?.value)
+                } json: {
+                    [
+                        "value": $0.value, "reason": $0.reason, "added_at": timestamp($0.addedAt),
+                        "expires_at": $0.expiresAt.map(timestamp) ?? "never",
+                    ]
+                } columns: {
+                    [$0.value, timestamp($0.addedAt), $0.expiresAt.map(timestamp) ?? "never", $0.reason]
+                }
+            }
+        }
+
+        private func lists() throws {
+            let lists = try installation.withStore { try $0.liveLists.lists(team: owner.team) }
+            try output.print(lists, ["NAME", "KIND", "ENTRIES", "CHANGED"]) {
+                [
+                    "name": $0.name, "kind": $0.kind.rawValue, "entries": "\($0.entries)", "created_at": timestamp($0.createdAt),
+                    "changed_at": timestamp($0.changedAt),
+                ]
+            } columns: {
+                [$0.name, $0.kind.rawValue, "\($0.entries)", timestamp($0.changedAt)]
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+// `postern policy activate` and `rollback`: put a policy in force, and undo that.
+
+import Accounts
+import Decisions
+import ArgumentParser
+import Foundation
+import RiskPolicy
+
+struct PolicyActivate: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "activate",
+        abstract: "Check a policy and put it in force.",
+        discussion: """
+            Runs the checks of postern policy check, and tests the guarantees on 50,000 generated inputs and the last 10,000 \
+            logged decisions. If the policy is refused, nothing is changed, the exit status is 1, and postern policy list \
+            shows the refusal. If it is activated, it is copied into the store: the folder is not read again, and every host \
+            uses the policy within five seconds.
+
+            A policy replaces the active policy of the same name. A policy with a new name becomes the default for all who \
+            are bound to no other policy, unless a team or app is bound to it; --only-bound and --everyone override this. A \
+            policy with 'decides: status' serves everyone. postern policy rollback undoes an activation.
+            """)
+
+    @Argument(help: "The policy's folder, or the beginning of a hash that the store holds.", completion: .directory)
+    var folder: String
+
+    @Flag(help: "Keep the default: this policy serves only teams and apps that are bound to it.")
+    var onlyBound = false
+
+    @Flag(help: "Make it the default even where teams or apps are bound to it.")
+    var everyone = false
+
+    @OptionGroup var installation: InstallationOptions
+
+    func validate() throws {
+        if onlyBound, everyone { throw ValidationError("--only-bound and --everyone contradict each other.") }
+    }
+
+    func run() throws {
+        try installation.withStore { store in
+            let policies = store.policies
+            let known = try policies.policies()
+            let stored = ReferredPolicy.isFolder(folder) ? try candidate(store) : try kept(store)
+            let isStatus = stored.name == PolicyKind.statusName
+            guard !isStatus || !(onlyBound || everyone) else {
+                throw CommandError.usage("a status policy serves everyone: leave --only-bound and --everyone out")
+            }
+            if isStatus, try !policies.arrangement().policies.contains(where: { $0.name == stored.name }) {
+                // So that there is something to roll back to.
+                _ = try policies.activate(.builtInStatus, reach: .status, thisChange())
+            }
+            let result = try policies.activate(
+                stored, reach: isStatus ? .status : onlyBound ? .bound : everyone ? .everyone : .automatic, thisChange())
+            try Self.report(result, policies)
+            try Self.adviseOnContext(store, result)
+            if known.contains(where: { $0.name == stored.name && $0.version == stored.version && $0.hash != stored.hash }) {
+                Failure.warn(
+                    "\(stored.name) \(stored.version) had a different text before: raise its version, so that the two can be distinguished"
+                )
+            }
+        }
+    }
+
+    private func kept(_ store: Store) throws -> StoredPolicy {
+        let policies = store.policies
+        let isHash = folder.utf8.allSatisfy { "0123456789abcdefABCDEF".utf8.contains($0) } || folder.hasPrefix("sha256:")
+        guard isHash, !FileManager.default.fileExists(atPath: folder) else {
+            throw CommandError.noInput("\(PolicyFolder(path: folder).file(PolicyDocument.policyFile)): no such file")
+        }
+        let referred = try ReferredPolicy(hash: try policies.resolve(folder), in: policies)
+        // A host loads what was accepted once; here it is accepted again.
+        _ = try referred.candidate.document.policy(options: .onThisMachine)
+        try ListCheck.hold(referred.candidate.policy, store, file: PolicyDocument.policyFile)
+        return try policies.policy(hash: referred.hash)
+    }
+
+    /// Checks the folder. A refusal is recorded before the command ends.
+    private func candidate(_ store: Store) throws -> StoredPolicy {
+        let policies = store.policies
+        let files = PolicyFolder(path: folder)
+        var name = URL(filePath: folder).lastPathComponent
+        var version = ""
+        do {
+            let candidate = try files.load(generatedInputs: PolicyGate.generatedInputs)
+            (name, version) = (candidate.policy.name, candidate.policy.version)
+            try ListCheck.hold(candidate.policy, store, file: files.file(PolicyDocument.policyFile))
+            return try PolicyGate.stored(candidate, of: files, store.decisions)
+        } catch let refusal as PolicyRefusal {
+            FileHandle.standardError.write(Data("\(refusal)\n".utf8))
+            try policies.recordRefusal(name: name, version: version, reason: "\(refusal)", thisChange())
+            let standard = try policies.arrangement().policies.first { $0.name == name } ?? policies.arrangement().standard
+            let stays = standard.map { "; \($0.name) \($0.version) (\(StoredPolicy.short($0.hash))) stays in force" } ?? ""
+            FileHandle.standardError.write(Data("postern: \(folder) was not activated\(stays)\n".utf8))
+            throw ExitCode.failure
+        }
+    }
+
+    /// Says what apps sent in the last day that the policy does not take as they send it.
+    static func adviseOnContext(_ store: Store, _ result: PolicyActivation) throws {
+        let now = result.policy
+        guard now.name != PolicyKind.statusName else { return }
+        let policy = try ReferredPolicy(hash: now.hash, in: store.policies).policy
+        let advice = try ContextAdvice(store, now: PosternClock.now())
+        for sentence in advice.sentences(for: policy, label: "\(now.name) \(now.version)", replacing: now.name) {
+            Failure.warn(sentence)
+        }
+    }
+
+    /// Prints which policy decides now, for whom, and which one did before.
+    static func report(_ result: PolicyActivation, _ policies: PolicyRepository) throws {
+        let now = result.policy
+        let label = "\(now.name) \(now.version) (\(StoredPolicy.short(now.hash)))"
+        guard result.isChange else { return print("\(label) is in force already; nothing was changed.") }
+        let bound = try policies.arrangement().bindings.filter { $0.name == now.name }.map(\.target.description)
+        guard now.name != PolicyKind.statusName else {
+            print("\(label) now decides the status of users.")
+            return print(
+                "Before: \(result.replaced.map(StoredPolicy.short) ?? "none"). postern policy rollback \(now.name) goes back.")
+        }
+        let whom = now.isDefault ? "everyone who is bound to no other policy" : bound.joined(separator: ", ")
+        print(whom.isEmpty ? "\(label) is active, but no team or app is bound to it yet." : "\(label) now decides for \(whom).")
+        let before = result.replacedDefault ?? result.replaced.map { "\(now.name) \(StoredPolicy.short($0))" }
+        if let before { print("Before: \(before). postern policy rollback\(now.isDefault ? "" : " " + now.name) goes back.") }
+        if !now.isDefault, bound.isEmpty { print("Next: postern policy bind TEAM|APP \(now.name)") }
+    }
+}
+
+struct PolicyRollback: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "rollback",
+        abstract: "Undo the last activation.",
+        discussion:
+            "Repeat it to go further back. A policy that was rolled back stays in the store, and can be activated by its hash.")
+
+    @Argument(help: "The policy's name. By default the default policy.")
+    var name: String?
+
+    @OptionGroup var installation: InstallationOptions
+
+    func run() throws {
+        try installation.withStore { store in
+            // An earlier policy that this program would refuse must not replace one that works.
+            _ = try ReferredPolicy(hash: store.policies.rollbackTarget(name).hash, in: store.policies)
+            let result = try store.policies.rollback(name, thisChange())
+            let now = result.policy
+            let whom =
+                now.isDefault
+                ? "everyone who is bound to no other policy"
+                : now.name == PolicyKind.statusName ? "the status of users" : "those bound to it"
+            print("\(now.name) \(now.version) (\(StoredPolicy.short(now.hash))) decides again for \(whom).")
+            if let hash = result.replaced { print("Taken back: \(StoredPolicy.short(hash))") }
+            try PolicyActivate.adviseOnContext(store, result)
+        }
+    }
+}

@@ -1,0 +1,29 @@
+// `postern policy check`: whether a policy would be accepted.
+
+import ArgumentParser
+import RiskPolicy
+
+struct PolicyCheck: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "check",
+        abstract: "Check a policy as activation would: form, names, types, limits, guarantees and tests.",
+        discussion: "Exits with status 1 if the policy would be refused, and gives the reason with file, line and column.")
+
+    @Argument(help: "The policy's folder.", completion: .directory)
+    var folder: String
+
+    func run() throws {
+        let files = PolicyFolder(path: folder)
+        let policy = try files.policy()
+        let suite = try files.tests(policy)
+        let report = suite.map { PolicyTestReport(policy: policy, suite: $0, withCoverage: false) }
+        if let report, report.failures > 0 || report.results.isEmpty {
+            print(report.results.isEmpty ? "\(report.suite.file): no tests" : report.text)
+            throw ExitCode.failure
+        }
+        let tests = report.map { "\($0.results.count) tests passed" } ?? "no tests.yaml"
+        print(
+            "\(policy.name) \(policy.version): \(policy.rules.count) rules, \(policy.signals.count) signals, "
+                + "\(policy.guarantees.count) guarantees, \(tests)")
+    }
+}

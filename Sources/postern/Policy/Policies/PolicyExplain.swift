@@ -1,0 +1,52 @@
+// `postern policy explain`: how a policy decides a case, and why.
+
+import ArgumentParser
+import CEL
+import RiskPolicy
+
+struct PolicyExplain: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "explain",
+        abstract: "Show how a policy decides a case, rule by rule.",
+        discussion: """
+            The case is a test of the policy, by its name or section/name, or a request in a file (--input), in the form of a \
+            test's input: {"event": "sign_in", "account": {"state": "active"}}.
+            """)
+
+    @Argument(help: "The policy's folder.", completion: .directory)
+    var folder: String
+
+    @Argument(help: "A test: name or section/name.")
+    var test: String?
+
+    @Option(help: "A YAML or JSON file with the request; - for standard input.", completion: .file())
+    var input: String?
+
+    func validate() throws {
+        if (test == nil) == (input == nil) { throw ValidationError("Give a test, or a file with --input.") }
+    }
+
+    func run() throws {
+        let files = PolicyFolder(path: folder)
+        let policy = try files.policy()
+        print(PolicyExplanation(policy: policy, trace: policy.trace(try question(files, policy))).text)
+    }
+
+    private func question(_ files: PolicyFolder, _ policy: Policy) throws -> PolicyInput {
+        if let input {
+            let text = try PolicyFolder.read(input)
+            return try reporting { () throws(PolicyRefusal) in
+                try PolicyTestSuite.input(text, file: input, policy: policy)
+            }
+        }
+        let tests = try files.tests(policy)?.tests ?? []
+        let found = tests.filter { $0.path == test || $0.name == test }
+        guard let first = found.first else {
+            throw CommandError.data("no test '\(test ?? "")'\(suggestion(for: test ?? "", among: tests.map(\.name)))")
+        }
+        guard found.count == 1 else {
+            throw CommandError.data("several tests have this name: \(found.map(\.path).joined(separator: ", "))")
+        }
+        return first.input
+    }
+}

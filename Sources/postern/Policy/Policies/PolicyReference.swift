@@ -1,0 +1,72 @@
+// A policy as commands name it: a folder, the name of an active one, or the beginning of a hash.
+
+import Decisions
+import ArgumentParser
+import Foundation
+import RiskPolicy
+
+/// A policy that an argument names.
+struct ReferredPolicy {
+    /// As it is shown: `risk-default 2026.3 (4d0c3f2a11aa)`, or with the folder.
+    let label: String
+    let hash: String
+    let candidate: PolicyCandidate
+
+    var policy: Policy { candidate.policy }
+
+    static let help = ArgumentHelp("A folder, the name of an active policy, or the beginning of a hash.", valueName: "policy")
+
+    /// Whether the text names a folder with a policy rather than one in the store.
+    static func isFolder(_ text: String) -> Bool {
+        FileManager.default.fileExists(atPath: PolicyFolder(path: text).file(PolicyDocument.policyFile))
+    }
+
+    /// Reads what the text names.
+    /// - Parameter repository: opened only if the text does not name a folder.
+    init(_ text: String, repository: () throws -> PolicyRepository) throws {
+        if Self.isFolder(text) {
+            let candidate = try PolicyFolder(path: text).candidate()
+            self.init(
+                label: "\(candidate.policy.name) \(candidate.policy.version) (\(text))",
+                hash: StoredPolicy.hash(of: candidate.document.octets), candidate: candidate)
+            return
+        }
+        let repository = try repository()
+        // There is always a status policy: until another one is activated, the built-in one.
+        if text == PolicyKind.statusName, try !repository.arrangement().policies.contains(where: { $0.name == text }) {
+            try self.init(.builtInStatus)
+            return
+        }
+        try self.init(hash: try repository.resolve(text), in: repository)
+    }
+
+    /// A policy of the store. If this program refuses it, that is an error of the data: it was accepted once.
+    init(hash: String, in repository: PolicyRepository) throws {
+        try self.init(try repository.policy(hash: hash))
+    }
+
+    /// As the store would keep it.
+    var stored: StoredPolicy {
+        StoredPolicy(name: policy.name, version: policy.version, document: candidate.document.octets)
+    }
+
+    init(_ stored: StoredPolicy) throws {
+        let hash = stored.hash
+        let loaded: LoadedPolicy
+        do {
+            loaded = try LoadedPolicy(stored)
+        } catch {
+            throw CommandError.data("\(stored.name) \(stored.version) (\(StoredPolicy.short(hash))) does not load: \(error)")
+        }
+        guard let document = PolicyDocument(octets: stored.document) else { throw CommandError.data("the document is damaged") }
+        self.init(
+            label: "\(loaded.name) \(loaded.version) (\(StoredPolicy.short(hash)))", hash: hash,
+            candidate: PolicyCandidate(policy: loaded.policy, document: document))
+    }
+
+    private init(label: String, hash: String, candidate: PolicyCandidate) {
+        self.label = label
+        self.hash = hash
+        self.candidate = candidate
+    }
+}

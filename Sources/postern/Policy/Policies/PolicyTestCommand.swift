@@ -1,0 +1,44 @@
+// `postern policy test`: runs a policy's tests.
+
+import Database
+import ArgumentParser
+import Foundation
+import RiskPolicy
+
+struct PolicyTestCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "test",
+        abstract: "Run the tests of a policy.",
+        discussion: """
+            For each failed test, the keys that differ are shown, expected (-) above actual (+). A tests.yaml without tests \
+            is a failure; a folder without tests.yaml is a failure only with --fail-on-empty.
+            """)
+
+    @Argument(help: "The policy's folder.", completion: .directory)
+    var folder: String
+
+    @Flag(help: "Fail if there are no tests at all.")
+    var failOnEmpty = false
+
+    @Flag(help: "Report which rules and which sides of their conditions no test exercises.")
+    var coverage = false
+
+    @Flag(help: "Print the results as JSON.")
+    var json = false
+
+    @Option(help: "Also write the results to a file as JUnit XML.", completion: .file())
+    var junit: String?
+
+    func run() throws {
+        let files = PolicyFolder(path: folder)
+        let policy = try files.policy()
+        let found = try files.tests(policy)
+        let suite = found ?? PolicyTestSuite(description: "", tests: [], file: files.file("tests.yaml"))
+        let report = PolicyTestReport(policy: policy, suite: suite, withCoverage: coverage)
+        print(json ? String(decoding: try report.json, as: UTF8.self) : report.text)
+        if let junit { try OwnedFile.write(report.junit.utf8, to: junit) }
+        let isEmpty = report.results.isEmpty && (found != nil || failOnEmpty)
+        if isEmpty { FileHandle.standardError.write(Data("\(suite.file): no tests\n".utf8)) }
+        if report.failures > 0 || isEmpty { throw ExitCode.failure }
+    }
+}

@@ -1,0 +1,33 @@
+// `postern policy backtest` of a status policy.
+
+import Accounts
+import Decisions
+import RiskPolicy
+
+extension PolicyBacktest {
+    func status(_ referred: ReferredPolicy, _ store: Store, now: Int64) throws {
+        guard html == nil, period.team == nil else {
+            throw CommandError.usage("--html and --team are not available for a status policy: leave them out")
+        }
+        let result = try StatusBacktest(referred.policy, store: store, since: try period.filter(now: now).since ?? 0)
+        let order: [PolicyStatus] = [.likelyReal, .unsupported, .unknown]
+        if output.json {
+            let rows = order.map { status -> Members in
+                let count = result[status]
+                return [
+                    "status": status.rawValue, "before": count.before, "after": count.after,
+                    "fraudulent_after": count.fraudulentAfter,
+                ]
+            }
+            return try printJSON(["policy": referred.label, "authorizations": result.total, "statuses": rows] as Members)
+        }
+        print("\(referred.label) on \(Figures.count(result.total)) first authorizations\(period.words)\n")
+        Table(
+            header: ["STATUS", "BEFORE", "AFTER", "REPORTED AS FRAUD"],
+            rows: order.map { status in
+                let count = result[status]
+                return [status.rawValue] + [count.before, count.after, count.fraudulentAfter].map { Figures.count($0) }
+            }
+        ).print()
+    }
+}

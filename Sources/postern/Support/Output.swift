@@ -1,0 +1,169 @@
+// Printing: tables for people, plain lines for pipes, JSON for programs.
+
+import Foundation
+import Glibc
+import Support
+
+/// Whether standard output is a terminal.
+let isTerminal = isatty(STDOUT_FILENO) == 1
+
+/// Writes out what was printed. Throws `CommandError` if not all of it could be written: a secret that is not shown again may be
+/// in it.
+func finishOutput() throws {
+    // C's `stdout` is a variable, which Swift 6 does not let us name.
+    guard let variable = dlsym(nil, "stdout"),
+        let output = variable.assumingMemoryBound(to: UnsafeMutablePointer<FILE>?.self).pointee
+    else { return }
+    errno = 0
+    let isWritten = fflush(output) == 0 && ferror(output) == 0
+    guard !isWritten else { return }
+    let reason = errno == 0 ? "not everything could be written" : Failure.words(errno)
+    throw CommandError(status: EX_IOERR, message: "standard output: \(reason)")
+}
+
+/// Bold on a terminal, unless NO_COLOR is set.
+func emphasised(_ text: String) -> String {
+    guard isTerminal, ProcessInfo.processInfo.environment["NO_COLOR"] == nil else { return text }
+    return "\u{1B}[1m\(text)\u{1B}[0m"
+}
+
+/// The text, padded with spaces to a width in characters.
+private func padded(_ text: String, _ width: Int) -> String {
+    text + String(repeating: " ", count: max(0, width - text.count))
+}
+
+/// Rows of text.
+struct Table {
+    let header: [String]
+    let rows: [[String]]
+
+    /// - Parameter rows: each with as many texts as the header.
+    init(header: [String], rows: [[String]]) {
+        self.header = header
+        self.rows = rows
+    }
+
+    /// On a terminal: aligned columns with a header. In a pipe: one row per line, columns separated by tabs, no header.
+    func print() {
+        var above: [Int] = []
+        for line in lines(below: &above) { Swift.print(line) }
+    }
+
+    /// The same as lines, which may continue a table.
+    /// - Parameter above: the widths of the columns before and after these rows; empty at the beginning of a table.
+    func lines(below above: inout [Int]) -> [String] {
+        guard isTerminal else { return rows.map { $0.joined(separator: "\t") } }
+        guard !rows.isEmpty else { return [] }
+        let isFirst = above.isEmpty
+        let widths = zip(header.indices, isFirst ? header.map(\.count) : above).map { column, width in
+            max(width, rows.map { $0[column].count }.max() ?? 0)
+        }
+        func line(_ row: [String]) -> String {
+            row.enumerated().map { column, text in
+                column == row.count - 1 ? text : padded(text, widths[column])
+            }.joined(separator: "  ")
+        }
+        above = widths
+        return (isFirst ? [emphasised(line(header))] : []) + rows.map(line)
+    }
+}
+
+/// The properties of one object: `name: value`, aligned on a terminal, separated by a tab in a pipe.
+struct Properties {
+    let lines: [(String, String)]
+
+    /// - Parameter lines: names and values.
+    init(lines: [(String, String)]) { self.lines = lines }
+
+    /// Prints one line for each property.
+    func print() {
+        let width = (lines.map(\.0.count).max() ?? 0) + 2
+        for (name, value) in lines {
+            let label = isTerminal ? padded(name + ":", width) : name + "\t"
+            Swift.print(label + value)
+        }
+    }
+}
+
+extension OutputOptions {
+    /// Prints rows as a table with a header, or as JSON.
+    func print<Row: Encodable>(_ rows: [Row], _ header: [String], columns: (Row) -> [String]) throws {
+        if json { return try printJSON(rows) }
+        Table(header: header, rows: rows.map(columns)).print()
+    }
+
+    /// The same for values whose JSON members differ from the columns.
+    func print<Value, View: Encodable>(
+        _ values: [Value], _ header: [String], json view: (Value) -> View, columns: (Value) -> [String]
+    ) throws {
+        if json { return try printJSON(values.map(view)) }
+        Table(header: header, rows: values.map(columns)).print()
+    }
+
+    /// Prints one object as its properties, or as JSON.
+    func print(_ value: some Encodable, properties: () -> [(String, String)]) throws {
+        if json { return try printJSON(value) }
+        Properties(lines: properties()).print()
+    }
+}
+
+/// A JSON object by its members, in snake_case; those without a value are left out.
+struct Members: Encodable, ExpressibleByDictionaryLiteral {
+    /// The value, or null: the member is present even without a value.
+    static func orNull(_ value: (any Encodable)?) -> any Encodable { value ?? BatchID.null }
+
+    private let members: [(name: String, value: (any Encodable)?)]
+
+    init(dictionaryLiteral elements: (String, (any Encodable)?)...) { members = elements.map { ($0.0, $0.1) } }
+
+    private init(_ members: [(name: String, value: (any Encodable)?)]) { self.members = members }
+
+    /// The members of both.
+    func merging(_ others: Members) -> Members { Members(members + others.members) }
+
+    private struct Name: CodingKey {
+        let stringValue: String
+        var intValue: Int? { nil }
+        init(stringValue: String) { self.stringValue = stringValue }
+        init?(intValue: Int) { nil }
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: Name.self)
+        for (name, value) in members {
+            if let value { try container.encode(value, forKey: Name(stringValue: name)) }
+        }
+    }
+}
+
+/// A view with additional members that only one command shows.
+struct ExtendedView: Encodable {
+    private let view: any Encodable
+    private let members: Members
+
+    /// - Parameters:
+    ///   - view: encodes as an object, with other members.
+    init(_ view: some Encodable, _ members: Members) {
+        self.view = view
+        self.members = members
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        try view.encode(to: encoder)
+        try members.encode(to: encoder)
+    }
+}
+
+/// Prints a value as JSON with sorted keys in snake_case.
+func printJSON(_ value: some Encodable) throws { print(String(decoding: try jsonOctets(value), as: UTF8.self)) }
+
+/// A value as `printJSON` prints it.
+func jsonOctets(_ value: some Encodable) throws -> Data {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    encoder.keyEncodingStrategy = .convertToSnakeCase
+    return try encoder.encode(value)
+}
+
+/// A time as ISO 8601 in UTC: `2026-11-21T07:02:28Z`.
+func timestamp(_ seconds: Int64) -> String { UTCTime.text(seconds) }

@@ -1,0 +1,41 @@
+// The tests that a policy of a folder must pass before it replaces the policy of its name.
+
+import Decisions
+import RiskPolicy
+
+enum PolicyGate {
+    /// The number of inputs on which the guarantees must hold: it takes about a second, and finds almost every mistake.
+    static let generatedInputs = 50_000
+    /// The number of logged decisions on which they must hold, the newest ones.
+    static let loggedInputs = 10_000
+
+    /// The policy as the store would keep it, after its tests passed and its guarantees held on the log. Throws `PolicyRefusal`.
+    /// - Parameter candidate: loaded with `generatedInputs`.
+    static func stored(
+        _ candidate: PolicyCandidate, of files: PolicyFolder, _ log: DecisionRepository
+    ) throws -> StoredPolicy {
+        let policy = candidate.policy
+        let tests = files.file(PolicyDocument.testsFile)
+        if let text = candidate.document.files[PolicyDocument.testsFile] {
+            try PolicyTestSuite.load(text, file: tests, policy: policy).hold(policy)
+        } else {
+            Failure.warn("\(tests): no such file, so only the guarantees were tested")
+        }
+        try holdGuarantees(policy, file: files.file(PolicyDocument.policyFile), log)
+        return StoredPolicy(name: policy.name, version: policy.version, document: candidate.document.octets)
+    }
+
+    /// Refuses a policy whose rules break its guarantees in one of the last logged decisions.
+    private static func holdGuarantees(_ policy: Policy, file: String, _ log: DecisionRepository) throws {
+        guard policy.kind == .verification, !policy.guarantees.isEmpty else { return }
+        var backtest = Backtest(policy, now: PosternClock.now())
+        for decision in try log.newest(DecisionFilter(), limit: loggedInputs) { backtest.add(decision, declared: nil) }
+        guard let broken = backtest.brokenGuarantees.first else { return }
+        let count = Figures.count(backtest.brokenGuaranteeCount)
+        throw PolicyRefusal(
+            brokenGuarantee: broken.condition, of: policy, file: file,
+            where:
+                "the logged decision \(broken.decision), \(count) of the last \(Figures.count(backtest.comparison.total.questions)) in all"
+        )
+    }
+}

@@ -7,73 +7,58 @@ import MailCrypto
 package enum DecisionResponse {
     /// The answer as one line of JSON, members in a fixed order.
     package static func json(_ record: DecisionRecord) -> String {
-        var writer = JSONObjectWriter()
-        write(record, &writer)
-        return writer.end()
+        var writer = JSONWriter()
+        writer.object { write(record, &$0) }
+        return writer.text
     }
 
     /// The answer with the reports made since: for `GET /v1/decisions/{id}`.
     package static func json(_ decision: LoggedDecision, now: Int64) -> String {
-        var writer = JSONObjectWriter()
-        write(decision.record, &writer)
-        if !decision.checks.isEmpty {
-            writer.name("outcomes")
-            writer.raw("[")
-            for (index, check) in decision.checks.enumerated() {
-                if index > 0 { writer.raw(",") }
-                writer.raw("{\"challenge\":")
-                writer.value(check.challenge)
-                writer.raw(",\"outcome\":")
-                let outcome: CheckOutcome =
-                    check.passedAt != nil ? .passed : check.failure(now: now) != nil ? .failed : .initiated
-                writer.value(outcome.rawValue)
-                writer.raw("}")
+        var writer = JSONWriter()
+        writer.object { writer in
+            write(decision.record, &writer)
+            if !decision.checks.isEmpty {
+                writer.name("outcomes")
+                writer.array { for check in decision.checks { write(check, now: now, &$0) } }
             }
-            writer.raw("]")
+            if let label = decision.label { writer.member("label", label.rawValue) }
         }
-        if let label = decision.label { writer.member("label", label.rawValue) }
-        return writer.end()
+        return writer.text
     }
 
-    private static func write(_ record: DecisionRecord, _ writer: inout JSONObjectWriter) {
+    private static func write(_ check: CheckRecord, now: Int64, _ writer: inout JSONWriter) {
+        let outcome: CheckOutcome = check.passedAt != nil ? .passed : check.failure(now: now) != nil ? .failed : .initiated
+        writer.object {
+            $0.member("challenge", check.challenge)
+            $0.member("outcome", outcome.rawValue)
+        }
+    }
+
+    /// Writes the members that each answer has.
+    private static func write(_ record: DecisionRecord, _ writer: inout JSONWriter) {
         writer.member("decision_id", record.id)
         writer.member("event", record.event)
         writer.member("decision", record.decision)
-        writer.name("challenges")
-        writer.list(record.challenges)
+        writer.member("challenges", record.challenges)
         writer.name("reasons")
-        writer.raw("[")
-        for (index, code) in record.wireReasons.enumerated() {
-            writer.raw(index > 0 ? ",{\"code\":" : "{\"code\":")
-            writer.value(code)
-            writer.raw("}")
-        }
-        writer.raw("]")
+        writer.array { for code in record.wireReasons { $0.object { $0.member("code", code) } } }
         writer.name("degraded")
-        writer.raw(record.isDegraded ? "true" : "false")
+        writer.value(record.isDegraded)
         let troubles = record.contextTroubles
-        if !troubles.ignored.isEmpty {
-            writer.name(ContextTrouble.ignored.rawValue)
-            writer.list(troubles.ignored)
-        }
-        if !troubles.unusable.isEmpty {
-            writer.name(ContextTrouble.invalid.rawValue)
-            writer.list(troubles.unusable.map(\.name))
-        }
+        if !troubles.ignored.isEmpty { writer.member(ContextTrouble.ignored.rawValue, troubles.ignored) }
+        if !troubles.unusable.isEmpty { writer.member(ContextTrouble.invalid.rawValue, troubles.unusable.map(\.name)) }
         if let status = record.realUserStatus {
             writer.name("real_user_status")
-            writer.raw("\(status)")
+            writer.value(status)
         }
         if record.credentialState != GrantView.unknownCredential { writer.member("credential_state", record.credentialState) }
         if let result = record.upgradeResult { writer.member("upgrade_result", result) }
         writer.name("policy")
-        writer.raw("{\"name\":")
-        writer.value(record.policyName)
-        writer.raw(",\"version\":")
-        writer.value(record.policyVersion)
-        writer.raw(",\"hash\":")
-        writer.value(record.policyHash)
-        writer.raw("}")
+        writer.object {
+            $0.member("name", record.policyName)
+            $0.member("version", record.policyVersion)
+            $0.member("hash", record.policyHash)
+        }
         writer.member("evaluated_at", UTCTime.text(record.evaluatedAt))
         writer.member("expires_at", UTCTime.text(record.expiresAt))
     }

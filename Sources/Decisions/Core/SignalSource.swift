@@ -86,32 +86,34 @@ package struct SignalSource: Sendable {
         if facts.isHistoryAvailable, let snoozes = facts.history?.snoozes, !snoozes.isEmpty {
             input.snoozed = policy.ruleSet(ids: snoozes.filter { $0.policy == policy.name }.map(\.rule))
         }
-        var line = JSONObjectWriter(capacity: 640)
-        line.member("event", event.rawValue)
-        for (signal, slot, isHistory) in slots where !isHistory || facts.isHistoryAvailable {
-            let value = Self.value(signal, facts)
-            if case .missing = value { continue }
-            // A value out of the operator's bounds is missing.
-            guard (try? policy.set(slot: slot, to: value, in: &input)) != nil else { continue }
-            line.signal(signal.rawValue, value)
+        var log = JSONWriter(capacity: 640)
+        log.object { log in
+            log.member("event", event.rawValue)
+            for (signal, slot, isHistory) in slots where !isHistory || facts.isHistoryAvailable {
+                let value = Self.value(signal, facts)
+                if case .missing = value { continue }
+                // A value out of the operator's bounds is missing.
+                guard (try? policy.set(slot: slot, to: value, in: &input)) != nil else { continue }
+                log.signal(signal.rawValue, value)
+            }
+            for (counter, count) in facts.velocity.sorted(by: { $0.key < $1.key }) where velocitySlots.indices.contains(counter) {
+                let (name, slot) = velocitySlots[counter]
+                guard (try? policy.set(slot: slot, to: .int(count), in: &input)) != nil else { continue }
+                log.name(name)
+                log.value(count)
+            }
+            for (slot, name, value) in facts.context.values {
+                guard (try? policy.set(slot: slot, to: value, in: &input)) != nil else { continue }
+                let mark = marks.context(name: name, value: value.text)
+                log.member("context." + name, "#" + String(decoding: Base32.encode(mark), as: UTF8.self))
+            }
+            for (slot, name, fault) in facts.context.unusable {
+                policy.mark(slot: slot, fault, in: &input)
+                log.member("context." + name, ContextMark.text(fault))
+            }
+            for name in facts.context.ignored { log.member("context." + name, ContextMark.ignored) }
         }
-        for (counter, count) in facts.velocity.sorted(by: { $0.key < $1.key }) where velocitySlots.indices.contains(counter) {
-            let (name, slot) = velocitySlots[counter]
-            guard (try? policy.set(slot: slot, to: .int(count), in: &input)) != nil else { continue }
-            line.name(name)
-            line.raw("\(count)")
-        }
-        for (slot, name, value) in facts.context.values {
-            guard (try? policy.set(slot: slot, to: value, in: &input)) != nil else { continue }
-            let mark = marks.context(name: name, value: value.text)
-            line.member("context." + name, "#" + String(decoding: Base32.encode(mark), as: UTF8.self))
-        }
-        for (slot, name, fault) in facts.context.unusable {
-            policy.mark(slot: slot, fault, in: &input)
-            line.member("context." + name, ContextMark.text(fault))
-        }
-        for name in facts.context.ignored { line.member("context." + name, ContextMark.ignored) }
-        return (input, line.end())
+        return (input, log.text)
     }
 
     private static func hours(since time: Int64?, _ now: Int64) -> CELValue {
@@ -176,17 +178,17 @@ package struct SignalSource: Sendable {
     }
 }
 
-extension JSONObjectWriter {
+extension JSONWriter {
     /// Writes a signal as the log keeps it.
     mutating func signal(_ name: String, _ value: CELValue) {
         self.name(name)
         switch value {
-        case .int(let int): raw("\(int)")
-        case .double(let double): raw("\(double)")
-        case .bool(let bool): raw(bool ? "true" : "false")
+        case .int(let int): self.value(int)
+        case .double(let double): literal("\(double)")
+        case .bool(let bool): self.value(bool)
         case .string(let text): self.value(text)
-        case .list(let values): list(values.compactMap { if case .string(let text) = $0 { text } else { nil } })
-        default: raw("null")
+        case .list(let values): self.value(values.compactMap { if case .string(let text) = $0 { text } else { nil } })
+        default: literal("null")
         }
     }
 }

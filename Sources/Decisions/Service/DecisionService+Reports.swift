@@ -66,16 +66,18 @@ extension DecisionService {
         guard view.credentialState == "authorized" else {
             throw DecisionError.conflict("the user has revoked the consent to this app")
         }
-        var line = JSONObjectWriter()
-        line.member("decision_id", id)
-        line.member("upgrade_result", UpgradeResult.success)
-        line.member("sub", token.name)
-        line.member("credential_state", view.credentialState)
-        if let status = view.realUserStatus {
-            line.name("real_user_status")
-            line.raw("\(status)")
+        var writer = JSONWriter()
+        writer.object {
+            $0.member("decision_id", id)
+            $0.member("upgrade_result", UpgradeResult.success)
+            $0.member("sub", token.name)
+            $0.member("credential_state", view.credentialState)
+            if let status = view.realUserStatus {
+                $0.name("real_user_status")
+                $0.value(status)
+            }
         }
-        let answer = line.end()
+        let answer = writer.text
         let consumed = token.nonceMark.map {
             ConsumedNonce(
                 mark: $0, subject: token.subjectMark, claimedEvent: event, event: event, decisionID: id, answer: answer,

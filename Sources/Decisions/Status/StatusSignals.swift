@@ -165,11 +165,13 @@ extension Policy {
     /// The input of a status policy, and its signals in the form of the log.
     func statusInput(_ values: [String: CELValue], now: CELTimestamp) -> (input: PolicyInput, signals: String) {
         var input = makeInput(event: .signUp, now: now)
-        var line = JSONObjectWriter(capacity: 400)
-        for (name, value) in values.sorted(by: { $0.key < $1.key }) {
-            guard let slot = slot(named: name), (try? set(slot: slot, to: value, in: &input)) != nil else { continue }
-            line.signal(name, value)
+        var log = JSONWriter(capacity: 400)
+        log.object { log in
+            for (name, value) in values.sorted(by: { $0.key < $1.key }) {
+                guard let slot = slot(named: name), (try? set(slot: slot, to: value, in: &input)) != nil else { continue }
+                log.signal(name, value)
+            }
         }
-        return (input, line.end())
+        return (input, log.text)
     }
 }

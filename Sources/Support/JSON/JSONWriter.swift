@@ -1,39 +1,100 @@
 // Writing JSON: members in their order, no white space, no escapes that are not needed.
 
+/// Writes one value in one pass, without a tree of values where there is none.
+package struct JSONWriter {
+    package private(set) var octets: [UInt8] = []
+    /// Whether what comes next is the first in its array or object, or belongs to a name.
+    private var isFirst = true
+
+    package init(capacity: Int = 512) { octets.reserveCapacity(capacity) }
+
+    /// What was written.
+    package var text: String { String(decoding: octets, as: UTF8.self) }
+
+    /// An object, whose members `body` writes.
+    package mutating func object(_ body: (inout JSONWriter) throws -> Void) rethrows { try enclosed("{", "}", body) }
+
+    /// An array, whose elements `body` writes.
+    package mutating func array(_ body: (inout JSONWriter) throws -> Void) rethrows { try enclosed("[", "]", body) }
+
+    /// Begins a member; its value must follow.
+    package mutating func name(_ name: String) {
+        value(name)
+        octets.append(UInt8(ascii: ":"))
+        isFirst = true
+    }
+
+    /// A member that is a string.
+    package mutating func member(_ name: String, _ text: String) {
+        self.name(name)
+        value(text)
+    }
+
+    /// A member that is an array of strings.
+    package mutating func member(_ name: String, _ texts: [String]) {
+        self.name(name)
+        value(texts)
+    }
+
+    package mutating func value(_ text: String) {
+        separate()
+        JSONText.append(text, to: &octets)
+    }
+
+    package mutating func value(_ texts: [String]) { array { for text in texts { $0.value(text) } } }
+
+    package mutating func value(_ bool: Bool) { literal(bool ? "true" : "false") }
+
+    package mutating func value(_ number: some BinaryInteger) { literal("\(number)") }
+
+    /// A value that is JSON already, such as a number.
+    package mutating func literal(_ text: String) {
+        separate()
+        octets.append(contentsOf: text.utf8)
+    }
+
+    package mutating func value(_ value: JSONValue) {
+        switch value {
+        case .null: literal("null")
+        case .bool(let bool): self.value(bool)
+        case .number(let number): literal(number.text)
+        case .string(let text): self.value(text)
+        case .array(let elements): array { for element in elements { $0.value(element) } }
+        case .object(let object):
+            self.object {
+                for member in object.members {
+                    $0.name(member.name)
+                    $0.value(member.value)
+                }
+            }
+        }
+    }
+
+    private mutating func separate() {
+        if isFirst { isFirst = false } else { octets.append(UInt8(ascii: ",")) }
+    }
+
+    private mutating func enclosed(
+        _ start: Unicode.Scalar, _ end: Unicode.Scalar, _ body: (inout JSONWriter) throws -> Void
+    ) rethrows {
+        separate()
+        octets.append(UInt8(ascii: start))
+        isFirst = true
+        try body(&self)
+        octets.append(UInt8(ascii: end))
+        isFirst = false
+    }
+}
+
 extension JSONValue {
     /// The value as one line of JSON.
     package var text: String { String(decoding: octets, as: UTF8.self) }
 
     /// The value as UTF-8.
     package var octets: [UInt8] {
-        var output = [UInt8]()
-        write(into: &output)
-        return output
-    }
-
-    private func write(into output: inout [UInt8]) {
-        switch self {
-        case .null: output.append(contentsOf: "null".utf8)
-        case .bool(let value): output.append(contentsOf: (value ? "true" : "false").utf8)
-        case .number(let number): output.append(contentsOf: number.text.utf8)
-        case .string(let text): JSONText.append(text, to: &output)
-        case .array(let elements):
-            output.append(UInt8(ascii: "["))
-            for (index, element) in elements.enumerated() {
-                if index > 0 { output.append(UInt8(ascii: ",")) }
-                element.write(into: &output)
-            }
-            output.append(UInt8(ascii: "]"))
-        case .object(let object):
-            output.append(UInt8(ascii: "{"))
-            for (index, member) in object.members.enumerated() {
-                if index > 0 { output.append(UInt8(ascii: ",")) }
-                JSONText.append(member.name, to: &output)
-                output.append(UInt8(ascii: ":"))
-                member.value.write(into: &output)
-            }
-            output.append(UInt8(ascii: "}"))
-        }
+        var writer = JSONWriter(capacity: 0)
+        writer.value(self)
+        return writer.octets
     }
 }
 

@@ -185,7 +185,7 @@ let package = Package(
         .target(
             name: "PostfixSetup", dependencies: ["Concurrency"], path: "milter/postfix", exclude: ["main.cf", "master.cf"],
             swiftSettings: strict),
-        .target(name: "Database", dependencies: ["Concurrency", "MailCrypto", "Support"], swiftSettings: strict),
+        .target(name: "Database", dependencies: ["Concurrency", "MailCrypto", "Support", nioPosix], swiftSettings: strict),
         .target(name: "PosternSQLite", dependencies: ["Concurrency", "CSQLite", "Database"], swiftSettings: strict),
         .target(name: "PosternPostgres", dependencies: ["Concurrency", "CPQ", "Database", "Support"], swiftSettings: strict),
         .target(
@@ -199,7 +199,7 @@ let package = Package(
             name: "SignIn",
             dependencies: [
                 "Accounts", "Database", "InternetMessage", "MailCrypto", "SharedSignals", "Support", "Transport", "WebAuthn",
-                asyncHTTPClient, logging, nioCore, nioPosix, nioSSL,
+                asyncHTTPClient, logging, nioCore, nioSSL,
             ], swiftSettings: strict,
             plugins: [embedText]),
         .target(
@@ -260,7 +260,7 @@ let package = Package(
             dependencies: [
                 "Accounts", "Concurrency", "Database", "InternetMessage", "MailAuth", "MailCrypto", "PosternConfiguration",
                 "PosternMetrics", "SharedSignals", "SignIn", "Support", "Transport", asyncHTTPClient, logging, nioCore, nioHTTP1,
-                nioPosix, nioSSL, serviceLifecycle,
+                nioSSL, serviceLifecycle,
             ], swiftSettings: strict),
         .target(
             name: "Doctor",
@@ -282,7 +282,8 @@ let package = Package(
         .target(
             name: "Service",
             dependencies: [
-                "Accounts", "Administration", "API", "Concurrency", "Decisions", "Doctor", "Events", "HTTP", "Mail", "MailAuth",
+                "Accounts", "Administration", "API", "Concurrency", "Database", "Decisions", "Doctor", "Events", "HTTP", "Mail",
+                "MailAuth",
                 "MailCrypto", "Monitoring", "PersonalData", "Portal", "PosternConfiguration", "PosternMetrics", "Relay", "SignIn",
                 "WebAuthn", logging, serviceLifecycle, unixSignals,
             ], swiftSettings: strict),

@@ -101,7 +101,7 @@ let issuer = try SandboxIssuer.make(issuer: "https://issuer.example")
 let verifier = TokenVerifier(issuers: issuer, keys: issuer)
 let log = DecisionLogBuffer(seeded.store.decisions, seeded.store.decisionWrites)
 let (commits, reads) = (GroupCommit(seeded.database), GroupRead(seeded.database))
-let pool = BlockingPool(threads: 4)
+let pool = BlockingPool(.requests, threads: 4)
 let breaker = StoreBreaker()
 /// Questions that were answered without history.
 let degraded = Atomic(0)

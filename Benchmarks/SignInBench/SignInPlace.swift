@@ -66,7 +66,7 @@ final class SignInPlace: Sendable {
 
         var logger = Logger(label: "bench")
         logger.logLevel = .error
-        let pool = BlockingPool()
+        let pool = BlockingPool(.requests)
         // Nothing is mailed: whoever comes has a passkey, and a browser that is known.
         let mailer = InboxMailer(
             settings: MailerSettings(

@@ -1,21 +1,16 @@
 // Threads for blocking calls of the delivery.
 
-import NIOPosix
+import Database
 
-/// Separate threads for the store and for the lease: the lease is renewed even while many results are written. Each DNS lookup
-/// has its own thread, because it may take the full DNS timeout.
+/// Each DNS lookup has its own thread, because it may take the full DNS timeout.
 package struct DeliveryThreads: Sendable {
-    let store = NIOThreadPool(numberOfThreads: 4)
-    let lease = NIOThreadPool(numberOfThreads: 1)
+    let store = BlockingPool(.deliveries)
+    let lease = BlockingPool(.lease)
 
-    private var all: [NIOThreadPool] { [store, lease] }
-
-    package init() {
-        for pool in all { pool.start() }
-    }
+    package init() {}
 
     /// Stops the threads after the waiting work has run.
     package func stop() async {
-        for pool in all { try? await pool.shutdownGracefully() }
+        for pool in [store, lease] { await pool.stop() }
     }
 }

@@ -1,5 +1,6 @@
 // Delivers the events in the outbox: in order per account, at least once, on a documented schedule.
 
+import Database
 import Accounts
 import SignIn
 import Concurrency
@@ -8,7 +9,6 @@ import Support
 import Logging
 import MailAuth
 import MailCrypto
-import NIOPosix
 import PosternMetrics
 import SharedSignals
 import Synchronization
@@ -67,7 +67,7 @@ package final class EventDelivery: Sendable {
         self.outbox = outbox
         leader = LeaderLease(outbox.leases, name: OutboxRepository.lease, now: leaseClock)
         book = DeliveryBook { results, lease in
-            try await threads.store.runIfActive { try outbox.recordResults(results, under: lease, now: now()) }
+            try await threads.store.run { try outbox.recordResults(results, under: lease, now: now()) }
         }
         self.signer = signer
         self.issuer = issuer
@@ -311,11 +311,7 @@ package final class EventDelivery: Sendable {
 
     /// Runs a blocking call on a thread for it.
     private func blocking<T: Sendable>(_ body: @escaping @Sendable (EventDelivery) throws -> T) async throws -> T {
-        do {
-            return try await threads.store.runIfActive { try body(self) }
-        } catch is NIOThreadPoolError.ThreadPoolInactive {
-            throw CancellationError()
-        }
+        try await threads.store.run { try body(self) }
     }
 
     /// Parks events that waited for three days, deletes events that ended long ago, and reports refusals to streams.
@@ -370,13 +366,13 @@ package final class EventDelivery: Sendable {
             logger.error("a delivery is stuck, so another process may take over")
             return nil
         }
-        return (try? await threads.lease.runIfActive { [leader] in leader.acquire() }) ?? nil
+        return (try? await threads.lease.run { [leader] in leader.acquire() }) ?? nil
     }
 
     /// The lease, if this process still has it.
     package var lease: Lease? { leader.current }
 
-    func resign() async { try? await threads.lease.runIfActive { [leader] in leader.release() } }
+    func resign() async { try? await threads.lease.run { [leader] in leader.release() } }
 
     /// Calls the handler whenever a change of this process put an event into the outbox.
     func onChange(_ handler: @escaping @Sendable () -> Void) { outbox.signal.onRaise(handler) }

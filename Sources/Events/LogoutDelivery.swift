@@ -4,7 +4,6 @@ import Accounts
 import Database
 import Logging
 import MailAuth
-import NIOPosix
 import SignIn
 import Synchronization
 
@@ -139,10 +138,6 @@ package final class LogoutDelivery: Sendable {
     }
 
     private func blocking<T: Sendable>(_ body: @escaping @Sendable (LogoutRepository) throws -> T) async throws -> T {
-        do { return try await threads.store.runIfActive { [logouts] in try body(logouts) } } catch is NIOThreadPoolError
-            .ThreadPoolInactive
-        {
-            throw CancellationError()
-        }
+        try await threads.store.run { [logouts] in try body(logouts) }
     }
 }

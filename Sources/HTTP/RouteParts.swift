@@ -1,5 +1,6 @@
 // The dependencies of routes.
 
+import Database
 import Accounts
 
 /// The store, the pool on which it is called, and the clock: for all routes.

@@ -1,5 +1,6 @@
 // The user's own page: its routes and their dependencies.
 
+import Database
 import Accounts
 import SignIn
 import HTTP

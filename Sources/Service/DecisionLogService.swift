@@ -1,5 +1,6 @@
 // Writes the decision log several times a second. Housekeeping enforces how long it is kept.
 
+import Database
 import Accounts
 import Concurrency
 import Decisions

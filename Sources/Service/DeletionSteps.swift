@@ -1,5 +1,6 @@
 // Deletes expired rows step by step, with time in between for other writers.
 
+import Database
 import Concurrency
 import HTTP
 

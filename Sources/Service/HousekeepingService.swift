@@ -1,5 +1,6 @@
 // Periodic work: writes counters and deletes what has expired.
 
+import Database
 import Accounts
 import Concurrency
 import Foundation

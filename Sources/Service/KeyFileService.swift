@@ -1,5 +1,6 @@
 // Applies changes of the key file while the service runs, and converts values sealed with older keys.
 
+import Database
 import Accounts
 import Administration
 import Concurrency

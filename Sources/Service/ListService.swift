@@ -1,5 +1,6 @@
 // Applies changes of live lists while the service runs, and deletes their rows that are no longer read.
 
+import Database
 import Accounts
 import Concurrency
 import Decisions

@@ -1,5 +1,6 @@
 // Applies policies that are activated, rolled back or bound while the service runs, and deletes those no longer needed.
 
+import Database
 import Accounts
 import Decisions
 import Concurrency

@@ -1,6 +1,7 @@
 // Checks each minute for mail in Postfix's queue to addresses at a relay domain. Such mail is never delivered: it passed no
 // filter, or was not rewritten, and would go unnoticed until it is returned days later.
 
+import Database
 import Concurrency
 import Doctor
 import HTTP

@@ -1,5 +1,6 @@
 // The service: the milter, the HTTP API, housekeeping and reloads in one group, started and ended together.
 
+import Database
 import Accounts
 import Decisions
 import Events
@@ -47,9 +48,8 @@ package enum RelayService {
         let http = try HTTPRoutes.service(parts)
         let milter = try relay.listen(deadline: shutdownDeadline, rejected: { rejections.add($0) }, announce: announce)
 
-        // For the service's internal work: counters and status are written however many requests there are. One thread for each
-        // service (housekeeping has three): even if the store hangs, a reload still ends and the file is watched.
-        let servicePool = BlockingPool(threads: 8, isShared: false)
+        // Even if the store hangs, a reload still ends and the file is watched.
+        let servicePool = BlockingPool(.service)
         let queueTrouble = ValueHolder<String?>(nil)
         let keysInUse = ValueHolder(installation.keys)
         // Services end in the opposite order: mail first, then what mail needs. Further services go before the listeners.

@@ -1,5 +1,6 @@
 // SIGHUP: the configuration is read again, and takes effect with the next transaction.
 
+import Database
 import Logging
 import HTTP
 import ServiceLifecycle

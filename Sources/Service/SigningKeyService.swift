@@ -1,5 +1,6 @@
 // Applies changes of signing keys (generated, activated, retired) while the relay runs.
 
+import Database
 import Concurrency
 import Logging
 import HTTP

@@ -1,5 +1,6 @@
 // Reports the service's state to the database every two seconds.
 
+import Database
 import Accounts
 import Concurrency
 import Foundation

@@ -1,5 +1,6 @@
 // Clients that are slow, broken or many, over real connections.
 
+import Database
 import API
 import Foundation
 import HTTP
@@ -56,7 +57,7 @@ struct EchoRoutes: RouteModule {
 
     /// Blocking calls stay off the threads that the listener runs on.
     private func exchange(_ port: UInt16, _ text: String) async throws -> String {
-        let pool = BlockingPool(threads: 1)
+        let pool = BlockingPool(.requests, threads: 1)
         defer { Task.detached { await pool.stop() } }
         return try await pool.run {
             let wire = try Wire(port)
@@ -159,7 +160,7 @@ struct EchoRoutes: RouteModule {
             $0.first = .milliseconds(200)
             $0.idle = .hours(1)
         }
-        let pool = BlockingPool(threads: 1)
+        let pool = BlockingPool(.requests, threads: 1)
         defer { Task.detached { await pool.stop() } }
         let output = try await pool.run { [port = listener.port] in
             let client = try ManagedProcess("/usr/bin/env", ["openssl", "s_client", "-connect", "127.0.0.1:\(port)"])
@@ -175,7 +176,7 @@ struct EchoRoutes: RouteModule {
         let certificate = try TestCertificate(in: fixture.folder.path, name: "http", commonName: "localhost", isRSA: isRSA)
         let certificates = try TLSCertificates(certificatePath: certificate.certificate, keyPath: certificate.key)
         let listener = try await Listener(fixture, certificates: certificates)
-        let pool = BlockingPool(threads: 1)
+        let pool = BlockingPool(.requests, threads: 1)
         defer { Task.detached { await pool.stop() } }
         func ask(_ options: String...) async throws -> String {
             try await pool.run { [port = listener.port] in
@@ -243,7 +244,7 @@ struct EchoRoutes: RouteModule {
 
     @Test func aClientThatWaitsForWordIsToldToSendItsBody() async throws {
         let listener = try await Listener(Self.fixture()) { $0.body = .seconds(120) }
-        let pool = BlockingPool(threads: 1)
+        let pool = BlockingPool(.requests, threads: 1)
         defer { Task.detached { await pool.stop() } }
         let (word, answer) = try await pool.run { [port = listener.port] in
             let wire = try Wire(port)
@@ -269,7 +270,7 @@ struct EchoRoutes: RouteModule {
 
     @Test func wordToSendABodyGoesToNoOtherRequest() async throws {
         let listener = try await Listener(Self.fixture()) { $0.body = .seconds(120) }
-        let pool = BlockingPool(threads: 1)
+        let pool = BlockingPool(.requests, threads: 1)
         defer { Task.detached { await pool.stop() } }
         let first = "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nab"
         let texts = try await pool.run { [port = listener.port] in

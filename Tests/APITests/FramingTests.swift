@@ -1,5 +1,6 @@
 // Generated framings of requests: whatever two readers of HTTP could divide differently is refused or read in one way only.
 
+import Database
 import Foundation
 import HTTP
 import Testing
@@ -115,7 +116,7 @@ import TestSupport
             $0.body = .seconds(2); $0.head = .seconds(2); $0.linger = .milliseconds(100)
         }
         let lanes = 4
-        let pool = BlockingPool(threads: lanes)
+        let pool = BlockingPool(.requests, threads: lanes)
         defer { Task.detached { await pool.stop() } }
         try await withThrowingTaskGroup(of: Void.self) { group in
             for lane in 0..<lanes {

@@ -1,5 +1,6 @@
 // How many connections a network has, and which give way where there are as many as there may be.
 
+import Database
 import NIOCore
 import PostfixHarness
 import Synchronization
@@ -168,7 +169,7 @@ import Testing
             $0.head = .hours(1)
             $0.idle = .hours(1)
         }
-        let pool = BlockingPool(threads: 1)
+        let pool = BlockingPool(.requests, threads: 1)
         defer { Task.detached { await pool.stop() } }
         let answer = try await pool.run { [port = listener.port] in
             // Four times as many as there may be; some say nothing, some do not end what they begin.

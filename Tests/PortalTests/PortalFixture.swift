@@ -49,7 +49,7 @@ final class PortalFixture: Sendable {
     let store: Store
     let sink: SMTPSink
     let queue = MailQueue()
-    let pool = BlockingPool(threads: 2)
+    let pool = BlockingPool(.requests, threads: 2)
     let log = LogRecorder()
     /// Apart from the fixture, so that routes that know the time do not keep the fixture, its files and its threads alive.
     private let time = Time()

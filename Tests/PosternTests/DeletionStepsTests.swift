@@ -1,5 +1,6 @@
 // Deletions go on for as long as there is something to delete.
 
+import Database
 import HTTP
 import Synchronization
 import TestSupport
@@ -17,7 +18,7 @@ import Testing
     /// A step that took a thousand rows of one table and three of another was taken for the last one: the log of a busy relay was
     /// never shortened to what its retention says.
     @Test func aStepThatDeletesOfTwoTablesIsNotTheLastOne() async throws {
-        let pool = BlockingPool(threads: 1)
+        let pool = BlockingPool(.requests, threads: 1)
         let steps = Steps([1_003, 2_000, 1, 0, 7])
         try await DeletionSteps(pool: pool).run { steps.next() }
         #expect(steps.left.withLock { $0 } == [7])
@@ -26,7 +27,7 @@ import Testing
 
     /// What was too much of a table went in one go.
     @Test func aNumberOfRowsGoesByTheThousandAndNoMore() async throws {
-        let pool = BlockingPool(threads: 1)
+        let pool = BlockingPool(.requests, threads: 1)
         let asked = Mutex<[Int]>([])
         try await DeletionSteps(pool: pool).run(2_300) { limit in
             asked.withLock { $0.append(limit) }
@@ -44,14 +45,14 @@ import Testing
 
     @Test func whatFailsEndsTheDeletion() async {
         struct Failure: Error {}
-        let pool = BlockingPool(threads: 1)
+        let pool = BlockingPool(.requests, threads: 1)
         await #expect(throws: Failure.self) { try await DeletionSteps(pool: pool).run { throw Failure() } }
         await pool.stop()
     }
 
     /// The end of the service waited until all was deleted, which may take hours.
     @Test func aDeletionEndsWithItsTask() async {
-        let pool = BlockingPool(threads: 1)
+        let pool = BlockingPool(.requests, threads: 1)
         let began = AsyncStream.makeStream(of: Void.self)
         let deletion = Task {
             try await DeletionSteps(pool: pool).run {

@@ -33,7 +33,7 @@ import Testing
         let (ends, end) = AsyncStream.makeStream(of: Void.self)
         let service = HousekeepingService(
             store: store, counters: CounterBuffer(store.counters), rejections: RejectionBuffer { _ in },
-            tellUsers: { end.yield() }, reviewSuspensions: { [] }, pool: BlockingPool(threads: 4, isShared: false),
+            tellUsers: { end.yield() }, reviewSuspensions: { [] }, pool: BlockingPool(.service, threads: 4),
             now: { Self.now },
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         let running = Task { try await service.run() }

@@ -1,5 +1,6 @@
 // Another key file under a running service, and an engine that cannot be made with it at once.
 
+import Database
 import Accounts
 import Foundation
 import HTTP
@@ -19,7 +20,7 @@ import Testing
         let runner = try CommandRunner.initialised()
         let installation = try Installation.open(flag: runner.configuration, environment: [:], now: 1_790_000_000)
         defer { try? installation.close() }
-        let pool = BlockingPool(threads: 1)
+        let pool = BlockingPool(.requests, threads: 1)
         let before = installation.keys
         let attempts = Mutex(0)
         let service = KeyFileService(

@@ -228,7 +228,7 @@ import Testing
         let metrics = ServiceMetrics(version: "")
         let trouble = ValueHolder<String?>(nil)
         let service = QueueWatchService(
-            directory: "/nonexistent/postfix", relayDomains: ["relay.example"], pool: BlockingPool(), metrics: metrics,
+            directory: "/nonexistent/postfix", relayDomains: ["relay.example"], pool: BlockingPool(.requests), metrics: metrics,
             trouble: trouble,
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
         let running = Task { try await service.run() }

@@ -1,5 +1,6 @@
 // /v1/decisions: requests, decisions, outcomes, completion of upgrades.
 
+import Database
 import Decisions
 import HTTP
 import HTTPTypes

@@ -1,5 +1,6 @@
 // `/metrics`, for Prometheus.
 
+import Database
 import HTTP
 import Hummingbird
 import PosternMetrics

@@ -1,6 +1,7 @@
 // /v1/sources: a team's sources, and what their DNS lacks; domains that it adds itself and proves by a TXT record, and
 // addresses that it proves by a mailed code.
 
+import Database
 import Accounts
 import HTTP
 import Hummingbird
@@ -23,7 +24,7 @@ package struct SourceRoutes: RouteModule {
     private let examine: @Sendable (SourceRequest) async throws -> [SourceFinding]
     private let look: @Sendable (SourceClaim) async throws -> SourceClaim.Proof
     /// Mail servers may be slow: waiting for them must not delay anything else.
-    private let threads = BlockingPool(threads: 2)
+    private let threads = BlockingPool(.codes)
     private let mail: @Sendable (_ code: SourceCode, _ languages: String?) throws -> Void
 
     /// - Parameters:

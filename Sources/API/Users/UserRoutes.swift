@@ -10,7 +10,7 @@ import InternetMessage
 package struct UserRoutes: RouteModule {
     private let parts: RouteParts
     /// Mail servers may be slow: waiting for them must not delay anything else.
-    private let mail = BlockingPool(threads: 2)
+    private let mail = BlockingPool(.mail)
     private let verify: @Sendable (_ user: String, _ inbox: Int64, _ change: Change) throws -> Void
 
     /// - Parameter verify: sends mail to an inbox to verify it. Blocks.

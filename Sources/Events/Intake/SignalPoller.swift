@@ -1,12 +1,12 @@
 // Fetches security event tokens by polling issuers (RFC 8936).
 
+import Database
 import Accounts
 import AsyncHTTPClient
 import Foundation
 import Support
 import Logging
 import NIOCore
-import NIOPosix
 import Transport
 import SharedSignals
 import SignIn
@@ -38,14 +38,14 @@ package final class SignalPoller: Sendable {
 
     /// Stops the client. Call it once, when nothing is polled any more.
     package func stop() async {
-        try? await NIOThreadPool.singleton.runIfActive { [leader] in leader.release() }
+        try? await BlockingPool.issuers.run { [leader] in leader.release() }
         try? await client.shutdown()
     }
 
     /// One round, unless another process polls.
     package func round() async {
         do {
-            let (lease, polls) = try await NIOThreadPool.singleton.runIfActive { [leader, store] in
+            let (lease, polls) = try await BlockingPool.issuers.run { [leader, store] in
                 let polls = try store.issuerPolls.all()
                 return (polls.isEmpty ? nil : leader.acquire(), polls)
             }
@@ -65,7 +65,7 @@ package final class SignalPoller: Sendable {
         var (acknowledged, refused): ([String], JSONObject) = ([], [:])
         do {
             for _ in 0..<Self.requests {
-                _ = try await NIOThreadPool.singleton.runIfActive { [leader] in leader.acquire() }
+                _ = try await BlockingPool.issuers.run { [leader] in leader.acquire() }
                 let sets = try await ask(poll, token, acknowledged, refused)
                 (acknowledged, refused) = ([], [:])
                 guard !sets.isEmpty else { return }

@@ -1,5 +1,6 @@
 // API keys in memory: a request needs no read of the store, and keys are still checked while the store is unavailable.
 
+import Database
 import Accounts
 import MailCrypto
 import Synchronization

@@ -77,7 +77,7 @@ final class World: Sendable {
         log = DecisionLogBuffer(store.decisions, store.decisionWrites)
         statuses = StatusDecider(
             store: store, policies: ActivePolicies(store.policies, host: nil, now: start, logger: logger), lists: nil)
-        let pool = BlockingPool(threads: 2)
+        let pool = BlockingPool(.trials)
         let breaker = StoreBreaker()
         let service = DecisionService(
             store: store, policies: policy, verifier: TokenVerifier(issuers: own, keys: own), log: log,

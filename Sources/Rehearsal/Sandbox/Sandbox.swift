@@ -77,7 +77,7 @@ package struct Sandbox {
             team: "sandbox", scopes: [.decisionsRead, .decisionsWrite], expiresAt: nil, note: "sandbox", change)
         let issuer = try SandboxIssuer.make(issuer: "https://issuer.sandbox.example")
 
-        let pool = BlockingPool(threads: 4)
+        let pool = BlockingPool(.trials)
         let log = DecisionLogBuffer(store.decisions, store.decisionWrites)
         let (commits, reads) = (GroupCommit(database), GroupRead(database))
         let breaker = StoreBreaker()

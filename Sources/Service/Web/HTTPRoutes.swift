@@ -1,5 +1,6 @@
 // The HTTP API: which routes it has, and how it is set up. Add a subject's routes to `modules`.
 
+import Database
 import Accounts
 import SignIn
 import Decisions
@@ -57,11 +58,8 @@ package struct ServiceParts: Sendable {
     /// Tells users by mail what is due; nothing where they have no page. Blocks.
     @Sendable package func tellUsers() throws { try page?.tellOfRefusals() }
 
-    /// Threads for policies that take long: enough for one at work and one that waits for it, on the machines there are.
-    private static let interpretingThreads = 2
-
     package init(
-        installation: Installation, pool: BlockingPool = BlockingPool(), signer: RelaySigner? = nil,
+        installation: Installation, pool: BlockingPool = BlockingPool(.requests), signer: RelaySigner? = nil,
         policies: ActivePolicies? = nil, lists: ListsInForce? = nil, now: @escaping @Sendable () -> Int64, logger: Logger
     ) throws {
         self.installation = installation
@@ -111,7 +109,7 @@ package struct ServiceParts: Sendable {
             DecisionParts(
                 store: installation.store, policies: $0, lists: lists, trust: trust,
                 own: installation.configuration.provider.issuer.map { ($0, identitySigner) }, executor: pool,
-                interpreting: BlockingPool(threads: Self.interpretingThreads), metrics: metrics, now: now, logger: logger)
+                interpreting: BlockingPool(.policies), metrics: metrics, now: now, logger: logger)
         }
     }
 }

@@ -1,5 +1,6 @@
 // What the DNS of a team's sources lacks, for the API: bounded in time and asked again every five minutes at most.
 
+import Database
 import API
 import Accounts
 import Doctor
@@ -17,7 +18,7 @@ final class SourceExaminer: Sendable {
     /// Seconds for which a finding is given again.
     private static let lifetime: Int64 = 300
     private static let capacity = 1000
-    private let pool = BlockingPool(threads: 4)
+    private let pool = BlockingPool(.domains)
     private let resolvers = Mutex<Resolvers.Maker?>(nil)
     private let known = Mutex<[SourceRequest: Entry]>([:])
     private let parts: ServiceParts

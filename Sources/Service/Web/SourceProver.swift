@@ -1,5 +1,6 @@
 // Looks for the TXT record of a claim to a domain.
 
+import Database
 import Accounts
 import HTTP
 import MailAuth
@@ -8,8 +9,8 @@ import Synchronization
 /// Asks the DNS on its own threads, so that a slow one keeps no one else waiting.
 package final class SourceProver: Sendable {
     /// For the rounds of the service, whatever requests wait for.
-    package let pool = BlockingPool(threads: 1)
-    private let requests = BlockingPool(threads: 2)
+    package let pool = BlockingPool(.claimRounds)
+    private let requests = BlockingPool(.claims)
     private let waiting = Mutex(0)
     /// Requests that wait for the DNS at once. Beyond it: as if it did not answer.
     private static let maximumWaiting = 32

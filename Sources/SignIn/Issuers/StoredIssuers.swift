@@ -1,7 +1,7 @@
 // Issuers and their last good keys, from the store.
 
+import Database
 import Logging
-import NIOPosix
 
 extension IssuerConfiguration {
     /// From the store's row. Unknown algorithms are left out.
@@ -46,7 +46,7 @@ package actor StoredIssuers: IssuerDirectory {
         if let issuers, readAt == time { return issuers }
         do {
             let repository = repository
-            let read = try await NIOThreadPool.singleton.runIfActive { try repository.issuers().map(IssuerConfiguration.init) }
+            let read = try await BlockingPool.issuers.run { try repository.issuers().map(IssuerConfiguration.init) }
             issuers = read
             readAt = time
             return read
@@ -74,7 +74,7 @@ package struct StoredKeySets: KeySetStorage {
         guard case .uri(let location, _) = issuer.source else { return nil }
         do {
             let repository = repository
-            let keys = try await NIOThreadPool.singleton.runIfActive { try repository.keys(of: issuer.name, location: location) }
+            let keys = try await BlockingPool.issuers.run { try repository.keys(of: issuer.name, location: location) }
             return keys.map { StoredKeySet(document: $0.document, fetchedAt: $0.fetchedAt, freshUntil: $0.freshUntil) }
         } catch {
             warn(issuer, error)
@@ -86,7 +86,7 @@ package struct StoredKeySets: KeySetStorage {
         guard case .uri(let location, _) = issuer.source else { return }
         do {
             let repository = repository
-            try await NIOThreadPool.singleton.runIfActive {
+            try await BlockingPool.issuers.run {
                 try repository.keep(
                     IssuerKeys(document: keys.document, fetchedAt: keys.fetchedAt, freshUntil: keys.freshUntil),
                     of: issuer.name, location: location)

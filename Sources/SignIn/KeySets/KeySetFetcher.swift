@@ -1,9 +1,9 @@
 // Fetches key sets over HTTPS, or from a file.
 
+import Database
 import AsyncHTTPClient
 import Foundation
 import NIOCore
-import NIOPosix
 import NIOSSL
 import Transport
 
@@ -132,7 +132,7 @@ package struct HTTPKeySetFetcher: KeySetFetcher {
 
     private func read(_ path: String) async throws(KeySetFetchError) -> FetchedKeySet {
         do {
-            let document = try await NIOThreadPool.singleton.runIfActive {
+            let document = try await BlockingPool.issuers.run {
                 guard let file = FileHandle(forReadingAtPath: path) else {
                     throw KeySetFetchError("the file cannot be read")
                 }

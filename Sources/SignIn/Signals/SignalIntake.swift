@@ -1,8 +1,8 @@
 // Accepts security event tokens of configured issuers, whether pushed or fetched.
 
+import Database
 import Accounts
 import Logging
-import NIOPosix
 import SharedSignals
 
 /// Used by routes and by the poller.
@@ -32,7 +32,7 @@ package struct SignalIntake: Sendable {
         let keys = try await keys.keys(of: issuer, for: token.keyID)
         let time = now()
         let signal = try IncomingSignal(token, issuer: issuer, keys: keys, now: time)
-        let outcome = try await NIOThreadPool.singleton.runIfActive { [store, ownIssuer] in
+        let outcome = try await BlockingPool.issuers.run { [store, ownIssuer] in
             let isForAll = signal.audience.contains { $0.hasSameOctets(as: ownIssuer ?? "") }
             let client = try isForAll ? nil : signal.audience.first { try store.apps.isClient($0) }
             guard isForAll || client != nil else {

@@ -4,7 +4,6 @@ import Database
 import Accounts
 import Support
 import Logging
-import NIOPosix
 
 extension NewIdentityKey {
     /// A new key, ready for the store.
@@ -71,7 +70,7 @@ package actor IdentitySigner {
         if let state, time &- lookedAt < Self.interval, time >= lookedAt { return state }
         do {
             let repository = repository
-            let revision = try await NIOThreadPool.singleton.runIfActive { try repository.revision() }
+            let revision = try await BlockingPool.issuers.run { try repository.revision() }
             if let state, state.revision == revision {
                 lookedAt = time
                 return state
@@ -92,10 +91,10 @@ package actor IdentitySigner {
 
     private func read() async throws -> State {
         let repository = repository
-        var stored = try await NIOThreadPool.singleton.runIfActive { try repository.signingKeys() }
+        var stored = try await BlockingPool.issuers.run { try repository.signingKeys() }
         if stored.active[.es256] == nil {
             try await install(.es256)
-            stored = try await NIOThreadPool.singleton.runIfActive { try repository.signingKeys() }
+            stored = try await BlockingPool.issuers.run { try repository.signingKeys() }
         }
         guard stored.active[.es256] != nil else {
             throw StoreFailure.permanent(.unexpectedData, "there is no active signing key")
@@ -116,7 +115,7 @@ package actor IdentitySigner {
     /// Adds the first two keys of an algorithm to the store, unless another host was faster.
     private func install(_ algorithm: SignatureAlgorithm) async throws {
         let change = Change(actor: "serve", now: now())
-        _ = try await NIOThreadPool.singleton.runIfActive { [repository] in
+        _ = try await BlockingPool.issuers.run { [repository] in
             // On a separate thread: an RSA key takes some tenths of a second.
             let (first, second) = (try NewIdentityKey.generate(algorithm), try NewIdentityKey.generate(algorithm))
             return try repository.install(active: first, next: second, change)

@@ -55,7 +55,7 @@ final class APIFixture: Sendable {
 
     let folder: URL
     let store: Store
-    let pool = BlockingPool(threads: 2)
+    let pool = BlockingPool(.requests, threads: 2)
     let cursors = Cursors(key: [UInt8](repeating: 7, count: 32))
     let log = LogRecorder()
     let keys: KeyCache

@@ -6,7 +6,18 @@ package struct PlannedChange: Sendable, Hashable {
 
     /// The difference in a field, for people.
     package struct Field: Sendable, Hashable {
-        package let name: String
+        package enum Name: String, Sendable {
+            case name, group, kind, url, dialect, hash
+            case isPublic = "public"
+            case algorithm = "id_token_algorithm"
+            case nonceForm = "nonce form"
+            case isNonceRequired = "nonce required"
+            case backchannelLogoutURI = "backchannel_logout_uri"
+            case allowsPrivate = "allow_private"
+            case isDefault = "default"
+        }
+
+        package let name: Name
         /// Nil for none.
         package let before: String?
         package let after: String?
@@ -61,7 +72,7 @@ package struct Plan: Sendable, Hashable {
 extension PlannedChange {
     /// An app in a group is removed before its primary app and added after it.
     fileprivate var phase: Int {
-        let isGrouped = fields.contains { $0.name == "group" }
+        let isGrouped = fields.contains { $0.name == .group }
         switch (kind, item) {
         case (.remove, .binding): return 0
         case (.remove, .source), (.remove, .redirectURI), (.remove, .logoutURI), (.remove, .endpoint): return 1
@@ -102,8 +113,8 @@ private struct Planner {
                 compare(
                     .policy(name), isNew: was == nil,
                     [
-                        (was?.hash == policy.hash ? nil : ("hash", was.map { Self.short($0.hash) }, Self.short(policy.hash))),
-                        becomesDefault ? ("default", was.map { _ in "no" }, "yes") : nil,
+                        (was?.hash == policy.hash ? nil : (.hash, was.map { Self.short($0.hash) }, Self.short(policy.hash))),
+                        becomesDefault ? (.isDefault, was.map { _ in "no" }, "yes") : nil,
                     ])
             }
         }
@@ -116,7 +127,7 @@ private struct Planner {
 
     private mutating func team(_ id: String, _ team: DeclaredTeam, _ was: DeclaredTeam?) {
         if was == nil, team.name == nil { faults.append(PlanFault(item: .team(id), message: "a new team needs a 'name'")) }
-        compare(.team(id), isNew: was == nil, [difference("name", was?.name, team.name)])
+        compare(.team(id), isNew: was == nil, [difference(.name, was?.name, team.name)])
         binding(team: id, app: nil, team.policy, was?.policy)
         if let sources = team.sources {
             let before = was?.sources ?? []
@@ -132,7 +143,7 @@ private struct Planner {
             if let app = apps[clientID] {
                 self.app(id, clientID, app, known[clientID])
             } else {
-                let fields = known[clientID]?.group.map { [PlannedChange.Field(name: "group", before: $0, after: nil)] }
+                let fields = known[clientID]?.group.map { [PlannedChange.Field(name: .group, before: $0, after: nil)] }
                 changes.append(PlannedChange(kind: .remove, item: .app(team: id, clientID), fields: fields ?? []))
             }
         }
@@ -140,7 +151,9 @@ private struct Planner {
 
     private mutating func app(_ team: String, _ id: String, _ app: DeclaredApp, _ was: DeclaredApp?) {
         let item = DeclaredItem.app(team: team, id)
-        func difference(_ key: String, _ before: Declared<String>?, _ now: Declared<String>) -> (String, String?, String?)? {
+        func difference(
+            _ key: PlannedChange.Field.Name, _ before: Declared<String>?, _ now: Declared<String>
+        ) -> (PlannedChange.Field.Name, String?, String?)? {
             switch now {
             case .unsaid: nil
             case .none: self.difference(key, before?.value, isSaid: true, nil)
@@ -155,12 +168,12 @@ private struct Planner {
         compare(
             item, isNew: was == nil,
             [
-                difference("name", was?.name, app.name), was == nil ? self.difference("group", nil, app.group) : nil,
-                self.difference("public", word(was?.isPublic), word(app.isPublic)),
-                self.difference("id_token_algorithm", was?.algorithm, app.algorithm),
-                self.difference("nonce form", was?.nonceForm, app.nonceForm),
-                self.difference("nonce required", word(was?.isNonceRequired), word(app.isNonceRequired)),
-                difference("backchannel_logout_uri", was?.backchannelLogoutURI, app.backchannelLogoutURI),
+                difference(.name, was?.name, app.name), was == nil ? self.difference(.group, nil, app.group) : nil,
+                self.difference(.isPublic, word(was?.isPublic), word(app.isPublic)),
+                self.difference(.algorithm, was?.algorithm, app.algorithm),
+                self.difference(.nonceForm, was?.nonceForm, app.nonceForm),
+                self.difference(.isNonceRequired, word(was?.isNonceRequired), word(app.isNonceRequired)),
+                difference(.backchannelLogoutURI, was?.backchannelLogoutURI, app.backchannelLogoutURI),
             ])
         binding(team: team, app: id, app.policy, was?.policy)
         endpoint(team: team, app: id, app.endpoint, was?.endpoint)
@@ -180,7 +193,7 @@ private struct Planner {
         for name in Set(wanted.keys).union(known.keys).sorted() {
             let item = DeclaredItem.list(team: team, name)
             switch (wanted[name], known[name]) {
-            case (let list?, nil): compare(item, isNew: true, [("kind", nil, list.kind)])
+            case (let list?, nil): compare(item, isNew: true, [(.kind, nil, list.kind)])
             case (nil, _): add(.remove, item)
             case (let list?, let was?):
                 guard list.kind != was.kind else { continue }
@@ -202,11 +215,11 @@ private struct Planner {
             compare(
                 item, isNew: was == nil,
                 [
-                    difference("url", was?.url, endpoint.url),
-                    difference("dialect", was?.dialect ?? DeclaredEndpoint.dialects[0], endpoint.dialect),
+                    difference(.url, was?.url, endpoint.url),
+                    difference(.dialect, was?.dialect ?? DeclaredEndpoint.dialects[0], endpoint.dialect),
                     endpoint.allowsPrivate == (was?.allowsPrivate ?? false)
                         ? nil
-                        : ("allow_private", was.map { $0.allowsPrivate ? "yes" : "no" }, endpoint.allowsPrivate ? "yes" : "no"),
+                        : (.allowsPrivate, was.map { $0.allowsPrivate ? "yes" : "no" }, endpoint.allowsPrivate ? "yes" : "no"),
                 ])
         }
     }
@@ -217,7 +230,7 @@ private struct Planner {
         switch wanted {
         case .unsaid: return
         case .none: if was != nil { add(.remove, item) }
-        case .some(let name): compare(item, isNew: was == nil, [difference("name", was, name)])
+        case .some(let name): compare(item, isNew: was == nil, [difference(.name, was, name)])
         }
     }
 
@@ -227,7 +240,7 @@ private struct Planner {
         changes.append(PlannedChange(kind: kind, item: item, fields: []))
     }
 
-    private mutating func compare(_ item: DeclaredItem, isNew: Bool, _ fields: [(String, String?, String?)?]) {
+    private mutating func compare(_ item: DeclaredItem, isNew: Bool, _ fields: [(PlannedChange.Field.Name, String?, String?)?]) {
         let fields = fields.compactMap(\.self).map { PlannedChange.Field(name: $0.0, before: $0.1, after: $0.2) }
         guard isNew || !fields.isEmpty else { return }
         changes.append(PlannedChange(kind: isNew ? .add : .change, item: item, fields: fields))
@@ -235,8 +248,8 @@ private struct Planner {
 
     /// A value that is not stated makes no difference.
     private func difference(
-        _ name: String, _ before: String?, isSaid: Bool = false, _ after: String?
-    ) -> (String, String?, String?)? {
+        _ name: PlannedChange.Field.Name, _ before: String?, isSaid: Bool = false, _ after: String?
+    ) -> (PlannedChange.Field.Name, String?, String?)? {
         guard after != nil || isSaid, before != after else { return nil }
         return (name, before, after)
     }

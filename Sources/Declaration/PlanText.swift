@@ -9,7 +9,8 @@ extension Plan {
             lines.append("\(change.kind.rawValue) \(change.item)")
             for field in change.fields where change.kind != .remove {
                 let after = field.after ?? "(none)"
-                lines.append("    \(field.name): " + (change.kind == .add ? after : "\(field.before ?? "(none)") → \(after)"))
+                lines.append(
+                    "    \(field.name.rawValue): " + (change.kind == .add ? after : "\(field.before ?? "(none)") → \(after)"))
             }
         }
         if !lines.isEmpty { lines.append("") }

@@ -76,19 +76,20 @@ struct DeclarationStep {
 
     private static var lost: StoreFailure { .permanent(.unexpectedData, "a plan names what is not declared") }
 
-    /// - Parameter changed: names of the plan's fields.
-    private func set(_ app: DeclaredApp, _ id: String, _ team: String, isNew: Bool, _ changed: Set<String>) throws(StoreFailure) {
-        if !isNew, changed.contains("name") {
+    private func set(
+        _ app: DeclaredApp, _ id: String, _ team: String, isNew: Bool, _ changed: Set<PlannedChange.Field.Name>
+    ) throws(StoreFailure) {
+        if !isNew, changed.contains(.name) {
             try store.apps.setAppearance(team: team, clientID: id, name: app.name.value ?? "", icon: nil, change)
         }
-        if !changed.isDisjoint(with: ["public", "id_token_algorithm", "backchannel_logout_uri"]) {
+        if !changed.isDisjoint(with: [.isPublic, .algorithm, .backchannelLogoutURI]) {
             var settings = try store.openIDClients.settings(team: team, clientID: id)
             settings.isPublic = app.isPublic ?? settings.isPublic
             settings.algorithm = app.algorithm.flatMap(SignatureAlgorithm.init(rawValue:)) ?? settings.algorithm
             if app.backchannelLogoutURI != .unsaid { settings.logoutURI = app.backchannelLogoutURI.value }
             try store.setClient(settings, team: team, clientID: id, change)
         }
-        if changed.contains("nonce form") || changed.contains("nonce required") {
+        if !changed.isDisjoint(with: [.nonceForm, .isNonceRequired]) {
             guard let known = try store.apps.decisionApp(clientID: id) else { throw Self.lost }
             try store.apps.setNonce(
                 team: team, clientID: id, form: app.nonceForm.flatMap(AppNonceForm.init(rawValue:)) ?? known.nonceForm,

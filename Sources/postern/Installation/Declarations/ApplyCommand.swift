@@ -149,7 +149,7 @@ struct ApplyCommand: ParsableCommand {
                     [
                         "action": words[change.kind], "item": "\(change.item)",
                         "fields": change.fields.map { field -> Members in
-                            ["name": field.name, "before": field.before, "after": field.after]
+                            ["name": field.name.rawValue, "before": field.before, "after": field.after]
                         },
                     ]
                 },

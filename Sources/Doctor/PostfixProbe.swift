@@ -36,7 +36,7 @@ package struct PostfixProbe {
                 PostfixFacts.Difference(name: $0.name, present: $0.old, needed: $0.new, reason: $0.reason)
             }
             facts.hasHeaderCheck = plan.headerChecks == nil
-            facts.bypasses = plan.notes.filter { $0.contains("does not pass Postern") || $0.contains("bypass") }
+            facts.bypasses = plan.bypasses
             facts.conflicts = plan.conflicts
             facts.ownerTrouble = MilterPeers(configuration.milter.peers).trouble(
                 mailOwner: postfix.expanded["mail_owner"] ?? "postfix")

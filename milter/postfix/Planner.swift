@@ -181,7 +181,7 @@ struct Planner {
             }
         }
         if !expanded("smtpd_milter_maps").isEmpty {
-            plan.notes.append("smtpd_milter_maps is set: clients it lists bypass smtpd_milters, and so Postern")
+            plan.bypasses.append("smtpd_milter_maps is set: clients it lists bypass smtpd_milters, and so Postern")
         }
         if !expanded("smtpd_discard_ehlo_keyword_address_maps").isEmpty {
             plan.notes.append("smtpd_discard_ehlo_keyword_address_maps is set: it must not offer DSN for mail to the relay")
@@ -233,12 +233,12 @@ struct Planner {
             if name.hasSuffix("/smtpd_milters") {
                 let sockets = planned.items(in: value).map(PostfixList.milterSocket)
                 if !sockets.contains(inputs.socket) {
-                    plan.notes.append("\(service) has its own smtpd_milters: mail that comes in there does not pass Postern")
+                    plan.bypasses.append("\(service) has its own smtpd_milters: mail that comes in there does not pass Postern")
                 }
                 let behind = behindOurs(planned.items(in: value))
                 if !behind.isEmpty { plan.conflicts.append(conflict("\(service)/smtpd_milters", behind)) }
             } else if name.hasSuffix("/receive_override_options"), planned.items(in: value).contains("no_milters") {
-                plan.notes.append("\(service) has no_milters: mail that comes in there does not pass Postern")
+                plan.bypasses.append("\(service) has no_milters: mail that comes in there does not pass Postern")
             } else if name.hasSuffix("/milter_default_action"), value != "tempfail" {
                 plan.conflicts.append(
                     "\(service) has milter_default_action=\(value): while Postern is down mail would pass unrewritten")

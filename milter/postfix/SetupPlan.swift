@@ -28,6 +28,8 @@ package struct SetupPlan: Sendable, Hashable {
     private var headerChecksContent: String?
     /// The operator's values that were kept, and other notes.
     package internal(set) var notes: [String] = []
+    /// Ways by which mail passes no milter of ours, as the operator set them.
+    package internal(set) var bypasses: [String] = []
     /// What only the operator can decide; nothing is applied while there is any.
     package internal(set) var conflicts: [String] = []
 
@@ -53,8 +55,8 @@ package struct SetupPlan: Sendable, Hashable {
             lines.append("# \(headerChecks.path)")
             lines += headerChecks.content.split(separator: "\n").map { "+ \($0)" }
         }
-        if !notes.isEmpty { lines.append("") }
-        lines += notes.map { "note: \($0)" }
+        if !notes.isEmpty || !bypasses.isEmpty { lines.append("") }
+        lines += (notes + bypasses).map { "note: \($0)" }
         lines += conflicts.map { "conflict: \($0)" }
         return lines.joined(separator: "\n") + "\n"
     }

@@ -28,7 +28,7 @@ package struct CertificateFacts: Sendable, Hashable {
     package enum Service: Sendable { case postfix, http }
 
     package func judge(host: String, now: Int64, service: Service = .postfix) -> Check {
-        let name = service == .postfix ? "certificate" : "http certificate"
+        let name: CheckKind = service == .postfix ? .certificate : .httpCertificate
         switch state {
         case .notConfigured:
             return .warning(

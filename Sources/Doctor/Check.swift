@@ -11,27 +11,35 @@ package struct Check: Encodable, Sendable, Hashable {
         }
     }
 
-    /// Short, stable: `mx relay.example`.
-    package let name: String
+    package let name: CheckName
     package let verdict: Verdict
     /// The result. Holds no inbox.
     package let sentence: String
     /// What to do; nil if there is nothing to fix.
     package let remedy: String?
 
-    private init(_ name: String, _ verdict: Verdict, _ sentence: String, _ remedy: String?) {
+    private init(_ name: CheckName, _ verdict: Verdict, _ sentence: String, _ remedy: String?) {
         self.name = name
         self.verdict = verdict
         self.sentence = sentence
         self.remedy = remedy
     }
 
-    package static func ok(_ name: String, _ sentence: String) -> Check { Check(name, .ok, sentence, nil) }
-    package static func warning(_ name: String, _ sentence: String, remedy: String) -> Check {
+    package static func ok(_ name: CheckName, _ sentence: String) -> Check { Check(name, .ok, sentence, nil) }
+    package static func warning(_ name: CheckName, _ sentence: String, remedy: String) -> Check {
         Check(name, .warning, sentence, remedy)
     }
-    package static func broken(_ name: String, _ sentence: String, remedy: String) -> Check {
+    package static func broken(_ name: CheckName, _ sentence: String, remedy: String) -> Check {
         Check(name, .broken, sentence, remedy)
+    }
+
+    // Of what there is one of.
+    package static func ok(_ kind: CheckKind, _ sentence: String) -> Check { ok(kind.alone, sentence) }
+    package static func warning(_ kind: CheckKind, _ sentence: String, remedy: String) -> Check {
+        warning(kind.alone, sentence, remedy: remedy)
+    }
+    package static func broken(_ kind: CheckKind, _ sentence: String, remedy: String) -> Check {
+        broken(kind.alone, sentence, remedy: remedy)
     }
 }
 

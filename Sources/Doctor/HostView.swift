@@ -80,19 +80,19 @@ package struct RelayHost: Sendable {
     package func presence() -> Check {
         if let trouble {
             return .warning(
-                "address", "the DNS gives no answer for \(heloName), so the relay's addresses were not checked: \(trouble)",
+                .address, "the DNS gives no answer for \(heloName), so the relay's addresses were not checked: \(trouble)",
                 remedy: "try again later, or name the addresses with --ip")
         }
         if let relayhost, addresses.isEmpty {
             return .warning(
-                "address", "mail leaves through \(relayhost), so SPF and PTR of \(heloName) do not matter, and were not checked",
+                .address, "mail leaves through \(relayhost), so SPF and PTR of \(heloName) do not matter, and were not checked",
                 remedy: "name the addresses that \(relayhost) sends from with --ip: SPF of the relay domains must cover them")
         }
         return addresses.isEmpty
             ? .broken(
-                "address", "\(heloName) has no address in the DNS, so it is unknown where the relay sends from",
+                .address, "\(heloName) has no address in the DNS, so it is unknown where the relay sends from",
                 remedy: "publish A and AAAA records of \(heloName), or name the addresses with --ip")
-            : .ok("address", "\(relayhost ?? heloName) sends from \(addresses.map(\.description).joined(separator: ", "))")
+            : .ok(.address, "\(relayhost ?? heloName) sends from \(addresses.map(\.description).joined(separator: ", "))")
     }
 
     /// PTR = HELO, forward-confirmed: large providers check this first.
@@ -100,7 +100,7 @@ package struct RelayHost: Sendable {
         // The name of a relayhost is up to its operator.
         guard relayhost == nil else { return [] }
         return addresses.map { address in
-            let name = "ptr \(address)"
+            let name = CheckKind.ptr.of("\(address)")
             let remedy = "have the owner of the address (your provider) set its PTR record to \(heloName)"
             switch resolver.query(address.reverseName, .ptr) {
             case .temporaryFailure(let reason):

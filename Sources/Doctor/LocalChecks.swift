@@ -74,8 +74,8 @@ package enum LocalChecks {
         [configuration(facts), keyFile(facts)].compactMap { $0 } + database(facts)
             + [filter(facts), copies(facts), http(facts)].compactMap { $0 } + policy(facts)
             + [disk(facts), clock(facts), clocks(facts), operatorAddress(facts), userPage(facts)].compactMap { $0 }
-            + facts.removals.map { .warning("removals", $0, remedy: StatusReport.removalRemedy) }
-            + facts.receivers.map { .warning("receivers", $0, remedy: PrivateReceivers.remedy) }
+            + facts.removals.map { .warning(.removals, $0, remedy: StatusReport.removalRemedy) }
+            + facts.receivers.map { .warning(.receivers, $0, remedy: PrivateReceivers.remedy) }
     }
 
     /// What the service needs before it can start.
@@ -89,22 +89,22 @@ package enum LocalChecks {
 
     private static func relayDomains(_ facts: LocalFacts) -> Check? {
         facts.lostDomains.map {
-            .broken("relay_domains", $0, remedy: "correct relay_domains; do not change Postfix's domains for it")
+            .broken(.relayDomains, $0, remedy: "correct relay_domains; do not change Postfix's domains for it")
         }
     }
 
     private static func configuration(_ facts: LocalFacts) -> Check {
         switch facts.configuration {
-        case .fine: .ok("configuration", "the configuration can be read")
-        case .trouble(let what): .broken("configuration", what, remedy: "fix it; postern config show prints what is in force")
+        case .fine: .ok(.configuration, "the configuration can be read")
+        case .trouble(let what): .broken(.configuration, what, remedy: "fix it; postern config show prints what is in force")
         }
     }
 
     private static func keyFile(_ facts: LocalFacts) -> Check? {
         guard facts.configuration == .fine else { return nil }
         return switch facts.keyFile {
-        case .fine: .ok("key file", "the key file is readable, by its owner only")
-        case .trouble(let what): .broken("key file", what, remedy: "restore the key file of this installation, with mode 0600")
+        case .fine: .ok(.keyFile, "the key file is readable, by its owner only")
+        case .trouble(let what): .broken(.keyFile, what, remedy: "restore the key file of this installation, with mode 0600")
         }
     }
 
@@ -113,7 +113,7 @@ package enum LocalChecks {
         if case .trouble(let what) = facts.database {
             return [
                 .broken(
-                    "database", what,
+                    .database, what,
                     remedy: facts.isOnServer
                         ? "check that PostgreSQL runs at \(facts.databasePath), accepts writes, and admits this user"
                         : "run this as the user that postern serve runs as; check the folder of \(facts.databasePath)")
@@ -121,31 +121,31 @@ package enum LocalChecks {
         }
         var checks: [Check] = [
             facts.pendingMigrations.isEmpty
-                ? .ok("database", "the database is writable and has the schema of this program")
+                ? .ok(.database, "the database is writable and has the schema of this program")
                 : .warning(
-                    "database", "the database lacks \(facts.pendingMigrations.joined(separator: ", "))",
+                    .database, "the database lacks \(facts.pendingMigrations.joined(separator: ", "))",
                     remedy: "run postern migrate, or restart postern serve, which does so")
         ]
         if let lost = relayDomains(facts) { checks.append(lost) }
         if let damage = facts.damage {
             checks.append(
                 damage.isEmpty
-                    ? .ok("database integrity", "the database is intact")
+                    ? .ok(.databaseIntegrity, "the database is intact")
                     : .broken(
-                        "database integrity", "the database is damaged: \(damage.joined(separator: "; "))",
+                        .databaseIntegrity, "the database is damaged: \(damage.joined(separator: "; "))",
                         remedy: "stop postern serve, keep \(facts.databasePath) for later, and restore the last backup"))
         }
         if let (size, limit) = facts.unchecked {
             checks.append(
                 .ok(
-                    "database integrity",
+                    .databaseIntegrity,
                     "not checked: the file has \(size >> 20) MiB, and above \(limit >> 20) MiB that takes too long here; "
                         + "postern backup checks the copy that it makes"))
         }
         if let mode = facts.databaseMode, mode & 0o077 != 0 {
             checks.append(
                 .warning(
-                    "database mode",
+                    .databaseMode,
                     "other users than its owner can read the database: it contains no inbox in clear text, but shows who has accounts",
                     remedy: "run chmod 600 \(facts.databasePath)"))
         }
@@ -156,16 +156,16 @@ package enum LocalChecks {
         guard facts.configuration == .fine else { return nil }
         if case .trouble(let what) = facts.filter, let http = facts.http, case .trouble = http.outcome {
             return .broken(
-                "filter",
+                .filter,
                 "nothing answers at \(facts.socket) (\(what)), nor at \(http.address): postern serve is not running. "
                     + "Mail waits at its senders, and teams get no decisions",
                 remedy: "start postern serve; its log says what prevents it from running")
         }
         return switch facts.filter {
-        case .fine: .ok("filter", "a milter answers at \(facts.socket)")
+        case .fine: .ok(.filter, "a milter answers at \(facts.socket)")
         case .trouble(let what):
             .broken(
-                "filter", "\(facts.socket): \(what). Mail waits at its senders meanwhile",
+                .filter, "\(facts.socket): \(what). Mail waits at its senders meanwhile",
                 remedy: "start postern serve; its log says what prevents it from running")
         }
     }
@@ -173,10 +173,10 @@ package enum LocalChecks {
     private static func copies(_ facts: LocalFacts) -> Check? {
         guard let copies = facts.copies else { return nil }
         return switch copies.outcome {
-        case .fine: .ok("copies", "Postfix accepts copies of messages at \(copies.address)")
+        case .fine: .ok(.copies, "Postfix accepts copies of messages at \(copies.address)")
         case .trouble(let what):
             .broken(
-                "copies",
+                .copies,
                 "\(copies.address) (fan_out_smtpd): \(what). Copies of messages to several users are not submitted there",
                 remedy:
                     "find that process (ss -ltnp) and stop it, then run postern setup postfix --apply; if Postfix runs as that user, name it in milter.peers"
@@ -190,10 +190,10 @@ package enum LocalChecks {
             return nil
         }
         return switch http.outcome {
-        case .fine: .ok("http", "the HTTP API answers at \(http.address)")
+        case .fine: .ok(.http, "the HTTP API answers at \(http.address)")
         case .trouble(let what):
             .broken(
-                "http", "\(http.address): \(what). Teams get no decisions meanwhile",
+                .http, "\(http.address): \(what). Teams get no decisions meanwhile",
                 remedy: "start postern serve, or check its log; set http.listen: off if no HTTP API is wanted")
         }
     }
@@ -202,14 +202,14 @@ package enum LocalChecks {
         guard let problems = facts.policyProblems else { return [] }
         let refusals = facts.policyRefusals.map {
             Check.warning(
-                "policy", $0,
+                .policy, $0,
                 remedy: "postern policy list gives the reason; activate a policy that loads, or run postern policy rollback")
         }
-        guard !problems.isEmpty else { return refusals.isEmpty ? [.ok("policy", "a policy is in force")] : refusals }
+        guard !problems.isEmpty else { return refusals.isEmpty ? [.ok(.policy, "a policy is in force")] : refusals }
         return refusals
             + problems.map {
                 .warning(
-                    "policy", $0,
+                    .policy, $0,
                     remedy:
                         "run postern policy list; postern serve activates the built-in policy if there is none, postern policy activate any other"
                 )
@@ -220,44 +220,44 @@ package enum LocalChecks {
         guard let free = facts.freeOctets else { return nil }
         let sentence = "\(free >> 20) MiB are free for the database"
         let remedy = "free space on the file system of \(facts.databasePath)"
-        if free < fullDisk { return .broken("disk", sentence, remedy: remedy) }
-        if free < tightDisk { return .warning("disk", sentence, remedy: remedy) }
-        return .ok("disk", sentence)
+        if free < fullDisk { return .broken(.disk, sentence, remedy: remedy) }
+        if free < tightDisk { return .warning(.disk, sentence, remedy: remedy) }
+        return .ok(.disk, sentence)
     }
 
     private static func clock(_ facts: LocalFacts) -> Check {
         let remedy = "set the clock, and let chrony or systemd-timesyncd synchronize it: signatures and return paths expire by it"
-        if facts.now < earliestTime { return .broken("clock", "the clock is years behind", remedy: remedy) }
+        if facts.now < earliestTime { return .broken(.clock, "the clock is years behind", remedy: remedy) }
         if let newest = facts.newestChange, facts.now < newest - clockLeeway {
-            return .broken("clock", "the clock is \(newest - facts.now) s behind the last change in the database", remedy: remedy)
+            return .broken(.clock, "the clock is \(newest - facts.now) s behind the last change in the database", remedy: remedy)
         }
         return switch facts.isClockKept {
-        case true: .ok("clock", "the clock is plausible, and synchronized")
+        case true: .ok(.clock, "the clock is plausible, and synchronized")
         case false:
             .warning(
-                "clock", "the clock is plausible, but not synchronized: it will drift",
+                .clock, "the clock is plausible, but not synchronized: it will drift",
                 remedy: "start chrony or systemd-timesyncd: signatures and return paths expire by it")
-        case nil: .ok("clock", "the clock is plausible; whether it is synchronized cannot be determined")
+        case nil: .ok(.clock, "the clock is plausible; whether it is synchronized cannot be determined")
         }
     }
 
     private static func clocks(_ facts: LocalFacts) -> Check? {
-        facts.clockSkew.map { .warning("clocks", $0, remedy: ClockSkew.remedy) }
+        facts.clockSkew.map { .warning(.clocks, $0, remedy: ClockSkew.remedy) }
     }
 
     private static func operatorAddress(_ facts: LocalFacts) -> Check? {
         guard facts.configuration == .fine else { return nil }
         return facts.hasOperatorAddress
-            ? .ok("postmaster", "mail to postmaster and abuse reaches the operator")
+            ? .ok(.postmaster, "mail to postmaster and abuse reaches the operator")
             : .broken(
-                "postmaster", "no one gets the mail to postmaster and abuse, which RFC 5321 and RFC 2142 require",
+                .postmaster, "no one gets the mail to postmaster and abuse, which RFC 5321 and RFC 2142 require",
                 remedy: "set operator_address in postern.yaml")
     }
 
     private static func userPage(_ facts: LocalFacts) -> Check? {
         guard facts.configuration == .fine, !facts.hasUserPage else { return nil }
         return .warning(
-            "user page", "users cannot confirm an inbox themselves: there is no page at which they enter the code",
+            .userPage, "users cannot confirm an inbox themselves: there is no page at which they enter the code",
             remedy:
                 "set http.listen and http.public_url, or enter the codes that users give you: postern inbox confirm USER INBOX --code CODE"
         )

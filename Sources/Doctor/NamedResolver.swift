@@ -29,7 +29,7 @@ package struct NamedResolver: DNSResolver {
         }
         return reason.map {
             .broken(
-                "dns",
+                .dns,
                 "\(servers) gave no answer to any query (\($0)), so nothing outside was checked, and mail waits at its senders",
                 remedy: "check that a resolver runs there, or name another one (dns.servers, or nameserver in /etc/resolv.conf)")
         }

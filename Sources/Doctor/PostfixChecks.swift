@@ -58,7 +58,7 @@ package enum PostfixChecks {
         if let trouble = facts.trouble {
             return [
                 .broken(
-                    "postfix", "Postfix's settings cannot be read: \(trouble)",
+                    .postfix, "Postfix's settings cannot be read: \(trouble)",
                     remedy: "name its configuration with --config-directory, or skip this part with --skip postfix")
             ]
         }
@@ -66,37 +66,37 @@ package enum PostfixChecks {
             let present = difference.present.isEmpty ? "empty" : difference.present
             let leak = leaking.contains(difference.name) ? " (without it an inbox becomes visible)" : ""
             return Check.broken(
-                "postfix \(difference.name)",
+                CheckKind.postfixSetting.of(difference.name),
                 "\(difference.name) is \(present), not \(difference.needed): \(difference.reason)\(leak)",
                 remedy: remedy)
         }
         if !facts.hasHeaderCheck {
             checks.append(
                 .broken(
-                    "postfix header check",
+                    .postfixHeaderCheck,
                     "the header check is missing or for another host name: replies would show the user's host and IP address",
                     remedy: remedy))
         }
         checks += facts.bypasses.map {
-            .broken("postfix bypass", $0, remedy: "add Postern's milter to that service in master.cf, or remove the service")
+            .broken(.postfixBypass, $0, remedy: "add Postern's milter to that service in master.cf, or remove the service")
         }
         checks += facts.conflicts.map {
-            .broken("postfix conflict", $0, remedy: "decide which of the two you want, and change the other")
+            .broken(.postfixConflict, $0, remedy: "decide which of the two you want, and change the other")
         }
         if let (sentence, remedy) = facts.ownerTrouble {
-            checks.insert(.broken("postfix mail_owner", sentence, remedy: remedy), at: 0)
+            checks.insert(.broken(.postfixOwner, sentence, remedy: remedy), at: 0)
         }
         if let trouble = facts.queueTrouble, facts.isRunning != false {
             checks.append(
                 .warning(
-                    "postfix queue",
+                    .postfixQueue,
                     "Postfix's queue cannot be checked, so mail that was not rewritten goes unnoticed: \(trouble)",
                     remedy: StatusReport.queueRemedy))
         }
         if let parked = facts.parked, parked > 0 {
             checks.append(
                 .broken(
-                    "postfix queue",
+                    .postfixQueue,
                     "\(parked) messages in the queue are for addresses at a relay domain, where nothing is delivered: they bypassed the milter, "
                         + "or were not rewritten",
                     remedy:
@@ -107,11 +107,11 @@ package enum PostfixChecks {
             // Put first: while Postfix does not run, its settings do not matter.
             checks.insert(
                 .broken(
-                    "postfix service", "Postfix (\(facts.directory)) is not running: no mail comes in and none leaves",
+                    .postfixService, "Postfix (\(facts.directory)) is not running: no mail comes in and none leaves",
                     remedy: "start it (postfix start, or systemctl start postfix); its log says what prevents it from running"),
                 at: 0)
         }
-        if checks.isEmpty { checks.append(.ok("postfix", "Postfix in \(facts.directory) is set up for the relay")) }
+        if checks.isEmpty { checks.append(.ok(.postfix, "Postfix in \(facts.directory) is set up for the relay")) }
         return checks
     }
 }

@@ -91,19 +91,19 @@ struct ProbeJudgement {
     let helo: String
 
     static let offersDSN = Check.broken(
-        "probe dsn",
+        .probeDSN,
         "Postfix offers DSN to senders: a delivery notice would reveal the inbox to the next server and to the sender",
         remedy: "set smtpd_discard_ehlo_keywords = dsn, silent-discard: postern setup postfix --apply does")
 
     /// - Parameter place: HOST:PORT.
     static func unreachable(_ place: String, _ why: String) -> Check {
         .broken(
-            "probe", "no reply and no bounce was sent: mail is not accepted at \(place): \(why)",
+            .probe, "no reply and no bounce was sent: mail is not accepted at \(place): \(why)",
             remedy: "start Postfix; if it accepts mail elsewhere, set mail.submission or use --smtp")
     }
 
     func reply(_ result: ProbeResult) -> Check {
-        let name = "probe reply"
+        let name = CheckKind.probeReply
         guard case .arrived(let message) = result else { return missing(result, name, "reply") }
         guard !isPast(message, [reverse.wireForm]) else { return unfiltered(name, "reply") }
         let told: [(String, String)] = [
@@ -123,7 +123,7 @@ struct ProbeJudgement {
     }
 
     func bounce(_ result: ProbeResult) -> Check {
-        let name = "probe bounce"
+        let name = CheckKind.probeBounce
         guard case .arrived(let message) = result else { return missing(result, name, "bounce") }
         guard !isPast(message, [relay.wireForm]) else { return unfiltered(name, "forward") }
         // A return path that is still there was not rewritten: the report bypassed the milter.
@@ -170,13 +170,13 @@ struct ProbeJudgement {
         }
     }
 
-    private func unfiltered(_ name: String, _ what: String) -> Check {
+    private func unfiltered(_ name: CheckKind, _ what: String) -> Check {
         .broken(
             name, "a \(what) that was sent through Postfix passed no milter: it was sent on unchanged",
             remedy: "set smtpd_milters for every smtpd that accepts mail: postern setup postfix --apply does")
     }
 
-    private func missing(_ result: ProbeResult, _ name: String, _ what: String) -> Check {
+    private func missing(_ result: ProbeResult, _ name: CheckKind, _ what: String) -> Check {
         switch result {
         case .arrived: .ok(name, "")
         case .unreachable(let why): .broken(name, "doctor's \(what) could not be sent: \(why)", remedy: "start Postfix")

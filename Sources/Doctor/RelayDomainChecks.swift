@@ -45,7 +45,7 @@ package struct RelayDomainChecks {
 
     package func all() -> [Check] { mx() + spf() + dkim() + dmarc() }
 
-    func unanswered(_ name: String, _ what: String, _ reason: String) -> Check {
+    func unanswered(_ name: CheckName, _ what: String, _ reason: String) -> Check {
         .warning(
             name, "the DNS gives no answer for \(what): \(reason)",
             remedy: "try again later, and check the domain's name servers")
@@ -56,7 +56,7 @@ package struct RelayDomainChecks {
     package func mx() -> [Check] {
         // Reported once, by the check of the host.
         guard host.trouble == nil else { return [] }
-        let name = "mx \(domain)"
+        let name = CheckKind.mx.of(domain)
         let remedy = "publish: \(domain). IN MX 10 \(host.heloName)."
         switch resolver.query(domain, .mx) {
         case .temporaryFailure(let reason): return [unanswered(name, domain, reason)]
@@ -101,16 +101,16 @@ package struct RelayDomainChecks {
     package func spf() -> [Check] {
         guard !host.addresses.isEmpty else { return [] }
         let mechanisms = host.addresses.map { ($0.isIPv4 ? "ip4:" : "ip6:") + $0.description }.joined(separator: " ")
-        return [spf("spf \(domain)", mailFrom: "postmaster@\(domain)", subject: domain, mechanisms, isNeeded: true)]
+        return [spf(CheckKind.spf.of(domain), mailFrom: "postmaster@\(domain)", subject: domain, mechanisms, isNeeded: true)]
     }
 
     /// SPF of the HELO name, which is checked for mail with the null sender. The same for all domains.
     package func helo() -> [Check] {
         guard !host.addresses.isEmpty, host.relayhost == nil else { return [] }
-        return [spf("spf \(host.heloName)", mailFrom: "", subject: host.heloName, "a", isNeeded: false)]
+        return [spf(CheckKind.spf.of(host.heloName), mailFrom: "", subject: host.heloName, "a", isNeeded: false)]
     }
 
-    private func spf(_ name: String, mailFrom: String, subject: String, _ mechanisms: String, isNeeded: Bool) -> Check {
+    private func spf(_ name: CheckName, mailFrom: String, subject: String, _ mechanisms: String, isNeeded: Bool) -> Check {
         let remedy = "publish: \(subject). IN TXT \"v=spf1 \(mechanisms) -all\""
         func bad(_ sentence: String) -> Check {
             isNeeded ? .broken(name, sentence, remedy: remedy) : .warning(name, sentence, remedy: remedy)
@@ -143,7 +143,7 @@ package struct RelayDomainChecks {
         if !active.contains(where: { $0.key.algorithm == .rsa }) {
             checks.append(
                 .broken(
-                    "dkim \(domain)",
+                    CheckKind.dkim.of(domain),
                     active.isEmpty
                         ? "\(domain) has no active key: mail from it is not signed"
                         : "\(domain) signs with Ed25519 alone, which many providers do not check",
@@ -154,7 +154,7 @@ package struct RelayDomainChecks {
 
     private func dkim(_ item: Key) -> Check {
         let (key, publication) = (item.key, item.publication)
-        let name = "dkim \(publication.name)"
+        let name = CheckKind.dkim.of(publication.name)
         let command = "postern dkim dns \(key.selector) --domain \(domain)"
         let answer = resolver.query(publication.name, .txt)
         if case .temporaryFailure(let reason) = answer { return unanswered(name, publication.name, reason) }
@@ -186,7 +186,7 @@ package struct RelayDomainChecks {
     // MARK: DMARC
 
     package func dmarc() -> [Check] {
-        let name = "dmarc \(domain)"
+        let name = CheckKind.dmarc.of(domain)
         let remedy = "publish: _dmarc.\(domain). IN TXT \"v=DMARC1; p=reject; rua=mailto:dmarc@\(domain)\""
         var at = domain
         var lookup = DMARC.record(at: domain, resolver: resolver)
@@ -227,7 +227,7 @@ package struct RelayDomainChecks {
             if !record.endedTags.isEmpty {
                 checks.append(
                     .warning(
-                        "dmarc tags \(domain)",
+                        CheckKind.dmarcTags.of(domain),
                         "DMARC of \(at) has \(record.endedTags.joined(separator: ", ")), which RFC 9989 ended: receivers do not read it",
                         remedy: record.endedTags.contains("pct") ? "take it out; t=y asks for a test" : "take it out"))
             }
@@ -237,7 +237,7 @@ package struct RelayDomainChecks {
 
     /// Checks whether the reports that rua asks for reach someone.
     private func reports(_ record: DMARCRecord, at: String) -> [Check] {
-        let name = "dmarc reports \(domain)"
+        let name = CheckKind.dmarcReports.of(domain)
         guard !record.aggregateReports.isEmpty else {
             return [
                 .warning(
@@ -249,7 +249,7 @@ package struct RelayDomainChecks {
     }
 
     /// - Parameter isOfDMARC: whether a domain must consent to receive reports about another domain.
-    func report(_ uri: String, _ name: String, at: String, isOfDMARC: Bool = true) -> Check {
+    func report(_ uri: String, _ name: CheckName, at: String, isOfDMARC: Bool = true) -> Check {
         // A size limit may follow (RFC 7489 section 6.2).
         let target = uri.split(separator: "!").first.map(String.init) ?? uri
         guard target.lowercased().hasPrefix("mailto:"), let sign = target.lastIndex(of: "@") else {

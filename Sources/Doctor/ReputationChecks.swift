@@ -8,7 +8,7 @@ package enum ReputationChecks {
     /// - Parameter lists: domains, as in `zen.blocklist.example`.
     package static func blocked(_ addresses: [IPAddress], lists: [String], resolver: any DNSResolver) -> [Check] {
         lists.map { list in
-            let name = "block list \(list)"
+            let name = CheckKind.blockList.of(list)
             // Every list has this entry (RFC 5782 section 5): a list without it is misspelt or no longer exists.
             switch answer("2.0.0.127." + list, resolver) {
             case .listed: break
@@ -82,11 +82,11 @@ package enum ReputationChecks {
             let providers = steep.keys.sorted().joined(separator: ", ")
             return [
                 .warning(
-                    "warm-up",
+                    .warmUp,
                     "yesterday \(sent): to \(providers) more than twice as much as on any of the \(before.count) days before",
                     remedy: "let a new host's mail rise slowly, doubling at most each day, or providers defer and refuse it")
             ]
         }
-        return [.ok("warm-up", "yesterday \(sent) messages were sent")]
+        return [.ok(.warmUp, "yesterday \(sent) messages were sent")]
     }
 }

@@ -93,7 +93,7 @@ package struct SelfProbe {
             return Outcome(
                 checks: [
                     .warning(
-                        "probe",
+                        .probe,
                         "no reply and no bounce was sent: port \(route.capturePort), where Postfix sends undeliverable mail, cannot be listened on (\(error))",
                         remedy: "run postern doctor as root, and one at a time; --skip probe skips this part")
                 ], isFinished: true)
@@ -118,7 +118,7 @@ package struct SelfProbe {
         if place.otherRecipientCount > 0 {
             checks.append(
                 .warning(
-                    "parked mail",
+                    .parkedMail,
                     "mail for \(place.otherRecipientCount) recipients waits in Postfix's queue, as no milter rewrote it",
                     remedy:
                         "it came in while smtpd_milters was not in force: postern queue list shows it, postern queue send --all sends it"

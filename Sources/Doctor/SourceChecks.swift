@@ -98,16 +98,16 @@ package struct SourceChecks {
     private func registration() -> Check {
         guard let source = covering.first else {
             return .broken(
-                "registered", "\(domain) is not a registered source of the team: mail from it is refused, whatever proves it",
+                .registered, "\(domain) is not a registered source of the team: mail from it is refused, whatever proves it",
                 remedy: "run postern source add TEAM \(domain)")
         }
-        return .ok("registered", "\(domain) is covered by the source \(source.value)")
+        return .ok(.registered, "\(domain) is covered by the source \(source.value)")
     }
 
     // MARK: SPF
 
     private func spf(_ name: String) -> Check {
-        let title = "spf \(name)"
+        let title = CheckKind.spf.of(name)
         let texts: [[UInt8]]
         switch resolver.query(name, .txt) {
         case .temporaryFailure(let reason):
@@ -173,12 +173,13 @@ package struct SourceChecks {
                 guard named else { continue }
                 checks.append(
                     .broken(
-                        "dkim \(name)", "no key at \(name)",
+                        CheckKind.dkim.of(name), "no key at \(name)",
                         remedy: "publish the TXT record that the sending service gives for it"))
             case .temporaryFailure(let reason):
                 guard named else { continue }
                 checks.append(
-                    .warning("dkim \(name)", "the DNS gives no answer for \(name): \(reason)", remedy: "try again later"))
+                    .warning(CheckKind.dkim.of(name), "the DNS gives no answer for \(name): \(reason)", remedy: "try again later")
+                )
             case .records:
                 checks.append(judge(DKIMKeyAnswer(answer), name: name))
             }
@@ -186,7 +187,7 @@ package struct SourceChecks {
         if checks.isEmpty {
             checks.append(
                 .warning(
-                    "dkim \(domain)",
+                    CheckKind.dkim.of(domain),
                     "none of \(Self.commonSelectors.count) common selectors has a key at \(domain); "
                         + "selectors cannot be listed, so there may be another",
                     remedy: "look for s= in the DKIM-Signature of a message from \(domain), and name it with --selector"))
@@ -195,7 +196,7 @@ package struct SourceChecks {
     }
 
     private func judge(_ answer: DKIMKeyAnswer, name: String) -> Check {
-        let title = "dkim \(name)"
+        let title = CheckKind.dkim.of(name)
         let found = if case .keys(let keys) = answer { keys } else { [DKIMKeyAnswer.PublishedKey]() }
         if found.contains(where: \.isTesting) {
             return .broken(
@@ -219,7 +220,7 @@ package struct SourceChecks {
     // MARK: DMARC and conclusion
 
     private func dmarc() -> Check {
-        let name = "dmarc"
+        let name = CheckKind.dmarc
         let advice = "forwarding does not need DMARC, but without it others can forge mail from \(domain) elsewhere"
         func judge(_ lookup: DMARC.RecordLookup, at: String) -> Check? {
             switch lookup {
@@ -245,7 +246,7 @@ package struct SourceChecks {
     }
 
     private func conclusion(envelopes: [String], hasSPF: Bool, signers: [String], hasDKIM: Bool) -> Check {
-        let name = "forwarding"
+        let name = CheckKind.forwarding
         guard !covering.isEmpty else {
             return .broken(name, "mail from \(domain) is refused (550 5.7.1)", remedy: "register the source first")
         }

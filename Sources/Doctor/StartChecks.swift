@@ -43,9 +43,10 @@ package enum StartChecks {
         func look(_ name: String, _ read: () throws(ConfigurationError) -> Void) {
             do throws(ConfigurationError) {
                 try read()
-                checks.append(.ok(name, "the secret of \(name) can be read, by its owner only"))
+                checks.append(.ok(CheckKind.secretOrFile.of(name), "the secret of \(name) can be read, by its owner only"))
             } catch {
-                checks.append(.broken(name, error.message, remedy: "put the secret there, with mode 0600"))
+                checks.append(
+                    .broken(CheckKind.secretOrFile.of(name), error.message, remedy: "put the secret there, with mode 0600"))
             }
         }
         if let (_, path) = configuration.mail.credentials {
@@ -65,10 +66,12 @@ package enum StartChecks {
         func look(_ name: String, _ read: () throws -> Void) {
             do {
                 try read()
-                checks.append(.ok(name, "\(name) can be used"))
+                checks.append(.ok(CheckKind.secretOrFile.of(name), "\(name) can be used"))
             } catch {
                 let why = (error as? ConfigurationError)?.message ?? "\(name): \(error)"
-                checks.append(.broken(name, why, remedy: "fix what is named, or take the key out of postern.yaml"))
+                checks.append(
+                    .broken(
+                        CheckKind.secretOrFile.of(name), why, remedy: "fix what is named, or take the key out of postern.yaml"))
             }
         }
         if configuration.provider.languagesPath != nil || configuration.mail.templates != nil {
@@ -96,7 +99,7 @@ package enum StartChecks {
     // MARK: Ports
 
     private static func milter(_ socket: String) -> Check {
-        let name = "milter"
+        let name = CheckKind.milter
         guard let parsed = MilterSocket(socket) else {
             return .broken(name, "milter.socket: \(socket) cannot be read", remedy: "write unix:/path or inet:port@host")
         }
@@ -122,13 +125,13 @@ package enum StartChecks {
     }
 
     private static func http(_ listen: ListenAddress, isEncrypted: Bool) -> Check {
-        let check = free("http", host: listen.host, port: UInt16(clamping: listen.port), key: "http.listen")
+        let check = free(.http, host: listen.host, port: UInt16(clamping: listen.port), key: "http.listen")
         guard check.verdict == .broken, MilterProbe.askHTTP(listen, isEncrypted: isEncrypted) == .fine else { return check }
-        return .ok("http", "\(listen.host):\(listen.port) is in use, and answers as postern serve does")
+        return .ok(.http, "\(listen.host):\(listen.port) is in use, and answers as postern serve does")
     }
 
     /// Whether the service could listen there.
-    private static func free(_ name: String, host: String, port: UInt16, key: String) -> Check {
+    private static func free(_ name: CheckKind, host: String, port: UInt16, key: String) -> Check {
         let place = "\(host):\(port)"
         var hints = addrinfo()
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
@@ -155,7 +158,7 @@ package enum StartChecks {
 
     /// Whether certificate and key belong together, according to openssl(1).
     private static func pair(_ chain: String, _ key: String) -> Check {
-        let name = "http key"
+        let name = CheckKind.httpKey
         guard let openssl = ToolRun.find("openssl", in: ["/usr/bin", "/usr/local/bin"]) else {
             return .warning(name, "\(key) was not checked", remedy: "install openssl")
         }

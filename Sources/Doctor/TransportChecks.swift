@@ -49,7 +49,7 @@ extension RelayDomainChecks {
 
     /// - Parameter policy: the text of the policy, or why it could not be fetched; nil if only the DNS is checked.
     package func transport(_ policy: Result<String, CheckInputError>?) -> [Check] {
-        let name = "mta-sts \(domain)"
+        let name = CheckKind.mtaSTS.of(domain)
         switch texts("_mta-sts.\(domain)", beginning: "v=STSv1") {
         case .failure(let trouble): return [unanswered(name, "_mta-sts.\(domain)", trouble.description)]
         case .success(let records) where records.isEmpty: return reportsAboutTLS(isNeeded: false)
@@ -67,7 +67,7 @@ extension RelayDomainChecks {
         }
     }
 
-    private func judge(_ found: Result<String, CheckInputError>, _ name: String) -> Check {
+    private func judge(_ found: Result<String, CheckInputError>, _ name: CheckName) -> Check {
         let url = transportPolicyURL
         let text: String
         switch found {
@@ -101,7 +101,7 @@ extension RelayDomainChecks {
     }
 
     private func reportsAboutTLS(isNeeded: Bool) -> [Check] {
-        let (name, place) = ("tls reports \(domain)", "_smtp._tls.\(domain)")
+        let (name, place) = (CheckKind.tlsReports.of(domain), "_smtp._tls.\(domain)")
         let remedy = "publish: \(place). IN TXT \"v=TLSRPTv1; rua=mailto:tlsrpt@\(domain)\", and add tlsrpt to local_recipients"
         switch texts(place, beginning: "v=TLSRPTv1") {
         case .failure(let trouble): return [unanswered(name, place, trouble.description)]

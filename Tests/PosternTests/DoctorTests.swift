@@ -30,7 +30,7 @@ import Testing
             #expect(!check.sentence.isEmpty)
             #expect((check.remedy == nil) == (check.verdict == .ok), "\(check.name)")
         }
-        return Dictionary(checks.map { ($0.name, $0.verdict) }, uniquingKeysWith: max).filter { $0.value != .ok }
+        return Dictionary(checks.map { ($0.name.text, $0.verdict) }, uniquingKeysWith: max).filter { $0.value != .ok }
     }
 
     /// What checks, status and the guide propose, word for word: a command that does not exist helps no one.
@@ -428,7 +428,7 @@ import Testing
         var facts = PostfixFacts()
         facts.isRunning = false
         let checks = PostfixChecks.judge(facts)
-        #expect(checks.map(\.name) == ["postfix service"] && checks.map(\.verdict) == [.broken])
+        #expect(checks.map(\.name.kind) == [.postfixService] && checks.map(\.verdict) == [.broken])
         facts.isRunning = true
         #expect(PostfixChecks.judge(facts).map(\.verdict) == [.ok])
     }
@@ -492,5 +492,20 @@ import Testing
         #expect(try check(paired, "app.example").verdicts["forwarding"] == "warning")
         let refusing = #"{"_dmarc.app.example": {"TXT": ["v=DMARC1; p=reject"]}, "# + paired.dropFirst()
         #expect(try check(refusing, "app.example").verdicts["forwarding"] == "broken")
+    }
+
+    @Test func operatingDocument_checks_areThoseDeclared() throws {
+        let rows = CheckKind.allCases.map(\.facts).map { facts in
+            let name = [facts.word, facts.subject].compactMap { $0 }.joined(separator: " ")
+            return "| `\(name)` | \(facts.meaning) |\n"
+        }
+        let table = "| check | what is looked at, and fine |\n|---|---|\n" + rows.joined()
+        #expect(try DocumentSection("checks", by: "DoctorTests", in: "OPERATING.md").holds(table))
+    }
+
+    @Test func name_kindAndSubject_isTheirWords() {
+        #expect(CheckKind.mx.of("relay.example").text == "mx relay.example")
+        #expect(CheckKind.keyFile.alone.text == "key file")
+        #expect(CheckKind.secretOrFile.of("page.logo").text == "page.logo")
     }
 }

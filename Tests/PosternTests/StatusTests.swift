@@ -82,7 +82,7 @@ import Testing
         #expect(try opened.report().removals.count == 1)
         var facts = LocalFacts()
         facts.removals = try StatusReport.removals(store, Self.now)
-        #expect(LocalChecks.judge(facts).contains { $0.name == "removals" && $0.verdict == .warning })
+        #expect(LocalChecks.judge(facts).contains { $0.name.kind == .removals && $0.verdict == .warning })
         #expect(try store.removals.run(now: Self.now).isEmpty)
         #expect(try !isTold(Self.now))
     }

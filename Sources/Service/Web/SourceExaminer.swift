@@ -32,7 +32,9 @@ final class SourceExaminer: Sendable {
             SourceChecks(
                 domain: question.domain, sources: question.sources, selectors: question.selectors, address: question.address,
                 resolver: try resolver()()
-            ).all().map { SourceFinding(name: $0.name, verdict: $0.verdict.rawValue, sentence: $0.sentence, remedy: $0.remedy) }
+            ).all().map {
+                SourceFinding(name: $0.name.text, verdict: $0.verdict.rawValue, sentence: $0.sentence, remedy: $0.remedy)
+            }
         }
         known.withLock { known in
             if known.count >= Self.capacity { known = [:] }

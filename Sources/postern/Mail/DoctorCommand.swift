@@ -90,7 +90,7 @@ struct DoctorCommand: AsyncParsableCommand {
     /// Sends a test reply and a test bounce, and removes what is left of them.
     private func probe(_ configuration: Configuration, isHealthy: Bool, now: Int64) -> [Check] {
         func unsent(_ why: String, _ remedy: String) -> [Check] {
-            [.warning("probe", "no reply and no bounce was sent through Postfix: \(why)", remedy: remedy)]
+            [.warning(.probe, "no reply and no bounce was sent through Postfix: \(why)", remedy: remedy)]
         }
         guard isHealthy else { return unsent("a check above is broken", "fix what is named above, and run postern doctor again") }
         let address = smtp.flatMap(ListenAddress.init) ?? configuration.mail.submission
@@ -122,7 +122,7 @@ struct DoctorCommand: AsyncParsableCommand {
             if !outcome.isFinished, let count = try? postfix.clearQueue(of: probe.isProbes), count > 0 {
                 checks.append(
                     .warning(
-                        "probe queue", "\(count) messages of the probe were removed from Postfix's queue",
+                        .probeQueue, "\(count) messages of the probe were removed from Postfix's queue",
                         remedy: "no action is needed"))
             }
             return checks

@@ -48,6 +48,14 @@ enum Promtool {
         let shown = Set(try Self.expressions().joined().matches(of: #/postern_[a-z_]+/#).map { String($0.output) })
         let left = known.filter { metric in !shown.contains(metric) && !shown.contains(metric + "_bucket") }
         #expect(left == ["postern_build_info"])
+        let types = Dictionary(
+            metrics.matches(of: #/(?m)^# TYPE (postern_[a-z_]+) ([a-z]+)$/#).map { (String($0.1), String($0.2)) },
+            uniquingKeysWith: { first, _ in first })
+        let rows = metrics.matches(of: #/(?m)^# HELP (postern_[a-z_]+) (.+)$/#).map { match in
+            "| `\(match.1)` | \(types[String(match.1)] ?? "") | \(match.2) |\n"
+        }
+        let table = "| metric | type | what |\n|---|---|---|\n" + rows.sorted().joined()
+        #expect(try DocumentSection("metrics", by: "DashboardTests", in: "OPERATING.md").holds(table))
     }
 
     @Test(.enabled(if: Promtool.path != nil, "skipped: promtool is not installed (Debian: prometheus)"))

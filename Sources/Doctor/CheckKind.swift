@@ -3,7 +3,7 @@
 /// A kind of check. Its word is shown, stored by no one, and stable: scripts look for it.
 package enum CheckKind: CaseIterable, Sendable, Hashable {
     // The installation and its machine.
-    case configuration, relayDomains, keyFile, secretOrFile, database, databaseMode, databaseIntegrity, disk, clock, clocks
+    case configuration, relayDomains, keyFile, secretOrFile, database, databaseMode, databaseIntegrity, databaseDisk, disk, clock, clocks
     case milter, filter, http, httpKey, httpCertificate, copies, policy, postmaster, userPage, removals, receivers
     // Postfix.
     case postfix, postfixSetting, postfixService, postfixOwner, postfixHeaderCheck, postfixBypass, postfixConflict, postfixQueue
@@ -35,6 +35,7 @@ package enum CheckKind: CaseIterable, Sendable, Hashable {
         case .database: Facts("database", "it can be written, and has the schema of this program")
         case .databaseMode: Facts("database mode", "other users cannot read it (SQLite)")
         case .databaseIntegrity: Facts("database integrity", "it is intact (SQLite, up to 4 GiB)")
+        case .databaseDisk: Facts("database disk", "its file is on a disk of this machine (SQLite)")
         case .disk: Facts("disk", "space is left for the database")
         case .clock: Facts("clock", "it is plausible, and synchronized")
         case .clocks: Facts("clocks", "those of several hosts agree")

@@ -2,6 +2,7 @@
 
 import Accounts
 import Monitoring
+import Support
 
 /// The facts about this machine.
 package struct LocalFacts: Sendable {
@@ -23,6 +24,8 @@ package struct LocalFacts: Sendable {
     /// The file, or the server's URL without its password.
     package var databasePath = ""
     package var isOnServer = false
+    /// The file system of another machine that the file is on; nil for a disk of this one, and for a server.
+    package var databaseElsewhere: NetworkFileSystem?
     /// Free and total octets on the database's disk; nil if unknown.
     package var freeOctets: UInt64?
     package var totalOctets: UInt64?
@@ -141,6 +144,13 @@ package enum LocalChecks {
                     .databaseIntegrity,
                     "not checked: the file has \(size >> 20) MiB, and above \(limit >> 20) MiB that takes too long here; "
                         + "postern backup checks the copy that it makes"))
+        }
+        if let system = facts.databaseElsewhere {
+            checks.append(
+                .broken(
+                    .databaseDisk,
+                    "\(facts.databasePath) is on \(system.rawValue): SQLite's locks do not hold there, and two programs damage the file",
+                    remedy: "move it to a disk of this machine, or use PostgreSQL (database: postgresql://…)"))
         }
         if let mode = facts.databaseMode, mode & 0o077 != 0 {
             checks.append(

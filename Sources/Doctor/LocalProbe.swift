@@ -67,7 +67,9 @@ package enum LocalProbe {
                 facts.databaseMode = status.st_mode & 0o7777
                 if status.st_size > limit { facts.unchecked = (Int64(status.st_size), limit) }
             }
-            if let space = DiskSpace(of: (path as NSString).deletingLastPathComponent) {
+            let folder = (path as NSString).deletingLastPathComponent
+            facts.databaseElsewhere = NetworkFileSystem(of: folder)
+            if let space = DiskSpace(of: folder) {
                 (facts.freeOctets, facts.totalOctets) = (space.free, space.total)
             }
         }

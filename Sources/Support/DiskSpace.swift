@@ -1,4 +1,4 @@
-// Free space on a disk.
+// A disk: the space on it, and whether it is of another machine.
 
 import Glibc
 
@@ -16,3 +16,36 @@ package struct DiskSpace: Sendable, Hashable {
         total = UInt64(space.f_blocks) * UInt64(space.f_frsize)
     }
 }
+
+/// A file system of another machine, whose locks and caches are not those of this one (statfs(2)).
+package enum NetworkFileSystem: String, Sendable, CaseIterable {
+    case nfs = "NFS"
+    case smb = "SMB"
+    case ceph = "Ceph"
+    case afs = "AFS"
+
+    private static let numbers: [UInt32: NetworkFileSystem] = [
+        0x6969: .nfs, 0x517B: .smb, 0xFE53_4D42: .smb, 0xFF53_4D42: .smb, 0x00C3_6400: .ceph, 0x5346_414F: .afs, 0x6B41_4653: .afs,
+    ]
+
+    /// - Parameter number: the type of a file system as the system names it.
+    package init?(number: UInt32) {
+        guard let known = Self.numbers[number] else { return nil }
+        self = known
+    }
+
+    /// Nil if the folder is on a disk of this machine, or cannot be examined.
+    package init?(of folder: String) {
+        // The type is the first word of 120 octets.
+        let number = withUnsafeTemporaryAllocation(of: Int.self, capacity: 64) { words -> Int? in
+            guard let words = words.baseAddress, statfs(folder, words) == 0 else { return nil }
+            return words.pointee
+        }
+        guard let number else { return nil }
+        self.init(number: UInt32(truncatingIfNeeded: number))
+    }
+}
+
+// Swift's Glibc module leaves it out.
+@_silgen_name("statfs")
+private func statfs(_ path: UnsafePointer<CChar>, _ system: UnsafeMutablePointer<Int>) -> Int32

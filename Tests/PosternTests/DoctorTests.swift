@@ -5,6 +5,7 @@ import Foundation
 import MailAuth
 import Monitoring
 import PostfixHarness
+import Support
 import TestSupport
 import Testing
 
@@ -100,6 +101,7 @@ import Testing
         #expect(verdicts { $0.freeOctets = 100 << 20 } == ["disk": .warning])
         #expect(verdicts { $0.freeOctets = 1 << 20 } == ["disk": .broken])
         #expect(verdicts { $0.freeOctets = nil }.isEmpty)
+        #expect(verdicts { $0.databaseElsewhere = .nfs } == ["database disk": .broken])
         #expect(verdicts { $0.now = 1_000_000_000 } == ["clock": .broken])
         #expect(verdicts { $0.newestChange = $0.now + 100 }.isEmpty)
         #expect(verdicts { $0.newestChange = $0.now + 1000 } == ["clock": .broken])
@@ -507,5 +509,10 @@ import Testing
         #expect(CheckKind.mx.of("relay.example").text == "mx relay.example")
         #expect(CheckKind.keyFile.alone.text == "key file")
         #expect(CheckKind.secretOrFile.of("page.logo").text == "page.logo")
+    }
+
+    @Test(arguments: [(UInt32(0x6969), NetworkFileSystem?.some(.nfs)), (0xFE53_4D42, .smb), (0xEF53, nil), (0x0102_1994, nil)])
+    func networkFileSystem_number_isKnown(_ number: UInt32, _ system: NetworkFileSystem?) {
+        #expect(NetworkFileSystem(number: number) == system)
     }
 }

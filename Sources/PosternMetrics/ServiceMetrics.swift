@@ -39,6 +39,8 @@ package final class ServiceMetrics: Sendable {
     package let parkedMessages: Gauge
     /// Whether the store accepted the last change: 1, or 0, for example, on a full disk.
     package let storeWritable: Gauge
+    /// `outcome`: done, refused.
+    package let reloads: Family<Counter>
     /// `result`: delivered, retried, parked.
     package let events: Family<Counter>
 
@@ -77,11 +79,13 @@ package final class ServiceMetrics: Sendable {
             "Messages in Postfix's queue for addresses at a relay domain, where nothing is delivered; -1: unknown.")()
         parkedMessages.set(-1)
         events = registry.counter("postern_events_total", "Attempts to deliver an event.", labels: ["result"])
+        reloads = registry.counter("postern_reloads_total", "Reloads of the configuration (SIGHUP).", labels: ["outcome"])
         // Metrics that an alert uses must exist before the event happens.
         for direction in ["forward", "reply", "report", "answer", "operator"] {
             for outcome in ["relayed", "discarded", "refused", "deferred"] { _ = messages(direction, outcome) }
         }
         for stage in ["rcpt", "header", "body", "message"] { _ = milterSeconds(stage) }
+        for outcome in ["done", "refused"] { _ = reloads(outcome) }
         for outcome in ["allow", "require_verification"] { _ = decisions(outcome) }
     }
 

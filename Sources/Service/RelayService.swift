@@ -72,7 +72,7 @@ package enum RelayService {
                 policies: policies, store: installation.store, pool: servicePool, now: now, logger: logger),
             ListService(
                 lists: lists, policies: policies, store: installation.store, pool: servicePool, now: now, logger: logger),
-            ReloadService(logger: logger, pool: servicePool) {
+            ReloadService(logger: logger, pool: servicePool, metrics: parts.metrics) {
                 let new = try reread()
                 // Errors in the configuration are found before anything is put in force.
                 let next = try relay.prepare(new)

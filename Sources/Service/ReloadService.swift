@@ -2,13 +2,14 @@
 
 import Database
 import Logging
-import HTTP
+import PosternMetrics
 import ServiceLifecycle
 import UnixSignals
 
 struct ReloadService: Service {
     let logger: Logger
     let pool: BlockingPool
+    let metrics: ServiceMetrics
     /// Reads the configuration and puts it in force; if it throws, the old one stays.
     let reload: @Sendable () throws -> Reload
 
@@ -17,7 +18,9 @@ struct ReloadService: Service {
         for await _ in signals.cancelOnGracefulShutdown() {
             do {
                 try await pool.run(reload).log(to: logger)
+                metrics.reloads("done").add()
             } catch {
+                metrics.reloads("refused").add()
                 logger.error("configuration not reloaded, the old one stays in force", metadata: ["detail": "\(error)"])
             }
         }

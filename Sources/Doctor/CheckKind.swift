@@ -3,7 +3,8 @@
 /// A kind of check. Its word is shown, stored by no one, and stable: scripts look for it.
 package enum CheckKind: CaseIterable, Sendable, Hashable {
     // The installation and its machine.
-    case configuration, relayDomains, keyFile, secretOrFile, database, databaseMode, databaseIntegrity, databaseDisk, disk, clock, clocks
+    case configuration, relayDomains, keyFile, secretOrFile, database, databaseMode, databaseIntegrity, databaseDisk, disk, clock,
+        clocks
     case milter, filter, http, httpKey, httpCertificate, copies, policy, postmaster, userPage, removals, receivers
     // Postfix.
     case postfix, postfixSetting, postfixService, postfixOwner, postfixHeaderCheck, postfixBypass, postfixConflict, postfixQueue

@@ -2,6 +2,7 @@
 
 import Database
 import Foundation
+import PosternConfiguration
 import TestSupport
 import Testing
 
@@ -20,6 +21,15 @@ import Testing
         #expect(try runner.succeed("team", "list").isEmpty)
         let text = try String(contentsOfFile: runner.configuration, encoding: .utf8)
         #expect(text.contains(#"relay_domains: ["relay.example", "old.example"]"#))
+    }
+
+    @Test func configKeys_withoutInstallation_printsEveryKey() throws {
+        let runner = try CommandRunner()
+        let lines = try runner.succeed("config", "keys").split(separator: "\n")
+        #expect(lines.map { $0.prefix { $0 != "\t" } } == ConfigurationKey.allCases.map { $0.rawValue[...] })
+        let rows = try #require(try runner.json("config", "keys") as? [String: [String: Any]])
+        #expect(rows.count == lines.count)
+        #expect(rows["limits.hops"]?["standard"] as? String == ConfigurationKey.limitsHops.facts.standardText)
     }
 
     @Test func whatIsSetStandsInTheFile() throws {

@@ -8,7 +8,7 @@ import PosternConfiguration
 
 struct ConfigCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "config", abstract: "Show the configuration, and check it.", subcommands: [Show.self, Check.self])
+        commandName: "config", abstract: "Show the configuration, and check it.", subcommands: [Show.self, Check.self, Keys.self])
 
     struct Check: ParsableCommand {
         static let configuration = CommandConfiguration(
@@ -71,6 +71,46 @@ struct ConfigCommand: ParsableCommand {
                     print("\(emphasised(entry.key.rawValue)): \(entry.shownValue)  (\(entry.origin.text))\n    \(why)")
                 } else {
                     print([entry.key.rawValue, entry.shownValue, entry.origin.text, why].joined(separator: "\t"))
+                }
+            }
+        }
+    }
+}
+
+extension ConfigCommand {
+    struct Keys: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Print every key that there is, with its values, its default, and the reason for that.",
+            discussion: "Needs no installation: this is the table of docs/CONFIGURATION.md.")
+
+        @OptionGroup var output: OutputOptions
+
+        private struct Row: Encodable {
+            let values: String
+            let standard: String
+            let isLive: Bool
+            let reason: String
+            let beyond: String?
+        }
+
+        func run() throws {
+            let rows = ConfigurationKey.allCases.map { key in
+                let facts = key.facts
+                return (
+                    key.rawValue,
+                    Row(
+                        values: facts.values, standard: facts.standardText, isLive: facts.isLive, reason: facts.reason,
+                        beyond: facts.beyond)
+                )
+            }
+            guard !output.json else { return try printJSON(Dictionary(uniqueKeysWithValues: rows)) }
+            for (key, row) in rows {
+                let why = row.reason + (row.beyond.map { " Beyond it: \($0)." } ?? "")
+                let change = row.isLive ? "a reload puts it in force" : "needs a restart"
+                if isTerminal {
+                    print("\(emphasised(key)): \(row.values)\n    default: \(row.standard); \(change)\n    \(why)")
+                } else {
+                    print([key, row.values, row.standard, change, why].joined(separator: "\t"))
                 }
             }
         }

@@ -68,7 +68,8 @@ package enum LocalProbe {
                 if status.st_size > limit { facts.unchecked = (Int64(status.st_size), limit) }
             }
             let folder = (path as NSString).deletingLastPathComponent
-            facts.databaseElsewhere = NetworkFileSystem(of: folder)
+            // A link leads to where the file is; before there is one, its folder says where it will be.
+            facts.databaseElsewhere = NetworkFileSystem(of: path) ?? NetworkFileSystem(of: folder)
             if let space = DiskSpace(of: folder) {
                 (facts.freeOctets, facts.totalOctets) = (space.free, space.total)
             }

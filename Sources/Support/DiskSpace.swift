@@ -35,11 +35,12 @@ package enum NetworkFileSystem: String, Sendable, CaseIterable {
         self = known
     }
 
-    /// Nil if the folder is on a disk of this machine, or cannot be examined.
-    package init?(of folder: String) {
+    /// - Parameter path: a file or a folder.
+    /// - Returns: nil if it is on a disk of this machine, or cannot be examined.
+    package init?(of path: String) {
         // The type is the first word of 120 octets.
         let number = withUnsafeTemporaryAllocation(of: Int.self, capacity: 64) { words -> Int? in
-            guard let words = words.baseAddress, statfs(folder, words) == 0 else { return nil }
+            guard let words = words.baseAddress, statfs(path, words) == 0 else { return nil }
             return words.pointee
         }
         guard let number else { return nil }

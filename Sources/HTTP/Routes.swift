@@ -19,8 +19,10 @@ extension RouteModule {
 
 /// Who may call a route.
 package enum RouteAccess: Sendable, Hashable {
-    /// Everyone; the route checks access itself (`/auth`, `/me`, health).
+    /// Everyone; the route checks access itself (`/auth`, health).
     case open
+    /// A user who is signed in to their own page, which checks it and leads others to the sign-in.
+    case user
     /// A team's key with this scope.
     case team(Scope)
     /// An operator's key with this scope.
@@ -72,10 +74,10 @@ package struct Routes {
     /// For everyone.
     package var open: RouteGroup<APIContext> { RouteGroup(group: router.group(), access: .open, table: table) }
 
-    /// For everyone.
+    /// For everyone, or for the users of a page that checks them itself.
     /// - Parameter bodyLimit: octets of a body, in place of the configured limit.
-    package func open(bodyLimit: Int) -> RouteGroup<APIContext> {
-        open.add(middleware: BodyLimit(octets: bodyLimit))
+    package func open(bodyLimit: Int, access: RouteAccess = .open) -> RouteGroup<APIContext> {
+        RouteGroup(group: router.group(), access: access, table: table).add(middleware: BodyLimit(octets: bodyLimit))
     }
 
     /// Limits refused requests by the client's network, over all routes of a group.

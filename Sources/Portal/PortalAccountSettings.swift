@@ -6,6 +6,14 @@ import Hummingbird
 import PersonalData
 import SignIn
 
+/// Asks whether an address is to be replaced.
+struct ReplaceView: PageView {
+    static let template = PageTemplate.replace
+    let number: Int64
+    let team: String
+    let address: String
+}
+
 extension PortalPage {
     func switchForwarding(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let account = try await account(request, session)
@@ -51,8 +59,8 @@ extension PortalPage {
         let account = try await account(request, session)
         guard account.isActive, let address = account.address else { throw PortalRefusal.notFound }
         return try request.html(
-            "replace", ["number": account.number, "team": account.team.name, "address": address.wireForm],
-            title: request.language.text("Replace this address?"), current: .addresses)
+            ReplaceView(number: account.number, team: account.team.name, address: address.wireForm),
+            title: request.language.text("Replace this address?"))
     }
 
     /// Replaces an address that too many people know.
@@ -101,18 +109,12 @@ extension PortalPage {
         return request.redirect("/me/addresses/\(account.number)", told: "led", of: account.number)
     }
 
-    /// The inboxes that can be chosen for an address; empty if there is no choice.
-    func choices(of account: UserExportAccount, _ inboxes: [Inbox]) -> [String: Any] {
+    /// The inboxes that can be chosen for an address; nil if there is no choice.
+    func choice(of account: UserExportAccount, _ inboxes: [Inbox]) -> AccountView.Choice? {
         let possible = inboxes.filter { $0.isVerified && !$0.isReplyOnly }
-        guard account.isActive, account.emailKind != .real, possible.count > 1 else { return ["has_choice": false] }
-        return [
-            "has_choice": true, "is_default_chosen": !account.hasOwnInbox,
-            "choices": possible.map {
-                [
-                    "number": $0.number, "address": PortalText.address($0.address),
-                    "is_chosen": account.hasOwnInbox && $0.number == account.inboxNumber,
-                ] as [String: Any]
-            },
-        ]
+        guard account.isActive, account.emailKind != .real, possible.count > 1 else { return nil }
+        return AccountView.Choice(
+            isDefaultChosen: !account.hasOwnInbox,
+            inboxes: possible.map { InboxOption($0, isChosen: account.hasOwnInbox && $0.number == account.inboxNumber) })
     }
 }

@@ -11,6 +11,154 @@ import RelayCore
 /// The forms on an address's page that can report an error in the input.
 enum AccountForm { case notes, day, write, block }
 
+/// One relay address of the user, as lists and its own page show it.
+struct AddressCard: Sendable {
+    /// Where the app, and the user's consent, went.
+    struct Move: Sendable {
+        /// The account there.
+        let number: Int64
+        let team: String
+        let app: String
+        let on: String
+        let until: String
+    }
+
+    let number: Int64
+    let team: String
+    let title: String
+    let ownName: String?
+    let note: String?
+    /// A letter in place of the icon.
+    let initial: String
+    /// The identifier of the app whose icon is shown.
+    let icon: String?
+    let address: String?
+    let isOn: Bool
+    let isActive: Bool
+    /// Whether apps of the team are used without a relay address.
+    let isOpen: Bool
+    let isEnded: Bool
+    let isPast: Bool
+    /// Whether the team was given the user's own address.
+    let isReal: Bool
+    let hasNoAddress: Bool
+    let since: String
+    let switches: String?
+    let messagesLeft: String?
+    let used: String?
+    /// The inbox, if it is not the default one.
+    let otherInbox: String?
+    let apps: String?
+    /// What the team knows of the user.
+    let known: String?
+    let hasTraffic: Bool
+    let toYou: String
+    let fromYou: String
+    let move: Move?
+}
+
+/// An inbox in a list to choose from.
+struct InboxOption: Sendable {
+    let number: Int64
+    let address: String
+    let isChosen: Bool
+
+    init(_ inbox: Inbox, isChosen: Bool) {
+        number = inbox.number
+        address = PortalText.address(inbox.address)
+        self.isChosen = isChosen
+    }
+}
+
+/// The page of one relay address.
+struct AccountView: PageView {
+    struct Choice: Sendable {
+        let isDefaultChosen: Bool
+        let inboxes: [InboxOption]
+    }
+
+    struct Written: Sendable {
+        let to: String
+        let reverse: String
+    }
+
+    struct Consent: Sendable {
+        let group: Int64
+        let names: String
+        let isLive: Bool
+        let since: String
+        let last: String
+    }
+
+    struct Month: Sendable {
+        let month: String
+        let toYou: String
+        let fromYou: String
+    }
+
+    struct Refusal: Sendable {
+        let why: String
+        let sender: String
+        let week: String
+        let month: String
+        let quarter: String
+    }
+
+    struct Check: Sendable {
+        let decision: String
+        let at: String
+        let event: String
+        let asked: String
+        let end: String
+        let why: [String]
+        let objected: String?
+    }
+
+    struct Block: Sendable {
+        let sender: String
+    }
+
+    static let template = PageTemplate.account
+    static let hasScript = true
+    let card: AddressCard
+    let inbox: String?
+    let choice: Choice?
+    let dayLists: [DayList]
+    /// After so many messages forwarding turns off.
+    let after: Int?
+    let dayProblem: String?
+    let typedName: String
+    let typedNote: String
+    let notesProblem: String?
+    let written: Written?
+    let canWrite: Bool
+    let sources: [String]
+    let typed: String?
+    let problem: String?
+    let consents: [Consent]
+    let months: [Month]
+    let totalToYou: String
+    let totalFromYou: String
+    let refusals: [Refusal]
+    let checks: [Check]
+    let canBlock: Bool
+    let blocks: [Block]
+    let typedSender: String?
+    let blockProblem: String?
+}
+
+/// Asks whether the user stops using an app.
+struct StopView: PageView {
+    static let template = PageTemplate.stop
+    let number: Int64
+    let group: Int64
+    let names: String
+    let team: String
+    let isLast: Bool
+    let isReal: Bool
+    let address: String?
+}
+
 extension PortalPage {
     /// The days that count as "lately".
     static let recentDays: Int64 = 30
@@ -30,48 +178,39 @@ extension PortalPage {
         }
     }
 
-    func card(
-        _ account: UserExportAccount, inboxes: [Inbox], _ words: PortalText
-    ) -> [String: Any] {
-        var values: [String: Any] = [
-            "number": account.number, "team": account.team.name, "title": account.title,
-            "initial": PortalText.initial(account.title),
-            "on": account.isForwardingOn, "since": words.date(account.createdAt), "is_active": account.isActive,
-            "is_open": account.hasConsent && account.address == nil, "is_ended": !account.hasConsent && account.move == nil,
-            "to_you": words.messages(account.recent.forwarded), "from_you": words.messages(account.recent.replied),
-            "has_traffic": account.recent.forwarded + account.recent.replied > 0,
-        ]
-        if !account.notes.name.isEmpty { values["own_name"] = account.notes.name }
-        if !account.notes.note.isEmpty { values["note"] = account.notes.note }
-        if let address = account.address { values["address"] = address.wireForm }
-        if let time = account.switchesAt { values["switches"] = words.date(time) }
-        if let count = account.messagesLeft { values["messages_left"] = words.messages(count) }
-        if let day = account.lastUsedDay { values["used"] = words.day(day) }
-        if let inbox = inboxes.first(where: { $0.number == account.inboxNumber }), !inbox.isDefault {
-            values["other_inbox"] = PortalText.address(inbox.address)
-        }
-        if let move = account.move {
-            values["move"] =
-                [
-                    "team": move.team, "number": move.account,
-                    "app": move.app?.title ?? words.language.text("Mail of {team}", ["team": account.team.name]),
-                    "on": words.date(move.movedAt),
-                    "until": words.date(move.endsAt),
-                ] as [String: Any]
-        }
-        values.merge(knowledge(account, inboxes: inboxes, words)) { $1 }
+    func card(_ account: UserExportAccount, inboxes: [Inbox], _ words: PortalText) -> AddressCard {
+        let inbox = inboxes.first { $0.number == account.inboxNumber && !$0.isDefault }
         let apps = account.consents.filter(\.isLive).compactMap(\.title)
-        if !apps.isEmpty { values["apps"] = words.list(apps) }
-        values["icon"] = account.consents.filter(\.isLive).lazy.compactMap(\.icon).first
-        return values
+        let known = knowledge(account, inboxes: inboxes, words)
+        let hasConsents = !account.consents.isEmpty
+        return AddressCard(
+            number: account.number, team: account.team.name, title: account.title,
+            ownName: account.notes.name.isEmpty ? nil : account.notes.name,
+            note: account.notes.note.isEmpty ? nil : account.notes.note, initial: PortalText.initial(account.title),
+            icon: account.consents.filter(\.isLive).lazy.compactMap(\.icon).first, address: account.address?.wireForm,
+            isOn: account.isForwardingOn, isActive: account.isActive,
+            isOpen: account.hasConsent && account.address == nil,
+            isEnded: !account.hasConsent && account.move == nil, isPast: !account.hasConsent,
+            isReal: hasConsents && account.emailKind == .real,
+            hasNoAddress: hasConsents && account.emailKind == .none, since: words.date(account.createdAt),
+            switches: account.switchesAt.map(words.date),
+            messagesLeft: account.messagesLeft.map(words.messages), used: account.lastUsedDay.map(words.day),
+            otherInbox: inbox.map { PortalText.address($0.address) }, apps: apps.isEmpty ? nil : words.list(apps),
+            known: known.isEmpty ? nil : words.list(known),
+            hasTraffic: account.recent.forwarded + account.recent.replied > 0,
+            toYou: words.messages(account.recent.forwarded), fromYou: words.messages(account.recent.replied),
+            move: account.move.map { move in
+                AddressCard.Move(
+                    number: move.account, team: move.team,
+                    app: move.app?.title ?? words.language.text("Mail of {team}", ["team": account.team.name]),
+                    on: words.date(move.movedAt), until: words.date(move.endsAt))
+            })
     }
 
     /// The user data that the team was given. The team keeps it even after the user stops.
-    private func knowledge(
-        _ account: UserExportAccount, inboxes: [Inbox], _ words: PortalText
-    ) -> [String: Any] {
+    private func knowledge(_ account: UserExportAccount, inboxes: [Inbox], _ words: PortalText) -> [String] {
         let language = words.language
-        guard !account.consents.isEmpty else { return [:] }
+        guard !account.consents.isEmpty else { return [] }
         var known: [String] = []
         if account.emailKind == .real {
             // The inbox that was shared, which may be gone now; never a later default.
@@ -81,74 +220,53 @@ extension PortalPage {
                     ?? language.text("your own address"))
         }
         if let name = account.teamName?.full { known.append(language.text("your name ({name})", ["name": name])) }
-        var values: [String: Any] = [
-            "is_real": account.emailKind == .real, "has_no_address": account.emailKind == .none, "is_past": !account.hasConsent,
-        ]
-        if !known.isEmpty { values["known"] = words.list(known) }
-        return values
+        return known
     }
 
     func showAccount(
         _ request: PortalRequest, _ session: PageSession, problem: (form: AccountForm, text: String)? = nil,
-        status: HTTPResponse.Status = .ok, written: (to: String, reverse: String)? = nil
+        status: HTTPResponse.Status = .ok, written: AccountView.Written? = nil
     ) async throws -> Response {
         let account = try await account(request, session)
-        let (counters, inboxes, sources) = try await pool.run {
+        let (counters, inboxes, sources, blocks) = try await pool.run {
             (
                 try store.counters.counters(account: account.number, since: 0),
-                try store.inboxes.inboxes(user: session.userID), try store.sources.sources(teamNumber: account.team.number)
+                try store.inboxes.inboxes(user: session.userID), try store.sources.sources(teamNumber: account.team.number),
+                try store.persons.blocks(account: account.number)
             )
         }
         let (words, language) = (request.words, request.language)
-        var values = card(account, inboxes: inboxes, words)
-        let months = words.months(counters)
-        values["months"] = months
-        values["has_months"] = !months.isEmpty
-        values["total_to_you"] = words.number(account.total.forwarded)
-        values["total_from_you"] = words.number(account.total.replied)
-        values["consents"] = account.consents.map { consent -> [String: Any] in
-            let names = consent.apps.isEmpty ? language.text("Mail only, without an app") : words.list(consent.apps.map(\.title))
-            return [
-                "group": consent.group.number, "number": account.number, "names": names, "live": consent.isLive,
-                "since": words.date(consent.firstAuthorizedAt), "last": words.date(consent.lastAuthorizedAt),
-            ]
-        }
-        values["has_consents"] = !account.consents.isEmpty
-        if let inbox = inboxes.first(where: { $0.number == account.inboxNumber }) {
-            values["inbox"] = PortalText.address(inbox.address)
-        }
-        values.merge(choices(of: account, inboxes)) { $1 }
-        values["sources"] = sources.map { ["name": $0.kind == .domain ? "…@\($0.value)" : $0.value] }
-        values["can_write"] = account.isActive && !sources.isEmpty
-        values.merge(try await refusals(of: account, words)) { $1 }
-        values.merge(try await checks(of: account, words)) { $1 }
-        (values["typed_name"], values["typed_note"]) = (account.notes.name, account.notes.note)
+        func text(_ form: AccountForm) -> String? { problem?.form == form ? problem?.text : nil }
         let isOfDay = problem?.form == .day
-        values["day_lists"] = words.lists(
-            for: Self.switchDays(now()),
-            chosen: isOfDay ? FormDay(request.typed) : FormDay(number: account.switchesAt.map(Day.number)), isInvalid: isOfDay)
-        if let count = account.messagesLeft { values["after"] = count }
-        switch problem?.form {
-        case .day: values["day_problem"] = problem?.text
-        case .notes:
-            (values["typed_name"], values["typed_note"]) = (request.typed("name"), request.typed("note"))
-            values["notes_problem"] = problem?.text
-        case .write:
-            values["typed"] = request.typed("correspondent")
-            values["problem"] = problem?.text
-        case .block:
-            values["typed_sender"] = request.typed("sender")
-            values["block_problem"] = problem?.text
-        case nil: break
-        }
-        if let written {
-            values["written"] = true
-            values["to"] = written.to
-            values["reverse"] = written.reverse
-        }
-        return try request.html(
-            "account", values, title: account.title, status: status, current: .addresses, notice: notice(request, account.title),
-            hasScript: true)
+        let areNotesTyped = problem?.form == .notes
+        let view = AccountView(
+            card: card(account, inboxes: inboxes, words),
+            inbox: inboxes.first { $0.number == account.inboxNumber }.map { PortalText.address($0.address) },
+            choice: choice(of: account, inboxes),
+            dayLists: words.lists(
+                for: Self.switchDays(now()),
+                chosen: isOfDay ? FormDay(request.typed) : FormDay(number: account.switchesAt.map(Day.number)),
+                isInvalid: isOfDay),
+            after: account.messagesLeft, dayProblem: text(.day),
+            typedName: areNotesTyped ? request.typed("name") : account.notes.name,
+            typedNote: areNotesTyped ? request.typed("note") : account.notes.note,
+            notesProblem: text(.notes), written: written, canWrite: account.isActive && !sources.isEmpty,
+            sources: sources.map { $0.kind == .domain ? "…@\($0.value)" : $0.value },
+            typed: problem?.form == .write ? request.typed("correspondent") : nil, problem: text(.write),
+            consents: account.consents.map { consent in
+                AccountView.Consent(
+                    group: consent.group.number,
+                    names: consent.apps.isEmpty
+                        ? language.text("Mail only, without an app") : words.list(consent.apps.map(\.title)),
+                    isLive: consent.isLive, since: words.date(consent.firstAuthorizedAt),
+                    last: words.date(consent.lastAuthorizedAt))
+            },
+            months: words.months(counters), totalToYou: words.number(account.total.forwarded),
+            totalFromYou: words.number(account.total.replied), refusals: try await refusals(of: account, words),
+            checks: try await checks(of: account, words), canBlock: account.address != nil,
+            blocks: blocks.map(AccountView.Block.init),
+            typedSender: problem?.form == .block ? request.typed("sender") : nil, blockProblem: text(.block))
+        return try request.html(view, title: account.title, status: status, notice: notice(request, account.title))
     }
 
     // MARK: Apps
@@ -169,13 +287,11 @@ extension PortalPage {
             ? request.language.text("mail from {team}", ["team": account.team.name])
             : request.words.list(consent.apps.map(\.title))
         return try request.html(
-            "stop",
-            [
-                "number": account.number, "group": consent.group.number, "names": names, "team": account.team.name,
-                "is_last": account.consents.filter(\.isLive).count == 1, "is_real": account.emailKind == .real,
-            ].merging(account.address.map { ["address": $0.wireForm] } ?? [:]) { $1 },
-            title: request.language.text("Stop using {names}?", ["names": names]),
-            current: .addresses)
+            StopView(
+                number: account.number, group: consent.group.number, names: names, team: account.team.name,
+                isLast: account.consents.filter(\.isLive).count == 1, isReal: account.emailKind == .real,
+                address: account.address?.wireForm),
+            title: request.language.text("Stop using {names}?", ["names": names]))
     }
 
     func stop(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
@@ -232,7 +348,9 @@ extension PortalPage {
         }
         return try await showAccount(
             request, session,
-            written: (correspondent.wireForm, AddrSpec(localPart: token.localPart, domain: relayAddress.domain).wireForm))
+            written: AccountView.Written(
+                to: correspondent.wireForm,
+                reverse: AddrSpec(localPart: token.localPart, domain: relayAddress.domain).wireForm))
     }
 
     /// Attributes a change on the page to the user, for the audit.

@@ -6,6 +6,51 @@ import PersonalData
 import SignIn
 import Support
 
+/// The list of relay addresses, by state.
+struct AddressListView: PageView {
+    struct State: Sendable {
+        let title: String
+        let count: String
+        let path: String
+        let isCurrent: Bool
+    }
+
+    /// The search.
+    struct Tools: Sendable {
+        let search: String
+        let state: String?
+        let isNewestFirst: Bool
+        let states: [State]
+    }
+
+    /// Links to the pages before and after this one.
+    struct Neighbours: Sendable {
+        let page: String
+        let pages: String
+        let previous: String?
+        let next: String?
+    }
+
+    static let template = PageTemplate.overview
+    static let hasScript = true
+    /// The default inbox; nil if none is confirmed.
+    let inbox: String?
+    /// Whether an address shown has another inbox.
+    let hasOthers: Bool
+    /// Whether the user has no address at all.
+    let isEmpty: Bool
+    /// Whether the search found none.
+    let hasNone: Bool
+    let tools: Tools?
+    let active: [AddressCard]
+    let open: [AddressCard]
+    let moved: [AddressCard]
+    let ended: [AddressCard]
+    let neighbours: Neighbours?
+    /// Where a form of this page leads back to.
+    let back: String
+}
+
 extension PortalPage {
     /// The search appears beyond this many addresses.
     private static let searchedFrom = 8
@@ -20,33 +65,25 @@ extension PortalPage {
         let accounts = try await accounts(session, page.items.map(\.account))
             .reduce(into: [Int64: UserExportAccount]()) { $0[$1.number] = $1 }
         let inboxes = try await pool.run { try store.inboxes.inboxes(user: session.userID) }
-        var values: [String: Any] = ["is_empty": total == 0, "has_none": total > 0 && page.found == 0]
-        for (list, states) in Self.sections {
-            let cards = page.items.filter { states.contains($0.state) }.compactMap { item in
+        func cards(_ states: Set<AddressState>) -> [AddressCard] {
+            page.items.filter { states.contains($0.state) }.compactMap { item in
                 accounts[item.account].map { card($0, inboxes: inboxes, request.words) }
             }
-            values[list] = cards
-            values["has_\(list)"] = !cards.isEmpty
         }
-        if let inbox = inboxes.first(where: \.isDefault), inbox.isVerified {
-            values["inbox"] = PortalText.address(inbox.address)
-            values["has_others"] = (values["active"] as? [[String: Any]])?.contains { $0["other_inbox"] != nil }
-        }
-        if total > Self.searchedFrom || query != AddressListQuery() { values["tools"] = Self.tools(page, query, request.words) }
-        values["pages"] = Self.pages(page, query, request.words)
-        values["back"] = Self.path(query)
+        let active = cards([.on, .off])
+        let inbox = inboxes.first { $0.isDefault && $0.isVerified }
+        let view = AddressListView(
+            inbox: inbox.map { PortalText.address($0.address) },
+            hasOthers: inbox != nil && active.contains { $0.otherInbox != nil }, isEmpty: total == 0,
+            hasNone: total > 0 && page.found == 0,
+            tools: total > Self.searchedFrom || query != AddressListQuery() ? Self.tools(page, query, request.words) : nil,
+            active: active, open: cards([.open]), moved: cards([.moved]), ended: cards([.ended]),
+            neighbours: Self.neighbours(page, query, request.words), back: Self.path(query))
         // The action may have removed it from this page.
         var told = accounts[request.toldOf ?? 0]?.title
         if told == nil, let number = request.toldOf { told = try await self.accounts(session, [number]).first?.title }
-        return try request.html(
-            "overview", values, title: request.language.text("Your addresses"), current: .addresses,
-            notice: notice(request, told), hasScript: true)
+        return try request.html(view, title: request.language.text("Your addresses"), notice: notice(request, told))
     }
-
-    /// The states listed under each heading.
-    private static let sections: [(list: String, states: Set<AddressState>)] = [
-        ("active", [.on, .off]), ("open", [.open]), ("moved", [.moved]), ("ended", [.ended]),
-    ]
 
     // MARK: The search
 
@@ -79,7 +116,9 @@ extension PortalPage {
                 order: value("order").flatMap(AddressListQuery.Order.init) ?? .name, page: value("page").flatMap(Int.init) ?? 1))
     }
 
-    private static func tools(_ page: AddressListPage, _ query: AddressListQuery, _ words: PortalText) -> [String: Any] {
+    private static func tools(
+        _ page: AddressListPage, _ query: AddressListQuery, _ words: PortalText
+    ) -> AddressListView.Tools {
         let all = page.counts.values.reduce(0, +)
         let language = words.language
         let titles: [(AddressState?, String)] = [
@@ -87,28 +126,32 @@ extension PortalPage {
             (.open, language.text("Without a relay address")), (.moved, language.text("Moved")),
             (.ended, language.text("No longer in use")),
         ]
-        let states = titles.compactMap { state, title -> [String: Any]? in
+        let states = titles.compactMap { state, title -> AddressListView.State? in
             let count = state.map { page.counts[$0] ?? 0 } ?? all
             guard state == nil || count > 0 || state == query.state else { return nil }
             var other = query
             (other.state, other.page) = (state, 1)
-            return ["title": title, "count": words.number(count), "path": path(other), "current": state == query.state]
+            return AddressListView.State(
+                title: title, count: words.number(count), path: path(other), isCurrent: state == query.state)
         }
-        var values: [String: Any] = ["search": query.search, "states": states, "newest": query.order == .newest]
-        values["state"] = query.state?.rawValue
-        return values
+        return AddressListView.Tools(
+            search: query.search, state: query.state?.rawValue, isNewestFirst: query.order == .newest, states: states)
     }
 
-    /// Links to the neighbouring pages; empty if there is only one page.
-    private static func pages(_ page: AddressListPage, _ query: AddressListQuery, _ words: PortalText) -> [[String: Any]] {
-        guard page.pages > 1 else { return [] }
-        var values: [String: Any] = ["page": words.number(page.page), "pages": words.number(page.pages)]
-        var other = query
-        other.page = page.page - 1
-        if page.page > 1 { values["previous"] = path(other) }
-        other.page = page.page + 1
-        if page.page < page.pages { values["next"] = path(other) }
-        return [values]
+    /// Links to the neighbouring pages; nil if there is only one page.
+    private static func neighbours(
+        _ page: AddressListPage, _ query: AddressListQuery, _ words: PortalText
+    ) -> AddressListView.Neighbours? {
+        guard page.pages > 1 else { return nil }
+        func other(_ number: Int) -> String? {
+            guard (1...page.pages).contains(number) else { return nil }
+            var other = query
+            other.page = number
+            return path(other)
+        }
+        return AddressListView.Neighbours(
+            page: words.number(page.page), pages: words.number(page.pages), previous: other(page.page - 1),
+            next: other(page.page + 1))
     }
 
     /// What was just done.

@@ -15,23 +15,19 @@ extension PortalPage {
     }
 
     /// The checks as shown on the account's page.
-    func checks(of account: UserExportAccount, _ words: PortalText) async throws -> [String: Any] {
+    func checks(of account: UserExportAccount, _ words: PortalText) async throws -> [AccountView.Check] {
         let checks = try await pool.run { try store.persons.checks(account: account.number) }
         let language = words.language
-        let items = checks.map { check -> [String: Any] in
-            var item: [String: Any] = [
-                "decision": check.decisionID, "account": account.number, "at": words.time(check.at),
-                "event": Self.event(check.event, language),
-                "asked": words.list(check.challenges.map { Self.challenge($0, language) }),
-                "end": Self.end(check.end, language),
-            ]
+        return checks.map { check in
             let reasons = check.reasons.map { Self.reason($0, language) }
-            // Several codes may have the same text.
-            item["why"] = reasons.enumerated().filter { !reasons[..<$0.offset].contains($0.element) }.map(\.element)
-            item["objected"] = check.objectedAt.map(words.date)
-            return item
+            return AccountView.Check(
+                decision: check.decisionID, at: words.time(check.at), event: Self.event(check.event, language),
+                asked: words.list(check.challenges.map { Self.challenge($0, language) }),
+                end: Self.end(check.end, language),
+                // Several codes may have the same text.
+                why: reasons.enumerated().filter { !reasons[..<$0.offset].contains($0.element) }.map(\.element),
+                objected: check.objectedAt.map(words.date))
         }
-        return ["checks": items, "has_checks": !items.isEmpty]
     }
 
     private static func event(_ event: String, _ language: Catalogue) -> String {

@@ -5,7 +5,39 @@ import SignIn
 import HTTP
 import Hummingbird
 
+struct DataView: PageView {
+    static let template = PageTemplate.data
+    static let place = PagePlace.data
+    /// Whether the deletion is scheduled already.
+    let isEnding: Bool
+}
+
+/// Asks whether everything is to be deleted; the answer to that is a link by mail.
+struct DeleteView: PageView {
+    static let template = PageTemplate.delete
+    static let place = PagePlace.data
+    var isSent = false
+    /// How long a deletion can be cancelled; nil if it is done at once.
+    var days: String?
+}
+
+/// The last step, behind that link.
+struct DeleteNowView: PageView {
+    static let template = PageTemplate.deleteNow
+    static let place = PagePlace.data
+    let token: String
+    /// When everything is deleted; nil for at once.
+    let day: String?
+}
+
 extension PortalPage {
+    func askToDelete(_ request: PortalRequest) throws -> Response {
+        let language = request.language
+        return try request.html(
+            DeleteView(days: deletionDays > 0 ? language.text("{n} days", count: deletionDays) : nil),
+            title: language.text("Delete everything"))
+    }
+
     /// Asks for confirmation by mail: access to an open session is not enough.
     func sendDeletionLink(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         guard let browser = request.browser else { throw PortalRefusal.foreign }
@@ -16,16 +48,16 @@ extension PortalPage {
         guard sendLater("no deletion link was sent", { try mailer.send(link, .deletion, in: language, now: now()) }) else {
             throw PortalRefusal.busy
         }
-        return try request.html("delete", ["sent": true], title: request.language.text("Check your inbox"), current: .data)
+        return try request.html(DeleteView(isSent: true), title: request.language.text("Check your inbox"))
     }
 
     func showDeletion(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let (token, browser) = (try request.token(), request.browser)
         let state = try await pool.run { try store.page.state(of: token, .deletion, browser: browser, now: now()) }
         guard state == .good else { return try deadLink(request, state) }
-        var values: [String: Any] = ["token": token]
-        values["day"] = deletionTime.map(request.words.date)
-        return try request.html("delete-now", values, title: request.language.text("Delete everything?"), current: .data)
+        return try request.html(
+            DeleteNowView(token: token, day: deletionTime.map(request.words.date)),
+            title: request.language.text("Delete everything?"))
     }
 
     func delete(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
@@ -42,7 +74,7 @@ extension PortalPage {
             return true
         }
         guard isDone else {
-            return try request.html("link", title: request.language.text("This link has expired"), status: .gone)
+            return try request.html(LinkView(), title: request.language.text("This link has expired"), status: .gone)
         }
         if let planned {
             try await tell(session.userID, .plannedDeletion, in: request.language) { $0.day = request.words.date(planned) }
@@ -71,7 +103,6 @@ extension PortalPage {
             default: nil
             }
         return try request.html(
-            "data", ["is_ending": session.deletesAt != nil], title: request.language.text("Your data"), current: .data,
-            notice: notice)
+            DataView(isEnding: session.deletesAt != nil), title: request.language.text("Your data"), notice: notice)
     }
 }

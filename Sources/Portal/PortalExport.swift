@@ -9,6 +9,30 @@ import Support
 import PersonalData
 import SignIn
 
+/// What is stored about the user, to read.
+struct StoredDataView: PageView {
+    struct Section: Sendable {
+        let name: String
+        let count: String
+        let hasMore: Bool
+        let shown: String
+        let rows: [Row]
+    }
+
+    struct Row: Sendable {
+        let fields: [Field]
+    }
+
+    struct Field: Sendable {
+        let name: String
+        let value: String
+    }
+
+    static let template = PageTemplate.dataRead
+    static let place = PagePlace.data
+    let sections: [Section]
+}
+
 extension PortalPage {
     static let schemaPath = "/me/data/schema.json"
 
@@ -31,24 +55,22 @@ extension PortalPage {
         let time = now()
         let records = try await pool.run { try store.persons.records(user: session.userID, now: time) }
         let words = request.words
-        let sections = records.filter { !$0.rows.isEmpty }.map { section -> [String: Any] in
+        let sections = records.filter { !$0.rows.isEmpty }.map { section in
             let shown = section.rows.suffix(PortalExport.shownRows).reversed()
-            return [
-                "name": PortalExport.heading(section.name), "count": words.number(section.rows.count),
-                "has_more": section.rows.count > shown.count, "shown": words.number(shown.count),
-                "rows": shown.map { row in
-                    [
-                        "fields": row.compactMap { field in
+            return StoredDataView.Section(
+                name: PortalExport.heading(section.name), count: words.number(section.rows.count),
+                hasMore: section.rows.count > shown.count, shown: words.number(shown.count),
+                rows: shown.map { row in
+                    StoredDataView.Row(
+                        fields: row.compactMap { field in
                             PortalExport.read(field.value, words).map {
-                                ["name": PortalExport.heading(field.name), "value": $0]
+                                StoredDataView.Field(name: PortalExport.heading(field.name), value: $0)
                             }
-                        }
-                    ]
-                },
-            ]
+                        })
+                })
         }
         return try request.html(
-            "data-read", ["sections": sections], title: request.language.text("Everything about you"), current: .data)
+            StoredDataView(sections: sections), title: request.language.text("Everything about you"))
     }
 }
 

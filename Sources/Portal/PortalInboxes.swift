@@ -9,6 +9,40 @@ import InternetMessage
 import Languages
 import PersonalData
 
+struct InboxesView: PageView {
+    struct Item: Sendable {
+        let number: Int64
+        let address: String
+        /// Whether mail goes there; such an inbox cannot be removed.
+        let isDefault: Bool
+        let isVerified: Bool
+        let isReplyOnly: Bool
+        /// Whether the user signed in with it.
+        let isCurrent: Bool
+        /// Whether a code is waited for.
+        let isUnderWay: Bool
+        let canBeUsed: Bool
+        let since: String
+        let itemProblem: String?
+    }
+
+    static let template = PageTemplate.inboxes
+    static let place = PagePlace.inboxes
+    let inboxes: [Item]
+    /// Whether the user gets messages about refused mail.
+    let isTold: Bool
+    let typed: String?
+    let problem: String?
+}
+
+/// Asks whether the inbox of this session is to be removed.
+struct RemoveInboxView: PageView {
+    static let template = PageTemplate.remove
+    static let place = PagePlace.inboxes
+    let number: Int64
+    let address: String
+}
+
 extension PortalPage {
     func showInboxes(
         _ request: PortalRequest, _ session: PageSession, problem: String? = nil, about inbox: Int64? = nil,
@@ -27,29 +61,20 @@ extension PortalPage {
             return (rows, try store.persons.wantsRefusals(user: session.userID))
         }
         let words = request.words
-        let items = rows.map { row -> [String: Any] in
-            let (item, state) = row
-            var values: [String: Any] = [
-                "number": item.number, "address": PortalText.address(item.address),
-                "is_default": item.isDefault && item.isVerified,
-                "is_verified": item.isVerified, "is_reply_only": item.isReplyOnly,
-                "can_use": item.isVerified && !item.isDefault && !item.isReplyOnly,
-                "can_remove": !(item.isDefault && item.isVerified),
-                "is_current": item.number == session.inboxNumber, "under_way": (state?.triesLeft ?? 0) > 0,
-                "since": words.date(item.verifiedAt ?? item.createdAt),
-            ]
-            values["has_actions"] = !(item.isDefault && item.isVerified)
-            if let problem, item.number == inbox { values["item_problem"] = problem }
-            return values
-        }
-        var values: [String: Any] = ["inboxes": items, "is_told": isTold]
-        if let problem, inbox == nil {
-            values["typed"] = request.typed("email")
-            values["problem"] = problem
-        }
+        let view = InboxesView(
+            inboxes: rows.map { item, state in
+                InboxesView.Item(
+                    number: item.number, address: PortalText.address(item.address),
+                    isDefault: item.isDefault && item.isVerified, isVerified: item.isVerified,
+                    isReplyOnly: item.isReplyOnly, isCurrent: item.number == session.inboxNumber,
+                    isUnderWay: (state?.triesLeft ?? 0) > 0,
+                    canBeUsed: item.isVerified && !item.isDefault && !item.isReplyOnly,
+                    since: words.date(item.verifiedAt ?? item.createdAt),
+                    itemProblem: item.number == inbox ? problem : nil)
+            }, isTold: isTold, typed: problem != nil && inbox == nil ? request.typed("email") : nil,
+            problem: inbox == nil ? problem : nil)
         return try request.html(
-            "inboxes", values, title: request.language.text("Your inboxes"), status: status, current: .inboxes,
-            notice: notice(request))
+            view, title: request.language.text("Your inboxes"), status: status, notice: notice(request))
     }
 
     private func notice(_ request: PortalRequest) -> String? {
@@ -177,7 +202,7 @@ extension PortalPage {
         guard let inbox = inboxes.first(where: { $0.number == session.inboxNumber }) else { throw PortalRefusal.notFound }
         let address = PortalText.address(inbox.address)
         return try request.html(
-            "remove", ["number": inbox.number, "address": address],
-            title: request.language.text("Remove {address}?", ["address": address]), current: .inboxes)
+            RemoveInboxView(number: inbox.number, address: address),
+            title: request.language.text("Remove {address}?", ["address": address]))
     }
 }

@@ -110,16 +110,16 @@ package struct PortalPage: RouteModule {
         // Open to everyone.
         open(routes, .get, "/me/icons/{client_id}") { try await icon($0.context) }
         open(routes, .get, "/") { $0.redirect("/me") }
-        open(routes, .get, "/me/sign-in") { try await showSignIn($0) }
-        open(routes, .post, "/me/sign-in") { try await sendSignInLink($0) }
-        open(routes, .get, "/me/sent") { try await showCodeForm($0) }
-        open(routes, .post, "/me/sent") { try await useSignInCode($0) }
-        open(routes, .post, "/me/passkey") { try await signInByPasskey($0) }
-        open(routes, .get, "/me/sign-in/{token}") { try await showSignInLink($0) }
-        open(routes, .post, "/me/sign-in/{token}") { try await useSignInLink($0) }
+        step(routes, .get, "/me/sign-in") { try await showSignIn($0) }
+        step(routes, .post, "/me/sign-in") { try await sendSignInLink($0) }
+        step(routes, .get, "/me/sent") { try await showCodeForm($0) }
+        step(routes, .post, "/me/sent") { try await useSignInCode($0) }
+        step(routes, .post, "/me/passkey") { try await signInByPasskey($0) }
+        step(routes, .get, "/me/sign-in/{token}") { try await showSignInLink($0) }
+        step(routes, .post, "/me/sign-in/{token}") { try await useSignInLink($0) }
         open(routes, .get, "/me/confirm/{token}") { try await showConfirmation($0) }
         open(routes, .post, "/me/confirm/{token}") { try await confirm($0) }
-        open(routes, .get, "/me/goodbye") { try $0.html("goodbye", title: $0.language.text("Everything is deleted")) }
+        open(routes, .get, "/me/goodbye") { try $0.html(GoodbyeView(), title: $0.language.text("Everything is deleted")) }
 
         addSheetRoutes(to: routes)
         addUpstreamRoutes(to: routes)
@@ -155,11 +155,7 @@ package struct PortalPage: RouteModule {
         signedIn(routes, .post, "/me/inboxes/refusals") { try await setRefusalNotices($0, $1) }
         signedIn(routes, .get, "/me/data/read") { try await readData($0, $1) }
         signedIn(routes, .get, "/me/data.json") { try await download($0, $1) }
-        signedIn(routes, .get, "/me/delete") { request, _ in
-            var values: [String: Any] = [:]
-            if deletionDays > 0 { values["days"] = request.language.text("{n} days", count: deletionDays) }
-            return try request.html("delete", values, title: request.language.text("Delete everything"), current: .data)
-        }
+        signedIn(routes, .get, "/me/delete") { request, _ in try askToDelete(request) }
         signedIn(routes, .post, "/me/delete") { try await sendDeletionLink($0, $1) }
         signedIn(routes, .get, "/me/delete/{token}") { try await showDeletion($0, $1) }
         signedIn(routes, .post, "/me/delete/{token}") { try await delete($0, $1) }
@@ -202,17 +198,15 @@ package struct PortalPage: RouteModule {
         _ routes: Routes, _ method: HTTPRequest.Method, _ path: RouterPath,
         _ handler: @escaping @Sendable (PortalRequest) async throws -> Response
     ) {
-        routes.open(bodyLimit: Self.formLimit).on(path, method: method) { request, context -> Response in
-            var me = PortalRequest(page: self, request: request, context: context)
-            do {
-                try me.checkOrigin()
-                if method == .post { try await me.readForm() }
-                try await me.openSheet()
-                return try await handler(me)
-            } catch {
-                return try me.failure(error)
-            }
-        }
+        add(to: routes, method, path, .open, isStep: false, handler)
+    }
+
+    /// The same for a page that can be a step of an app's request.
+    func step(
+        _ routes: Routes, _ method: HTTPRequest.Method, _ path: RouterPath,
+        _ handler: @escaping @Sendable (PortalRequest) async throws -> Response
+    ) {
+        add(to: routes, method, path, .open, isStep: true, handler)
     }
 
     /// A route for signed-in users; others are sent to the sign-in page. Changes need the token of their form.
@@ -220,7 +214,7 @@ package struct PortalPage: RouteModule {
         _ routes: Routes, _ method: HTTPRequest.Method, _ path: RouterPath,
         _ handler: @escaping @Sendable (PortalRequest, PageSession) async throws -> Response
     ) {
-        open(routes, method, path) { request in
+        add(to: routes, method, path, .user, isStep: false) { request in
             guard let token = request.sessionToken, let session = try await session(request) else {
                 return request.redirect("/me/sign-in")
             }
@@ -232,6 +226,23 @@ package struct PortalPage: RouteModule {
             }
             if method == .post { try request.checkForm() }
             return try await handler(request, session)
+        }
+    }
+
+    private func add(
+        to routes: Routes, _ method: HTTPRequest.Method, _ path: RouterPath, _ access: RouteAccess, isStep: Bool,
+        _ handler: @escaping @Sendable (PortalRequest) async throws -> Response
+    ) {
+        routes.open(bodyLimit: Self.formLimit, access: access).on(path, method: method) { request, context -> Response in
+            var me = PortalRequest(page: self, request: request, context: context)
+            do {
+                try me.checkOrigin()
+                if method == .post { try await me.readForm() }
+                if isStep { try await me.openSheet() }
+                return try await handler(me)
+            } catch {
+                return try me.failure(error)
+            }
         }
     }
 
@@ -260,4 +271,9 @@ package struct PortalPage: RouteModule {
             do { try send() } catch { logger.warning(warning, metadata: ["detail": "\(error)"]) }
         }
     }
+}
+
+/// The last page of someone whose data is deleted.
+struct GoodbyeView: PageView {
+    static let template = PageTemplate.goodbye
 }

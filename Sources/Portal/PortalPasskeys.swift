@@ -9,6 +9,59 @@ import SignIn
 import Support
 import WebAuthn
 
+struct SecurityView: PageView {
+    struct Item: Sendable {
+        let number: Int64
+        let name: String
+        let since: String
+        let used: String?
+        let isBackedUp: Bool
+        /// The host where it signs in, if it is not this one.
+        let elsewhere: String?
+    }
+
+    /// What the script needs to make a passkey.
+    struct NewPasskey: Sendable {
+        let challenge: String
+        let rp: String
+        let user: String
+        let inbox: String
+        /// Those that exist already.
+        let known: String
+        /// The attestation that is asked for.
+        let attestation: String
+    }
+
+    /// How the user signed in, for the sentences that mention it.
+    struct Way: Sendable {
+        let isMail: Bool
+        let isPasskey: Bool
+        let provider: String?
+    }
+
+    struct Session: Sendable {
+        let number: Int64
+        let isThis: Bool
+        let since: String
+        let seen: String
+        let way: Way
+    }
+
+    struct SignIn: Sendable {
+        let at: String
+        let way: Way
+    }
+
+    static let template = PageTemplate.security
+    static let place = PagePlace.security
+    static let hasScript = true
+    let problem: String?
+    let passkeys: [Item]
+    let newPasskey: NewPasskey?
+    let sessions: [Session]
+    let signIns: [SignIn]
+}
+
 extension PortalPage {
     /// The page as a relying party; nil if its address has no host name, because browsers then make no passkeys.
     static func relyingParty(url: String) -> RelyingParty? {
@@ -18,11 +71,11 @@ extension PortalPage {
         return RelyingParty(id: String(host), client: ExpectedClient(origins: [url]), requiresUserVerification: true)
     }
 
-    /// The values that the script needs in addition to the form.
-    func passkeyValues(_ ceremony: Ceremony, browser: String) throws -> [String: Any]? {
+    /// What the script needs of a ceremony; nil where there are no passkeys.
+    func ceremony(_ ceremony: Ceremony, browser: String) throws -> (challenge: String, relyingParty: String)? {
         guard let relyingParty else { return nil }
         let challenge = try store.passkeys.challenge(ceremony, browser: browser, now: now())
-        return ["challenge": Base64URL.encode(challenge), "rp": relyingParty.id]
+        return (Base64URL.encode(challenge), relyingParty.id)
     }
 
     private func octets(_ request: PortalRequest, _ name: WireText) throws -> [UInt8] {
@@ -84,39 +137,32 @@ extension PortalPage {
             )
         }
         let words = request.words
-        var values: [String: Any] = [
-            "has_passkeys": !found.passkeys.isEmpty,
-            "passkeys": found.passkeys.map { passkey in
-                var item: [String: Any] = [
-                    "number": passkey.number, "name": passkey.name, "since": words.date(passkey.createdAt),
-                    "is_backed_up": passkey.isBackedUp,
-                ]
-                item["used"] = passkey.lastUsedAt.map(words.date)
-                item["elsewhere"] = isOfThisHost(passkey) ? nil : passkey.host
-                return item
-            },
-            "sessions": found.sessions.map {
-                [
-                    "number": $0.number, "is_this": $0.number == session.number, "since": words.date($0.createdAt),
-                    "seen": words.date($0.seenAt),
-                ].merging(way($0.method)) { $1 } as [String: Any]
-            },
-            "sign_ins": found.signIns.map { ["at": words.time($0.at)].merging(way($0.method)) { $1 } as [String: Any] },
-        ]
-        values["problem"] = problem
+        var newPasskey: SecurityView.NewPasskey?
         if upstream?.settings.isOnly != true, let token = request.sessionToken,
-            var passkey = try passkeyValues(.create, browser: token)
+            let ceremony = try ceremony(.create, browser: token)
         {
-            passkey["attestation"] = passkeyRoots.isEmpty ? "none" : "direct"
-            passkey["user"] = Base64URL.encode(store.passkeys.userHandle(session.userID))
-            passkey["inbox"] = PortalText.address(found.inbox.address)
-            passkey["known"] = found.passkeys.filter(isOfThisHost).map { Base64URL.encode($0.credentialID) }.joined(
-                separator: " ")
-            values["passkey"] = passkey
+            newPasskey = SecurityView.NewPasskey(
+                challenge: ceremony.challenge, rp: ceremony.relyingParty,
+                user: Base64URL.encode(store.passkeys.userHandle(session.userID)),
+                inbox: PortalText.address(found.inbox.address),
+                known: found.passkeys.filter(isOfThisHost).map { Base64URL.encode($0.credentialID) }.joined(separator: " "),
+                attestation: passkeyRoots.isEmpty ? "none" : "direct")
         }
+        let view = SecurityView(
+            problem: problem,
+            passkeys: found.passkeys.map { passkey in
+                SecurityView.Item(
+                    number: passkey.number, name: passkey.name, since: words.date(passkey.createdAt),
+                    used: passkey.lastUsedAt.map(words.date), isBackedUp: passkey.isBackedUp,
+                    elsewhere: isOfThisHost(passkey) ? nil : passkey.host)
+            }, newPasskey: newPasskey,
+            sessions: found.sessions.map {
+                SecurityView.Session(
+                    number: $0.number, isThis: $0.number == session.number, since: words.date($0.createdAt),
+                    seen: words.date($0.seenAt), way: way($0.method))
+            }, signIns: found.signIns.map { SecurityView.SignIn(at: words.time($0.at), way: way($0.method)) })
         return try request.html(
-            "security", values, title: request.language.text("Sign-in"), status: status, current: .security,
-            notice: told(request), hasScript: true)
+            view, title: request.language.text("Sign-in"), status: status, notice: told(request))
     }
 
     /// Passkeys belong to a host: where the page has another one now, they open nothing.
@@ -124,13 +170,10 @@ extension PortalPage {
         passkey.host.hasSameOctets(as: relyingParty?.id ?? "")
     }
 
-    /// How the user signed in, for the three sentences that mention it.
-    private func way(_ method: SignInMethod) -> [String: Any] {
-        switch method {
-        case .mail: ["by_mail": true]
-        case .passkey: ["by_passkey": true]
-        case .upstream: ["by_provider": ["provider": upstream?.settings.name ?? "OpenID"]]
-        }
+    private func way(_ method: SignInMethod) -> SecurityView.Way {
+        SecurityView.Way(
+            isMail: method == .mail, isPasskey: method == .passkey,
+            provider: method == .upstream ? upstream?.settings.name ?? "OpenID" : nil)
     }
 
     private func told(_ request: PortalRequest) -> String? {

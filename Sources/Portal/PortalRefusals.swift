@@ -30,27 +30,14 @@ extension PortalPage {
         return request.redirect("/me/addresses/\(account.number)", told: "unblocked", of: account.number)
     }
 
-    /// Both as shown on the account's page.
-    func refusals(of account: UserExportAccount, _ words: PortalText) async throws -> [String: Any] {
+    /// As shown on the account's page.
+    func refusals(of account: UserExportAccount, _ words: PortalText) async throws -> [AccountView.Refusal] {
         let time = now()
-        let (refusals, blocks) = try await pool.run {
-            (
-                try store.persons.refusals(account: account.number, now: time),
-                try store.persons.blocks(account: account.number)
-            )
+        return try await pool.run { try store.persons.refusals(account: account.number, now: time) }.map { refusal in
+            AccountView.Refusal(
+                why: Self.reason(refusal.kind, team: account.team.name, in: words.language),
+                sender: refusal.domain.isEmpty ? words.language.text("other senders") : refusal.domain,
+                week: words.number(refusal.week), month: words.number(refusal.month), quarter: words.number(refusal.quarter))
         }
-        return [
-            "refusals": refusals.map { refusal -> [String: Any] in
-                [
-                    "why": Self.reason(refusal.kind, team: account.team.name, in: words.language),
-                    "sender": refusal.domain.isEmpty ? words.language.text("other senders") : refusal.domain,
-                    "week": words.number(refusal.week), "month": words.number(refusal.month),
-                    "quarter": words.number(refusal.quarter),
-                ]
-            },
-            "has_refusals": !refusals.isEmpty, "blocks": blocks.map { ["sender": $0, "number": account.number] },
-            "has_blocks": !blocks.isEmpty,
-            "can_block": account.address != nil,
-        ]
     }
 }

@@ -132,21 +132,13 @@ struct PortalRequest: Sendable {
         return AuthorizationParameters(query.utf8)?[name]
     }
 
-    /// Opens the app's request that this page is a step of. Other pages never have one, whatever their address: they keep the
-    /// protection that a step must give up, so that a window that opened them cannot control them.
+    /// Opens the app's request that this page is a step of. Pages that are no steps never have one, whatever their address: they
+    /// keep the protection that a step must give up, so that a window that opened them cannot control them.
     mutating func openSheet() async throws {
-        guard page.provider != nil, Self.isStep(request.uri.path), let handle = (form["request"] ?? query("request"))?.text
-        else {
-            return
-        }
+        guard page.provider != nil, let handle = (form["request"] ?? query("request"))?.text else { return }
         guard handle.utf8.count <= 64, Base64URL.decode(handle.utf8) != nil else { return }
         self.handle = handle
         sheet = try await page.sheet(handle)
-    }
-
-    private static func isStep(_ path: String) -> Bool {
-        [PortalPage.sheetPath, "/me/sign-in", "/me/sent", "/me/passkey", "/me/upstream"].contains(path)
-            || path.hasPrefix("/me/sign-in/")
     }
 
     /// A path of this page as a step of the same request.
@@ -168,24 +160,22 @@ struct PortalRequest: Sendable {
     /// - Parameters:
     ///   - alert: an error, which screen readers read at once.
     ///   - notice: what was done.
-    ///   - hasScript: whether the page uses the script file.
-    func html(
-        _ view: String, _ values: [String: Any] = [:], title: String, status: HTTPResponse.Status = .ok,
-        current: PortalViews.Place? = nil,
-        alert: String? = nil, notice: String? = nil, hasScript: Bool = false, cookies: [String] = []
+    func html<View: PageView>(
+        _ view: View, title: String, status: HTTPResponse.Status = .ok, alert: String? = nil, notice: String? = nil,
+        cookies: [String] = []
     ) throws -> Response {
-        var values = values
-        if let csrf { values["csrf"] = csrf }
-        if let handle { values["request"] = handle }
         // Pages that only say no have it in their title.
-        let isError = status.kind == .clientError && view != "refusal" && view != "link"
+        let isError = status.kind == .clientError && !View.isRefusal
         let text = try page.views.render(
-            view, values, in: language, title: isError ? language.text("Error: {title}", ["title": title]) : title,
-            current: csrf == nil ? nil : current ?? .addresses, csrf: csrf,
-            inbox: inbox.map(PortalText.address), ending: deletesAt.map(words.date), alert: alert, notice: notice,
-            hasScript: hasScript)
+            view,
+            PageTexts(
+                title: isError ? language.text("Error: {title}", ["title": title]) : title, alert: alert, notice: notice),
+            in: language, csrf: csrf, request: handle,
+            reader: csrf.map { _ in
+                PageReader(inbox: inbox.map(PortalText.address), deletionDay: deletesAt.map(words.date))
+            })
         var headers: HTTPFields = [.cacheControl: "no-store"]
-        headers.append(PortalHeaders.policy(hasScript: hasScript, formScheme: appScheme))
+        headers.append(PortalHeaders.policy(hasScript: View.hasScript, formScheme: appScheme))
         headers.append(PortalHeaders.referrer)
         headers.append(PortalHeaders.frames)
         // A window in which a page of the app waits must keep its opener: for our message, or for that of the app's callback.
@@ -231,7 +221,7 @@ struct PortalRequest: Sendable {
     private func onward(to path: String) -> Response? {
         guard request.method == .post, leadsAway || path.hasPrefix("\(PortalPage.sheetPath)?"),
             let refresh = HTTPField.Name("Refresh"),
-            var response = try? html("onward", ["target": path], title: language.text("One moment"))
+            var response = try? html(OnwardView(target: path), title: language.text("One moment"))
         else { return nil }
         response.headers[refresh] = "0; url=\(path)"
         return response
@@ -241,25 +231,22 @@ struct PortalRequest: Sendable {
     func failure(_ error: any Error) throws -> Response {
         switch error {
         case let refusal as PortalRefusal:
-            let title = language.text(refusal.title)
-            var response = try html(
-                "refusal", ["title": title, "text": language.text(refusal.text)], title: title, status: refusal.status)
+            var response = try refuse(language.text(refusal.title), language.text(refusal.text), refusal.status)
             if let seconds = refusal.retryAfter { response.headers[.retryAfter] = "\(seconds)" }
             return response
         case let refusal as StoreFailure where refusal.isRefusal:
-            return try html(
-                "refusal", ["title": language.text("That cannot be done"), "text": sentence(refusal)],
-                title: language.text("That cannot be done"), status: Problem(refusal).status)
+            return try refuse(language.text("That cannot be done"), sentence(refusal), Problem(refusal).status)
         default:
             let problem = Problem(error)
             if problem.status.code >= 500 { context.logger.requestFailed(error) }
-            return try html(
-                "refusal",
-                [
-                    "title": language.text(problem.title),
-                    "text": problem.detail.map(Self.sentence) ?? language.text("Try again later."),
-                ], title: language.text(problem.title), status: problem.status)
+            return try refuse(
+                language.text(problem.title), problem.detail.map(Self.sentence) ?? language.text("Try again later."),
+                problem.status)
         }
+    }
+
+    private func refuse(_ title: String, _ text: String, _ status: HTTPResponse.Status) throws -> Response {
+        try html(RefusalView(title: title, text: text), title: title, status: status)
     }
 
     /// Why the store refuses, translated if possible. The translation has `{n}` in place of a number.
@@ -274,6 +261,27 @@ struct PortalRequest: Sendable {
     static func sentence(_ text: String) -> String {
         text.prefix(1).uppercased() + text.dropFirst() + (text.hasSuffix(".") ? "" : ".")
     }
+}
+
+/// The page that goes on by itself.
+struct OnwardView: PageView {
+    static let template = PageTemplate.onward
+    let target: String
+}
+
+/// A page that says only why something is not done, or that it is done.
+struct RefusalView: PageView {
+    struct Back: Sendable {
+        let target: String
+        let label: String
+    }
+
+    static let template = PageTemplate.refusal
+    static let isRefusal = true
+    let title: String
+    let text: String
+    /// Where the reader can go back to.
+    var back: Back?
 }
 
 /// Fields sent with every page.

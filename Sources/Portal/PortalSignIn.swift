@@ -8,6 +8,77 @@ import InternetMessage
 import Logging
 import Support
 
+/// Asks for the inbox to sign in with.
+struct SignInView: PageView {
+    /// The button that leads to the operator's own provider.
+    struct UpstreamButton: Sendable {
+        let name: String
+        let path: String
+    }
+
+    /// What the script needs of a passkey.
+    struct PasskeyForm: Sendable {
+        let challenge: String
+        let rp: String
+        /// `yes` if the browser may suggest one.
+        let autofill: String
+        /// One that no one has any more.
+        let unknown: String
+    }
+
+    static let template = PageTemplate.signIn
+    static let hasScript = true
+    let csrf: String
+    /// Whether anyone can sign up.
+    let isOpen: Bool
+    /// The team of the app's request; nil if no app asks.
+    let team: String?
+    let upstream: UpstreamButton?
+    /// Whether users sign in here, and not only at the operator's own provider.
+    let hasOwn: Bool
+    let typed: String?
+    let problem: String?
+    let passkey: PasskeyForm?
+}
+
+/// Asks for the code of the message that was sent.
+struct SentView: PageView {
+    static let template = PageTemplate.sent
+    static let hasScript = true
+    let csrf: String
+    /// Whether anyone can sign up.
+    let isOpen: Bool
+    let problem: String?
+}
+
+/// The link of that message.
+struct SignInLinkView: PageView {
+    static let template = PageTemplate.signInLink
+    static let hasScript = true
+    let token: String
+    let csrf: String
+    /// The handle of the app's request that the link, or the page, belongs to.
+    let request: String?
+}
+
+/// A link that does not work.
+struct LinkView: PageView {
+    static let template = PageTemplate.link
+    static let isRefusal = true
+    var isOfOtherBrowser = false
+    var isConfirmation = false
+}
+
+/// Asks whether an inbox is the reader's.
+struct ConfirmView: PageView {
+    static let template = PageTemplate.confirm
+    let token: String
+}
+
+struct ConfirmedView: PageView {
+    static let template = PageTemplate.confirmed
+}
+
 extension PortalPage {
     private static let noLink: Logger.Message = "no sign-in link was sent"
 
@@ -29,25 +100,22 @@ extension PortalPage {
         status: HTTPResponse.Status = .ok
     ) async throws -> Response {
         let browser = try request.browser ?? newToken()
-        var values: [String: Any] = ["csrf": PortalCSRF.token(for: browser), "is_open": signUp.mode == .open]
-        // A refused address is not suggested again.
-        values["upstream"] = upstreamValues(request)
-        values["has_own"] = upstream?.settings.isOnly != true
-        if upstream?.settings.isOnly != true {
-            values["passkey"] = try passkeyValues(.get, browser: browser)?.merging(
-                ["autofill": alert == nil ? "yes" : "", "unknown": unknownPasskey]) { $1 }
-        }
-        if let problem {
-            values["problem"] = problem
-            values["typed"] = request.typed("email")
-        }
-        if let sheet = request.sheet {
-            values["team"] = try await pool.run { try appearance(sheet).teamName }
-            if problem == nil { values["typed"] = sheet.pending.request.loginHint ?? "" }
-        }
+        let hasOwn = upstream?.settings.isOnly != true
+        let sheet = request.sheet
+        let team = try await pool.run { try sheet.map(appearance)?.teamName }
+        let ceremony = hasOwn ? try ceremony(.get, browser: browser) : nil
+        let view = SignInView(
+            csrf: PortalCSRF.token(for: browser), isOpen: signUp.mode == .open, team: team,
+            upstream: upstreamButton(request), hasOwn: hasOwn,
+            typed: problem == nil ? sheet?.pending.request.loginHint : request.typed("email"), problem: problem,
+            // A refused address is not suggested again.
+            passkey: ceremony.map {
+                SignInView.PasskeyForm(
+                    challenge: $0.challenge, rp: $0.relyingParty, autofill: alert == nil ? "yes" : "", unknown: unknownPasskey)
+            })
         return try request.html(
-            "sign-in", values, title: request.language.text("Sign in"), status: status, alert: alert,
-            notice: request.told == "out" ? request.language.text("You are signed out.") : nil, hasScript: true,
+            view, title: request.language.text("Sign in"), status: status, alert: alert,
+            notice: request.told == "out" ? request.language.text("You are signed out.") : nil,
             cookies: [cookies.set(PortalCookies.browser, browser, age: 86_400)])
     }
 
@@ -114,15 +182,15 @@ extension PortalPage {
         }
         let asked = try await pool.run { try store.page.request(of: token, now: now()) }
         return try request.html(
-            "sign-in-link", ["token": token, "csrf": PortalCSRF.token(for: browser), "request": asked ?? ""],
-            title: request.language.text("Sign in"), hasScript: true)
+            SignInLinkView(token: token, csrf: PortalCSRF.token(for: browser), request: request.handle ?? asked),
+            title: request.language.text("Sign in"))
     }
 
     /// The page for a link that does not work here.
     func deadLink(_ request: PortalRequest, _ state: PortalRepository.LinkState) throws -> Response {
         try request.html(
-            "link", ["other_browser": state == .otherBrowser], title: request.language.text("This link does not work here"),
-            status: state == .otherBrowser ? .forbidden : .gone)
+            LinkView(isOfOtherBrowser: state == .otherBrowser),
+            title: request.language.text("This link does not work here"), status: state == .otherBrowser ? .forbidden : .gone)
     }
 
     func useSignInLink(_ request: PortalRequest) async throws -> Response {
@@ -150,11 +218,9 @@ extension PortalPage {
         _ request: PortalRequest, problem: String? = nil, status: HTTPResponse.Status = .unprocessableContent
     ) throws -> Response {
         guard let browser = request.browser else { return request.redirect(request.step("/me/sign-in")) }
-        var values: [String: Any] = ["csrf": PortalCSRF.token(for: browser), "is_open": signUp.mode == .open]
-        values["problem"] = problem
+        let view = SentView(csrf: PortalCSRF.token(for: browser), isOpen: signUp.mode == .open, problem: problem)
         return try request.html(
-            "sent", values, title: request.language.text("Check your inbox"), status: problem == nil ? .ok : status,
-            hasScript: true)
+            view, title: request.language.text("Check your inbox"), status: problem == nil ? .ok : status)
     }
 
     /// One response to every failed code: it does not reveal whether the user is known or has used up the tries.
@@ -255,17 +321,19 @@ extension PortalPage {
         let found = try await pool.run { try store.verifications.inbox(link: token, now: now()) }
         guard let found else {
             return try request.html(
-                "link", ["is_confirmation": true], title: request.language.text("This link has expired"), status: .gone)
+                LinkView(isConfirmation: true), title: request.language.text("This link has expired"), status: .gone)
         }
-        guard found.isNew else { return try request.html("confirmed", title: request.language.text("Your inbox is confirmed")) }
-        return try request.html("confirm", ["token": token], title: request.language.text("Confirm your inbox"))
+        guard found.isNew else {
+            return try request.html(ConfirmedView(), title: request.language.text("Your inbox is confirmed"))
+        }
+        return try request.html(ConfirmView(token: token), title: request.language.text("Confirm your inbox"))
     }
 
     /// The link alone is enough: anyone who reads that inbox may open it, anywhere.
     func confirm(_ request: PortalRequest) async throws -> Response {
         let token = try request.token()
         _ = try await pool.run { try store.verifications.confirm(link: token, now: now()) }
-        return try request.html("confirmed", title: request.language.text("Your inbox is confirmed"))
+        return try request.html(ConfirmedView(), title: request.language.text("Your inbox is confirmed"))
     }
 
     func newToken() throws -> String { try PortalRepository.newBrowserToken() }

@@ -86,7 +86,7 @@ struct PortalText {
     func list(_ items: [String]) -> String { items.formatted(.list(type: .and).locale(locale)) }
 
     /// Messages by month, the newest first, for at most a year.
-    func months(_ counters: [DailyCounter]) -> [[String: Any]] {
+    func months(_ counters: [DailyCounter]) -> [AccountView.Month] {
         var sums: [Int: (Int, Int)] = [:]
         for counter in counters where counter.kind == .forwarded || counter.kind == .replied {
             let parts = Self.calendar.dateComponents(
@@ -99,9 +99,8 @@ struct PortalText {
         let style = Date.FormatStyle(locale: locale, calendar: Self.calendar, timeZone: .gmt).month(.wide).year()
         return sums.sorted { $0.key > $1.key }.prefix(12).map { key, sum in
             let first = Self.calendar.date(from: DateComponents(year: key / 12, month: key % 12 + 1, day: 1))
-            return [
-                "month": first?.formatted(style) ?? "", "to_you": number(sum.0), "from_you": number(sum.1),
-            ]
+            return AccountView.Month(
+                month: first?.formatted(style) ?? "", toYou: number(sum.0), fromYou: number(sum.1))
         }
     }
 

@@ -3,42 +3,136 @@
 import HTTP
 import Languages
 
-struct PortalViews: Sendable {
-    /// The current entry of the navigation.
-    enum Place: String, CaseIterable, Sendable {
-        case addresses, inboxes, security, data
+/// A template of the page: the name of its file without `.mustache`.
+enum PageTemplate: String, CaseIterable, Sendable {
+    case account, confirm, confirmed, data, delete, goodbye, inboxes, link, onward, overview, refusal, remove, replace, security
+    case sent, sheet, stop
+    case dataRead = "data-read"
+    case deleteNow = "delete-now"
+    case signIn = "sign-in"
+    case signInLink = "sign-in-link"
+    case signOut = "sign-out"
+}
 
-        var path: String {
-            switch self {
-            case .addresses: "/me"
-            case .inboxes: "/me/inboxes"
-            case .security: "/me/security"
-            case .data: "/me/data"
-            }
-        }
+/// What one template shows. Its stored properties are the values of the template, by name.
+protocol PageView: Sendable {
+    static var template: PageTemplate { get }
+    /// The entry of the navigation to which it belongs; it is shown to users who are signed in.
+    static var place: PagePlace { get }
+    /// Whether it uses the script file: for passkeys, for copying, and for buttons that must not be pressed twice.
+    static var hasScript: Bool { get }
+    /// Whether it does nothing but refuse, so that its title says so already.
+    static var isRefusal: Bool { get }
+}
 
-        func title(_ language: Catalogue) -> String {
-            switch self {
-            case .addresses: language.text("Addresses")
-            case .inboxes: language.text("Inboxes")
-            case .security: language.text("Sign-in")
-            case .data: language.text("Your data")
-            }
+extension PageView {
+    static var place: PagePlace { .addresses }
+    static var hasScript: Bool { false }
+    static var isRefusal: Bool { false }
+}
+
+/// The entries of the navigation.
+enum PagePlace: String, CaseIterable, Sendable {
+    case addresses, inboxes, security, data
+
+    var path: String {
+        switch self {
+        case .addresses: "/me"
+        case .inboxes: "/me/inboxes"
+        case .security: "/me/security"
+        case .data: "/me/data"
         }
     }
 
-    /// Every view: the content inside the layout, without the newline at the end of the file.
-    private static let files = Embedded.files.reduce(into: [String: String]()) {
-        guard let name = $1.path.split(separator: "/").last, name.hasSuffix(".mustache"), name != "layout.mustache" else {
-            return
+    func title(_ language: Catalogue) -> String {
+        switch self {
+        case .addresses: language.text("Addresses")
+        case .inboxes: language.text("Inboxes")
+        case .security: language.text("Sign-in")
+        case .data: language.text("Your data")
         }
+    }
+}
+
+/// Values of every template.
+struct PageFrame: Sendable {
+    let service: String
+    /// HTML.
+    let mark: String
+    /// The token of the forms; nil if no one is signed in, and the view has none of its own.
+    let csrf: String?
+    /// The handle of the app's request that the page is a step of.
+    let request: String?
+}
+
+/// What the layout shows around a view, in addition to the frame.
+struct PageSurroundings: Sendable {
+    struct Navigation: Sendable {
+        struct Item: Sendable {
+            let path: String
+            let title: String
+            let isCurrent: Bool
+        }
+
+        let items: [Item]
+        /// The inbox that the user signed in with.
+        let inbox: String?
+    }
+
+    struct Message: Sendable {
+        let text: String
+    }
+
+    let title: String
+    let language: String
+    let isRightToLeft: Bool
+    let hasScript: Bool
+    let isNarrow: Bool
+    let version: String
+    let icon: String
+    let iconType: String
+    let navigation: Navigation?
+    /// The day on which all of the user's data is to be deleted.
+    let deletionDay: String?
+    let alert: Message?
+    let notice: Message?
+    /// HTML.
+    let content: String
+}
+
+/// What a response adds to a view.
+struct PageTexts {
+    let title: String
+    /// An error, which screen readers read at once.
+    var alert: String?
+    /// What was done.
+    var notice: String?
+}
+
+/// The user to whom a page is shown.
+struct PageReader {
+    /// The inbox that the user signed in with, in readable form.
+    let inbox: String?
+    /// The day on which all of the user's data is to be deleted.
+    let deletionDay: String?
+}
+
+struct PortalViews: Sendable {
+    private static let files = Embedded.files.reduce(into: [String: String]()) {
+        guard let name = $1.path.split(separator: "/").last, name.hasSuffix(".mustache") else { return }
         $0[String(name.dropLast(".mustache".count))] = $1.text
+    }
+
+    /// The text of a template, without the newline at the end of its file.
+    private static func text(_ template: PageTemplate) throws -> String {
+        guard let text = files[template.rawValue] else { throw Problem.fault() }
+        return String(text.dropLast())
     }
 
     /// The views in one language.
     private struct Language {
         let catalogue: Catalogue
-        let templates: [String: HTMLTemplate]
+        let templates: [PageTemplate: HTMLTemplate]
         let layout: HTMLTemplate
     }
 
@@ -46,60 +140,50 @@ struct PortalViews: Sendable {
     private let service: String
     let style: PortalStyle
 
-    /// Throws if a template does not parse.
+    /// Throws if a template is missing or does not parse.
     init(service: String, languages: Languages, looks: PageLooks = .standard) throws {
         self.service = service
         style = PortalStyle(looks)
         self.languages = try languages.all.reduce(into: [:]) { result, catalogue in
-            func template(_ text: some StringProtocol) throws -> HTMLTemplate {
-                try HTMLTemplate(catalogue.localised(String(text)))
-            }
             result[catalogue.tag] = Language(
-                catalogue: catalogue, templates: try Self.files.mapValues { try template($0.dropLast()) },
-                layout: try template(Embedded.layout_mustache))
+                catalogue: catalogue,
+                templates: try PageTemplate.allCases.reduce(into: [:]) {
+                    $0[$1] = try HTMLTemplate(catalogue.localised(Self.text($1)))
+                },
+                layout: try HTMLTemplate(catalogue.localised(Embedded.layout_mustache)))
         }
     }
 
     /// All texts of the views.
     static var texts: [String] {
-        files.sorted { $0.key < $1.key }.reduce(into: Catalogue.texts(of: Embedded.layout_mustache)) {
-            $0 += Catalogue.texts(of: $1.value)
-        }
+        files.sorted { $0.key < $1.key }.reduce(into: []) { $0 += Catalogue.texts(of: $1.value) }
     }
 
     /// - Parameters:
     ///   - language: the language of the texts.
-    ///   - current: nil for a page without navigation.
-    ///   - csrf: the token of the sign-out form.
-    ///   - inbox: the inbox that the user signed in with.
-    ///   - ending: the day on which all of the user's data is to be deleted.
-    func render(
-        _ view: String, _ values: [String: Any], in language: Catalogue, title: String, current: Place?, csrf: String?,
-        inbox: String?, ending: String?, alert: String?, notice: String?, hasScript: Bool
+    ///   - csrf: the token of the page's forms; nil while no one is signed in.
+    ///   - request: the handle of the app's request that the page is a step of.
+    ///   - reader: nil for a page without navigation.
+    func render<View: PageView>(
+        _ view: View, _ texts: PageTexts, in language: Catalogue, csrf: String?, request: String?, reader: PageReader?
     ) throws -> String {
-        guard let language = languages[language.tag], let template = language.templates[view] else { throw Problem.fault() }
-        var values = values
-        values["service"] = service
-        values["mark"] = style.mark
-        var whole: [String: Any] = [
-            "title": title, "service": service, "mark": style.mark, "version": style.version,
-            "icon": style.tabIcon.path, "icon_type": style.tabIcon.type,
-            "content": template.render(values),
-            "is_narrow": current == nil, "has_script": hasScript, "language": language.catalogue.tag,
-            "is_right_to_left": language.catalogue.isRightToLeft,
-        ]
-        if let current {
-            whole["nav"] =
-                [
-                    "items": Place.allCases.map {
-                        ["path": $0.path, "title": $0.title(language.catalogue), "current": $0 == current] as [String: Any]
-                    },
-                    "csrf": csrf ?? "", "inbox": inbox ?? "",
-                ] as [String: Any]
-            if let ending { whole["ending"] = ["day": ending, "csrf": csrf ?? ""] }
+        guard let language = languages[language.tag], let template = language.templates[View.template] else {
+            throw Problem.fault()
         }
-        if let alert { whole["alert"] = ["text": alert] }
-        if let notice { whole["notice"] = ["text": notice] }
-        return language.layout.render(whole)
+        let frame = PageFrame(service: service, mark: style.mark, csrf: csrf, request: request)
+        let navigation = reader.map { reader in
+            PageSurroundings.Navigation(
+                items: PagePlace.allCases.map { place in
+                    PageSurroundings.Navigation.Item(
+                        path: place.path, title: place.title(language.catalogue), isCurrent: place == View.place)
+                }, inbox: reader.inbox)
+        }
+        let whole = PageSurroundings(
+            title: texts.title, language: language.catalogue.tag, isRightToLeft: language.catalogue.isRightToLeft,
+            hasScript: View.hasScript, isNarrow: reader == nil, version: style.version, icon: style.tabIcon.path,
+            iconType: style.tabIcon.type, navigation: navigation, deletionDay: reader?.deletionDay,
+            alert: texts.alert.map(PageSurroundings.Message.init), notice: texts.notice.map(PageSurroundings.Message.init),
+            content: template.render(view, in: frame))
+        return language.layout.render(whole, in: frame)
     }
 }

@@ -50,14 +50,19 @@ import Testing
         return nil
     }
 
-    /// The names of a template: those of values, and those of sections that are shown where there is no value.
-    private static func names(_ template: String) -> (all: Set<String>, inverted: Set<String>) {
-        var (all, inverted): (Set<String>, Set<String>) = ([], [])
-        for tag in template.matches(of: #/\{\{\{?([#^\/&]?)\s*([a-z_]+)\s*\}?\}\}/#) where tag.2 != "t" {
-            all.insert(String(tag.2))
-            if tag.1 == "^" { inverted.insert(String(tag.2)) }
+    /// The names of a template: those of values, and those of sections that are shown where there is no value, or an empty one.
+    private static func names(_ template: String) -> (all: Set<String>, inverted: Set<String>, emptied: Set<String>) {
+        var (all, inverted, emptied): (Set<String>, Set<String>, Set<String>) = ([], [], [])
+        let tags = template.matches(of: #/\{\{\{?([#^\/&]?)\s*(empty\()?([A-Za-z_]+)\)?\s*\}?\}\}/#)
+        for tag in tags where tag.3 != "t" {
+            all.insert(String(tag.3))
+            switch (tag.1, tag.2 != nil) {
+            case ("^", false): inverted.insert(String(tag.3))
+            case ("#", true): emptied.insert(String(tag.3))
+            default: break
+            }
         }
-        return (all, inverted)
+        return (all, inverted, emptied)
     }
 
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -81,14 +86,35 @@ import Testing
         for file in files {
             let text = try String(contentsOf: file, encoding: .utf8)
             let template = try HTMLTemplate(Catalogue.english.localised(text))
-            let (all, inverted) = Self.names(text)
+            let (all, inverted, emptied) = Self.names(text)
             // What our own code gives as markup.
             let ours: Set<String> = ["content", "mark"]
-            for left in [[], inverted] {
+            for (left, empty) in [([], []), (inverted, emptied)] {
                 let given = all.subtracting(ours).subtracting(left)
-                let html = template.render(Dictionary(uniqueKeysWithValues: given.map { ($0, Self.hostile) }))
+                let html = template.render(
+                    Dictionary(uniqueKeysWithValues: given.map { ($0, empty.contains($0) ? "" : Self.hostile) }))
                 #expect(Self.leak(html) == nil, "\(file.lastPathComponent): \(Self.leak(html) ?? "")")
             }
+        }
+    }
+
+    /// A name that no view has would be left out of the page in silence.
+    @Test func templates_everyName_isAPropertyOfAView() throws {
+        let enumerator = try #require(
+            FileManager.default.enumerator(
+                at: Self.root.appendingPathComponent("Sources/Portal"), includingPropertiesForKeys: nil))
+        var properties: Set<String> = []
+        for case let file as URL in enumerator where file.pathExtension == "swift" {
+            let text = try String(contentsOf: file, encoding: .utf8)
+            properties.formUnion(text.matches(of: #/    (?:let|var) ([A-Za-z]+)(?:: | = )/#).map { String($0.1) })
+        }
+        let templates = try Self.templates("Sources/Portal/Templates", ".mustache")
+        #expect(
+            Set(templates.map { $0.deletingPathExtension().lastPathComponent })
+                == Set(PageTemplate.allCases.map(\.rawValue) + ["layout"]))
+        for file in templates {
+            let names = try Self.names(String(contentsOf: file, encoding: .utf8)).all
+            #expect(names.isSubset(of: properties), "\(file.lastPathComponent): \(names.subtracting(properties).sorted())")
         }
     }
 }

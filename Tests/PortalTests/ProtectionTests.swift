@@ -9,12 +9,10 @@ import Testing
 @testable import Portal
 
 @Suite(.blocking) struct ProtectionTests {
-    /// Every form of someone who is signed in, as its path would be for account, group and inbox 1.
-    private func forms(_ fixture: PortalFixture) -> [String] {
-        fixture.routes.filter { $0.method == .post }.map(\.path).filter {
-            !$0.hasPrefix("/me/sign-in") && !$0.hasPrefix("/me/confirm")
-        }.map {
-            $0.replacing("{token}", with: String(repeating: "a", count: 32)).replacing(/{[a-z]+}/, with: "1")
+    /// Every path for users who are signed in, as it would be for account, group and inbox 1.
+    private func paths(_ fixture: PortalFixture, _ method: HTTPRequest.Method) -> [String] {
+        fixture.routes.filter { $0.method == method && $0.access == .user }.map {
+            $0.path.replacing("{token}", with: String(repeating: "a", count: 32)).replacing(/{[a-z]+}/, with: "1")
         }
     }
 
@@ -24,15 +22,14 @@ import Testing
             try await anna.signIn("anna")
             try await bob.signIn("bob")
             let foreign = try #require(bob.page.first(/name="csrf" value="([a-z2-7]+)"/))
-            let paths = forms(fixture)
+            let paths = paths(fixture, .post)
             #expect(paths.count >= 11)
-            for path in paths {
+            // Someone who is signed in already goes on from an old form of the sign-in.
+            for path in paths + ["/me/sent", "/me/passkey"] {
                 for fields in [[:], ["csrf": ""], ["csrf": foreign], ["csrf": String(repeating: "a", count: 32)]] {
                     let answer = try await anna.submit(
                         path, fields.merging(["state": "off", "everywhere": "yes"]) { $1 }, token: false)
-                    // Whoever is signed in already goes on from an old form of the sign-in.
-                    let isStep = path == "/me/sent" || path == "/me/passkey"
-                    #expect(isStep ? answer.location == "/me" : answer.status == 403, "\(path)")
+                    #expect(paths.contains(path) ? answer.status == 403 : answer.location == "/me", "\(path)")
                 }
             }
             #expect(try await anna.get("/me").status == 200)
@@ -107,25 +104,25 @@ import Testing
     @Test func whoIsNotSignedInIsLedToTheDoorEverywhere() async throws {
         try await PortalFixture.with { fixture in
             let stranger = Browser(fixture)
-            for path in forms(fixture) {
+            for path in paths(fixture, .post) {
                 let answer = try await stranger.submit(path, token: false)
                 #expect(answer.location == "/me/sign-in", "\(path)")
             }
-            let pages = fixture.routes.filter { $0.method == .get }.map(\.path).filter { path in
-                ![
-                    "/me/style.css", "/me/mark.svg", "/me/page.js", "/me/sign-in", "/me/sent", "/me/goodbye", "/",
-                    "/me/icons/{client_id}", "/me/data/schema.json", "/.well-known/passkey-endpoints",
-                ].contains(path)
-                    && !path.contains("sign-in/")
-                    && !path.contains("confirm/")
-            }
+            let pages = paths(fixture, .get)
             #expect(pages.count >= 8)
             for path in pages {
-                let path = path.replacing("{account}", with: "1").replacing("{group}", with: "1").replacing(
-                    "{token}", with: String(repeating: "a", count: 32))
                 let answer = try await stranger.get(path)
                 #expect(answer.location == "/me/sign-in", "\(path)")
             }
+            // What is open to everyone is named here: a page that forgot its users fails this test.
+            let open = fixture.routes.filter { $0.access != .user }.map { "\($0.method.rawValue) \($0.path)" }
+            #expect(
+                Set(open) == [
+                    "GET /", "GET /me/style.css", "GET /me/mark.svg", "GET /me/page.js", "GET /me/data/schema.json",
+                    "GET /me/icons/{client_id}", "GET /.well-known/passkey-endpoints", "GET /me/sign-in", "POST /me/sign-in",
+                    "GET /me/sign-in/{token}", "POST /me/sign-in/{token}", "GET /me/sent", "POST /me/sent",
+                    "POST /me/passkey", "GET /me/confirm/{token}", "POST /me/confirm/{token}", "GET /me/goodbye",
+                ])
         }
     }
 

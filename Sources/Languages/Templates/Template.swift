@@ -14,6 +14,28 @@ package struct HTMLTemplate: Sendable {
     }
 
     package func render(_ values: [String: Any]) -> String { template.render(values) }
+
+    /// - Parameters:
+    ///   - view: a value whose stored properties are the values, by name.
+    ///   - frame: the same, for names that the view does not have.
+    package func render(_ view: some Sendable, in frame: some Sendable) -> String {
+        template.render(TemplateLayers(layers: [view, frame]))
+    }
+}
+
+/// Looks a name up in one value after another.
+private struct TemplateLayers: MustacheParent {
+    let layers: [Any]
+
+    func child(named name: String) -> Any? {
+        for layer in layers {
+            guard let value = Mirror(reflecting: layer).children.first(where: { $0.label == name })?.value else { continue }
+            let mirror = Mirror(reflecting: value)
+            guard mirror.displayStyle == .optional else { return value }
+            if let wrapped = mirror.children.first?.value { return wrapped }
+        }
+        return nil
+    }
 }
 
 /// A template of plain text: values are written as they are.

@@ -34,19 +34,48 @@ struct OpenSheet: Sendable {
     var request: AuthenticationRequest { pending.request }
 }
 
+/// What an app asks for, and what the user chooses to give.
+struct SheetView: PageView {
+    static let template = PageTemplate.sheet
+    let csrf: String?
+    let team: String
+    let app: String?
+    /// The identifier of the app, if it has an icon.
+    let icon: String?
+    let initial: String
+    let clientID: String
+    /// Whether the app has everything already.
+    let isKnown: Bool
+    let asksName: Bool
+    let asksEmail: Bool
+    let firstName: String?
+    let lastName: String?
+    let problem: String?
+    let sharesEmail: Bool
+    /// Empty if there is no choice.
+    let inboxes: [InboxOption]
+    let inbox: String?
+    /// The relay address that the team has.
+    let address: String?
+    /// Whether the team has the user's own address.
+    let hasOwnAddress: Bool
+    /// The inbox that the user signed in with.
+    let account: String?
+}
+
 extension PortalPage {
     static let sheetPath = "/sign-in"
 
     func addSheetRoutes(to routes: Routes) {
         guard provider != nil else { return }
-        open(routes, .get, "/sign-in") { request in
+        step(routes, .get, "/sign-in") { request in
             // GET may send the response or sign out; requests that only check the page (HEAD) must do neither.
             guard request.request.method == .get else { return request.redirect(Self.sheetPath) }
             if let name = request.query("message") { return try await tell(request, name) }
             if let handle = request.query("end_session")?.text { return try await showSignOut(request, handle) }
             return try await showSheet(request)
         }
-        open(routes, .post, "/sign-in") { request in
+        step(routes, .post, "/sign-in") { request in
             if let handle = request.form["end_session"]?.text { return try await signOut(request, handle) }
             return try await decide(request)
         }
@@ -60,8 +89,7 @@ extension PortalPage {
         let language = request.language
         let title = language.text(message.title)
         return try request.html(
-            "refusal",
-            ["title": title, "text": message.sentences.map { language.text($0) }.joined(separator: " ")], title: title,
+            RefusalView(title: title, text: message.sentences.map { language.text($0) }.joined(separator: " ")), title: title,
             status: message.isError ? .badRequest : .ok)
     }
 
@@ -107,14 +135,13 @@ extension PortalPage {
         let language = request.language
         let team = try await pool.run { try appearance(sheet).teamName }
         let title = language.text("This sign-in is finished")
-        return try request.html(
-            "refusal",
-            [
-                "title": title,
-                "text": language.text("Go back to {team}. If you are not signed in there, start again there.", ["team": team]),
-                "back": WebOrigin(sheet.request.target.redirectURI)?.description ?? "",
-                "back_label": language.text("Back to {team}", ["team": team]),
-            ], title: title)
+        let view = RefusalView(
+            title: title,
+            text: language.text("Go back to {team}. If you are not signed in there, start again there.", ["team": team]),
+            back: WebOrigin(sheet.request.target.redirectURI).map {
+                RefusalView.Back(target: $0.description, label: language.text("Back to {team}", ["team": team]))
+            })
+        return try request.html(view, title: title)
     }
 
     func showSheet(_ request: PortalRequest) async throws -> Response {
@@ -146,46 +173,32 @@ extension PortalPage {
         // While the user uses any of the team's apps, the address that the team has does not change.
         let isSettled = consent?.isTeamsLive ?? false
         let chosen = Self.standingInbox(consent, inboxes)
-        var values: [String: Any] = [
-            "team": app.teamName, "client_id": clientID, "initial": PortalText.initial(app.teamName), "is_known": isKnown,
-            "asks_name": !isKnown && UserScope.haveName(scopes),
-            "asks_email": !isKnown && scopes.contains(UserScope.email) && !isSettled,
-            "has_choice": inboxes.count > 1,
-            "inboxes": inboxes.map {
-                ["number": $0.number, "address": PortalText.address($0.address), "is_chosen": $0.number == chosen]
-                    as [String: Any]
-            },
-        ]
-        values["app"] = app.name
-        values["icon"] = app.hasIcon ? clientID : nil
-        if let inbox = inboxes.first(where: { $0.number == session.inboxNumber }) {
-            values["account"] = PortalText.address(inbox.address)
-        }
-        if let inbox = inboxes.first(where: { $0.number == chosen }) ?? inboxes.first {
-            values["inbox"] = PortalText.address(inbox.address)
-        }
-        if isSettled, scopes.contains(UserScope.email) {
-            values["has_address"] = consent?.emailKind == .privateRelay ? "relay" : nil
-            values["address"] = consent?.address?.wireForm
-            values["has_own_address"] = consent?.emailKind == .real
-        }
         let typed = SheetChoice(request.form)
         let name = request.form["decision"] == nil ? consent?.name ?? PersonName(stored: user.name) : typed.name
-        values["first_name"] = name.given
-        values["last_name"] = name.family
-        values["shares_email"] = !typed.hidesEmail
-        values["problem"] = problem.map { problem in
-            switch problem {
-            case .tooLong: request.language.text("The name is too long.")
-            case .character(let place):
-                request.language.text(
-                    "The character at place {n} is not allowed: it is not seen, changes the direction of text, or is a lone mark.",
-                    ["n": String(place)])
-            }
-        }
-        values["csrf"] = request.sessionToken.map { PortalCSRF.token(for: $0) }
+        func address(_ inbox: Inbox?) -> String? { inbox.map { PortalText.address($0.address) } }
+        let showsAddress = isSettled && scopes.contains(UserScope.email)
+        let view = SheetView(
+            csrf: request.sessionToken.map(PortalCSRF.token), team: app.teamName, app: app.name,
+            icon: app.hasIcon ? clientID : nil, initial: PortalText.initial(app.teamName), clientID: clientID,
+            isKnown: isKnown, asksName: !isKnown && UserScope.haveName(scopes),
+            asksEmail: !isKnown && scopes.contains(UserScope.email) && !isSettled, firstName: name.given,
+            lastName: name.family,
+            problem: problem.map { problem in
+                switch problem {
+                case .tooLong: request.language.text("The name is too long.")
+                case .character(let place):
+                    request.language.text(
+                        "The character at place {n} is not allowed: it is not seen, changes the direction of text, or is a lone mark.",
+                        ["n": String(place)])
+                }
+            }, sharesEmail: !typed.hidesEmail,
+            inboxes: inboxes.count > 1 ? inboxes.map { InboxOption($0, isChosen: $0.number == chosen) } : [],
+            inbox: address(inboxes.first { $0.number == chosen } ?? inboxes.first),
+            address: showsAddress && consent?.emailKind == .privateRelay ? consent?.address?.wireForm : nil,
+            hasOwnAddress: showsAddress && consent?.emailKind == .real,
+            account: address(inboxes.first { $0.number == session.inboxNumber }))
         return try request.html(
-            "sheet", values, title: request.language.text("Continue to {team}", ["team": app.teamName]),
+            view, title: request.language.text("Continue to {team}", ["team": app.teamName]),
             status: problem == nil ? .ok : .unprocessableContent)
     }
 

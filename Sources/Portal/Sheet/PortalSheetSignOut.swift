@@ -4,6 +4,14 @@ import HTTP
 import Hummingbird
 import SignIn
 
+/// Asks whether the user signs out here too.
+struct SignOutView: PageView {
+    static let template = PageTemplate.signOut
+    let csrf: String
+    /// The handle of the app's request.
+    let endSession: String
+}
+
 extension PortalPage {
     /// Signs out at once if the app's token names the signed-in user; asks otherwise.
     func showSignOut(_ request: PortalRequest, _ handle: String) async throws -> Response {
@@ -17,8 +25,7 @@ extension PortalPage {
         }
         guard meant == session.userID else {
             return try request.html(
-                "sign-out", ["end_session": handle, "csrf": PortalCSRF.token(for: token)],
-                title: request.language.text("Sign out?"))
+                SignOutView(csrf: PortalCSRF.token(for: token), endSession: handle), title: request.language.text("Sign out?"))
         }
         return try await afterSignOut(request, handle, session)
     }

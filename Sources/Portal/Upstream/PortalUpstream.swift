@@ -14,16 +14,16 @@ extension PortalPage {
 
     func addUpstreamRoutes(to routes: Routes) {
         guard let upstream else { return }
-        open(routes, .get, RouterPath(Self.upstreamPath)) { try await goUpstream($0, upstream) }
+        step(routes, .get, RouterPath(Self.upstreamPath)) { try await goUpstream($0, upstream) }
         open(routes, .get, RouterPath(Self.upstreamCallback)) { try await comeBack($0, upstream) }
     }
 
     /// As registered with the provider.
     private var redirectURI: String { origin + Self.upstreamCallback }
 
-    /// The values that the sign-in page needs for the button.
-    func upstreamValues(_ request: PortalRequest) -> [String: Any]? {
-        upstream.map { ["name": $0.settings.name, "path": request.step(Self.upstreamPath)] }
+    /// The button of the sign-in page.
+    func upstreamButton(_ request: PortalRequest) -> SignInView.UpstreamButton? {
+        upstream.map { SignInView.UpstreamButton(name: $0.settings.name, path: request.step(Self.upstreamPath)) }
     }
 
     /// Throws `PortalRefusal` if all users must sign in by the provider.

@@ -54,25 +54,28 @@ package struct Store: Sendable {
     package let relayDomains: [HostName]
     private let providers: ProviderRules
     private let addressLength: Int
+    /// How long users stay signed in on the page.
+    package let sessions: SessionLifetime
 
     /// A store over a migrated database.
     /// - Parameters:
     ///   - relayDomains: in lower case; the first one is for new addresses. No inbox and no source may be in them.
     ///   - providers: which spellings reach one mailbox.
     ///   - addressLength: characters of a new relay address, 10 … 16.
+    ///   - sessions: how long users stay signed in on the page.
     package init(
         database: any Database, keys: KeyRing, relayDomains: [String], providers: ProviderRules = .standard,
-        addressLength: Int = 10
+        addressLength: Int = 10, sessions: SessionLifetime = .standard
     ) {
         self.init(
             database: database, keys: KeyHolder(keys), relayDomains: relayDomains, providers: providers,
-            addressLength: addressLength)
+            addressLength: addressLength, sessions: sessions)
     }
 
     /// The same with keys that may change and that are shared with others.
     package init(
         database: any Database, keys holder: KeyHolder, relayDomains: [String], providers: ProviderRules = .standard,
-        addressLength: Int = 10
+        addressLength: Int = 10, sessions: SessionLifetime = .standard
     ) {
         let keys = holder.current
         self.keys = holder
@@ -83,7 +86,7 @@ package struct Store: Sendable {
         let events = AccountEvents(database: database, signal: outboxSignal)
         let marks = TombstoneMarks(keys: keys.marks)
         self.database = database
-        (self.providers, self.addressLength) = (providers, addressLength)
+        (self.providers, self.addressLength, self.sessions) = (providers, addressLength, sessions)
         self.events = events
         (self.sealer, self.index, self.secrets, self.marks, self.relayDomains) = (sealer, index, secrets, marks, domains)
         accounts = AccountRepository(events: events, marks: marks)
@@ -138,6 +141,17 @@ package struct Store: Sendable {
     private func over(_ database: any Database) -> Store {
         Store(
             database: database, keys: keys, relayDomains: relayDomains.map(\.text), providers: providers,
-            addressLength: addressLength)
+            addressLength: addressLength, sessions: sessions)
     }
+}
+
+/// How long a user stays signed in on the page, in seconds.
+package struct SessionLifetime: Sendable, Hashable {
+    package let total: Int64
+    /// Without a visit.
+    package let idle: Int64
+
+    package static let standard = SessionLifetime(total: 12 * 3_600, idle: 30 * 60)
+
+    package init(total: Int64, idle: Int64) { (self.total, self.idle) = (total, idle) }
 }

@@ -279,7 +279,7 @@ extension PortalPage {
         return request.redirect(
             asked.map { "\(Self.sheetPath)?request=\($0)" } ?? "/me",
             cookies: [
-                cookies.set(PortalCookies.session, session, age: PageLifetime.session),
+                cookies.set(PortalCookies.session, session, age: store.sessions.total),
                 cookies.set(PortalCookies.browser, try newToken(), age: 86_400),
                 cookies.set(PortalCookies.known, known, age: PortalCookies.knownAge),
             ] + cookies.removeSealed(in: request.request.headers))

@@ -1,5 +1,6 @@
 // The configuration as the rest of the program uses it.
 
+import Accounts
 import SignIn
 import Foundation
 import HTTP
@@ -156,6 +157,8 @@ package struct Configuration: Sendable {
         /// Who can become a user there.
         package let signUp: SignUpRules
         package let limits: SignInLimits
+        /// How long users stay signed in there.
+        package let sessions: SessionLifetime
         /// The operator's own OpenID provider; nil if users sign in only here.
         package let upstream: UpstreamSource?
         /// The folder of catalogues; nil where there is none.
@@ -286,6 +289,8 @@ package struct Configuration: Sendable {
                 requestsPerNetwork: integer(.signInMessagesPerNetwork),
                 wrongCodesPerNetwork: integer(.signInWrongCodesPerNetwork),
                 wrongCodesPerHour: integer(.signInWrongCodesPerHour)),
+            sessions: SessionLifetime(
+                total: Int64(integer(.signInSessionHours)) * 3_600, idle: Int64(integer(.signInIdleMinutes)) * 60),
             upstream: try UpstreamSource(
                 text, scopes: list(.signInUpstreamScopes), secretPath: path(.signInUpstreamSecretFile),
                 hasPage: publicURL != nil, at: resolved.path),

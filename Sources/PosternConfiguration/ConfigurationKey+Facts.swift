@@ -336,6 +336,14 @@ extension ConfigurationKey {
             Facts(
                 .choice(["no", "yes"]), .value(.text("no")),
                 "Whether it is the only way to sign in, without codes, links and passkeys.")
+        case .signInSessionHours:
+            Facts(
+                .integer(1...720), .value(.integer(12)),
+                "Hours after which a user has to sign in again. Apps that ask for a sign-in meanwhile need one press of a button.")
+        case .signInIdleMinutes:
+            Facts(
+                .integer(5...43_200), .value(.integer(30)),
+                "Minutes without a visit after which a user has to sign in again: short, for browsers that several people use.")
         case .signInPasskeyRoots:
             Facts(
                 .text, .absent,

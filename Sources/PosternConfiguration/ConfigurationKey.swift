@@ -85,6 +85,8 @@ package enum ConfigurationKey: String, Sendable, Hashable, CaseIterable {
     case signInUpstreamLinks = "sign_in.upstream.links"
     case signInUpstreamAddresses = "sign_in.upstream.addresses"
     case signInUpstreamOnly = "sign_in.upstream.only"
+    case signInSessionHours = "sign_in.session_hours"
+    case signInIdleMinutes = "sign_in.idle_minutes"
     case signInPasskeyRoots = "sign_in.passkey_roots"
     case signInLanguages = "sign_in.languages"
 

@@ -97,7 +97,7 @@ package struct Installation: Sendable {
         self.resolved = resolved
         store = Store(
             database: database, keys: keys, relayDomains: configuration.relayDomains, providers: configuration.providers,
-            addressLength: configuration.addressLength)
+            addressLength: configuration.addressLength, sessions: configuration.provider.sessions)
     }
 
     /// Passes `body` a store with all data of this one; its changes are discarded afterwards.

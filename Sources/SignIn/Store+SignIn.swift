@@ -19,7 +19,7 @@ extension Store {
     }
     /// The links by which users sign in on /me, and their sessions.
     package var page: PortalRepository {
-        PortalRepository(events: grants.addresses.events, inboxes: inboxes, users: users, secrets: secrets)
+        PortalRepository(events: grants.addresses.events, inboxes: inboxes, users: users, secrets: secrets, lifetime: sessions)
     }
     /// What apps are told about sessions that ended.
     package var logouts: LogoutRepository { LogoutRepository(database: database) }

@@ -135,9 +135,9 @@ import Testing
         try await PortalFixture.with { fixture in
             let anna = Browser(fixture)
             try await anna.signIn("anna")
-            fixture.now += PageLifetime.idle - 1
+            fixture.now += SessionLifetime.standard.idle - 1
             #expect(try await anna.get("/me").status == 200)
-            fixture.now += PageLifetime.idle
+            fixture.now += SessionLifetime.standard.idle
             #expect(try await anna.get("/me").location == "/me/sign-in")
         }
     }

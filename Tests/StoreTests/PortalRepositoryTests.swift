@@ -92,14 +92,31 @@ import Testing
     @Test(arguments: Engine.all) func aSessionEndsIdleAndEndsInAnyCase(_ engine: Engine) throws {
         let test = try anna(engine)
         let idle = try session(test)
-        #expect(try test.store.page.session(idle, now: Self.now + PageLifetime.idle) == nil)
+        #expect(try test.store.page.session(idle, now: Self.now + SessionLifetime.standard.idle) == nil)
         let busy = try session(test)
         var time = Self.now
-        while time < Self.now + PageLifetime.session - PageLifetime.idle {
-            time += PageLifetime.idle - 100
-            if time < Self.now + PageLifetime.session { #expect(try test.store.page.session(busy, now: time) != nil) }
+        while time < Self.now + SessionLifetime.standard.total - SessionLifetime.standard.idle {
+            time += SessionLifetime.standard.idle - 100
+            if time < Self.now + SessionLifetime.standard.total { #expect(try test.store.page.session(busy, now: time) != nil) }
         }
-        #expect(try test.store.page.session(busy, now: Self.now + PageLifetime.session) == nil)
+        #expect(try test.store.page.session(busy, now: Self.now + SessionLifetime.standard.total) == nil)
+    }
+
+    @Test func session_ofAnotherLifetime_endsThen() throws {
+        let test = try anna(.sqlite)
+        let token = try session(test)
+        let short = Store(
+            database: test.store.database, keys: test.store.keys, relayDomains: ["relay.example"],
+            sessions: SessionLifetime(total: 3_600, idle: 300))
+        #expect(try short.page.session(token, now: Self.now + 299) != nil)
+        #expect(try short.page.session(token, now: Self.now + 300 + 299) == nil)
+        // The end is fixed at the sign-in: a longer life afterwards does not revive it.
+        let link = try #require(try link(test))
+        let new = try #require(try short.page.signIn(link: link.secret, browser: "b1", replacing: nil, now: Self.now))
+        for time in stride(from: Int64(0), to: 3_600, by: 250) {
+            #expect(try short.page.session(new, now: Self.now + time) != nil)
+        }
+        #expect(try test.store.page.session(new, now: Self.now + 3_600) == nil)
     }
 
     @Test(arguments: Engine.all) func withItsInboxAndItsUserASessionEnds(_ engine: Engine) throws {

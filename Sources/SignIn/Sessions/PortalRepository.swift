@@ -6,14 +6,10 @@ import InternetMessage
 import MailCrypto
 import Support
 
-/// How long links and sessions last, in seconds.
+/// Times of the page, in seconds.
 package enum PageLifetime {
     /// A mailed link: long enough for a slow mail server, short because of what it gives access to.
     package static let link: Int64 = 20 * 60
-    /// A session that is not used.
-    package static let idle: Int64 = 30 * 60
-    /// Any session.
-    package static let session: Int64 = 12 * 3600
     /// How often the use of a session is recorded, instead of at every request.
     static let seen: Int64 = 60
 }
@@ -104,6 +100,7 @@ package struct PortalRepository: Sendable {
     let inboxes: InboxRepository
     let users: UserRepository
     let secrets: SecretHash
+    let lifetime: SessionLifetime
     var database: any Database { events.database }
 
     /// A link for a user with this verified inbox, or a person who may become a user with it; nil for anyone else. Any spelling
@@ -286,7 +283,7 @@ package struct PortalRepository: Sendable {
             """
             INSERT INTO page_sessions (token_hash, user_id, inbox_id, created_at, seen_at, expires_at, method)
             VALUES (\(secrets.hash(.session, session)), \(used.user), \(used.inbox), \(now), \(now),
-                \(now + PageLifetime.session), \(method))
+                \(now + lifetime.total), \(method))
             RETURNING id
             """)
         if let replaced {
@@ -337,7 +334,7 @@ package struct PortalRepository: Sendable {
             """
             SELECT s.id, u.handle, i.number, s.created_at, s.seen_at, s.method, s.authenticated_at, s.amr, u.deletes_at
             FROM page_sessions s JOIN users u ON u.id = s.user_id JOIN inboxes i ON i.id = s.inbox_id
-            WHERE s.token_hash = \(hash) AND s.expires_at > \(now) AND s.seen_at > \(now - PageLifetime.idle)
+            WHERE s.token_hash = \(hash) AND s.expires_at > \(now) AND s.seen_at > \(now - lifetime.idle)
             """)
         guard let row else { return nil }
         let number: Int64 = try row["id"]
@@ -363,7 +360,7 @@ package struct PortalRepository: Sendable {
             return try connection.rows(
                 """
                 SELECT id, created_at, seen_at, method FROM page_sessions
-                WHERE user_id = \(user) AND expires_at > \(now) AND seen_at > \(now - PageLifetime.idle) ORDER BY id DESC
+                WHERE user_id = \(user) AND expires_at > \(now) AND seen_at > \(now - lifetime.idle) ORDER BY id DESC
                 """
             ).map { row throws(StoreFailure) in
                 try OpenSession(

@@ -76,7 +76,7 @@ import Testing
         }
 
         /// What is known of jane now.
-        func signals() throws -> [String: String] {
+        func signals() throws -> [StandardSignal: String] {
             try test.store.database.read { connection throws(StoreFailure) in
                 try decider.signals(connection, userID: "jane", clientID: "com.juice", now: now)
             }.mapValues(\.text)
@@ -123,10 +123,10 @@ import Testing
         world.now += 2_200 * Self.hour
         // Two teams: their number is not known, and nothing that they know is.
         var signals = try world.signals()
-        #expect(signals["user.teams"] == nil && signals["outcomes.fraudulent"] == nil && signals["user.replies_30d"] == nil)
+        #expect(signals[.userTeams] == nil && signals[.fraudulentOutcomes] == nil && signals[.userReplies] == nil)
         try world.join("cocoa")
         signals = try world.signals()
-        #expect(signals["user.teams"] == "3" && signals["user.replies_30d"] == nil)
+        #expect(signals[.userTeams] == "3" && signals[.userReplies] == nil)
         #expect(try world.authorize() == 2)
         #expect(try world.kept().map(\.reasons) == ["LONG_KNOWN"])
     }
@@ -137,9 +137,9 @@ import Testing
         try world.join("tea", "milk", "cocoa")
         try world.label("tea", .fraudulent)
         try world.label("milk", .fraudulent)
-        #expect(try world.signals()["outcomes.fraudulent"] == nil)
+        #expect(try world.signals()[.fraudulentOutcomes] == nil)
         try world.label("cocoa", .fraudulent)
-        #expect(try world.signals()["outcomes.fraudulent"] == "3")
+        #expect(try world.signals()[.fraudulentOutcomes] == "3")
         #expect(try world.authorize() == 1)
         #expect(try world.kept().map(\.reasons) == ["REPORTED"])
     }
@@ -159,8 +159,8 @@ import Testing
                 }
             }
             let signals = try world.signals()
-            #expect(signals["inbox.bounces_7d"] == (isTold ? "15" : nil))
-            #expect(signals["user.replies_30d"] == (isTold ? "15" : nil))
+            #expect(signals[.inboxBounces] == (isTold ? "15" : nil))
+            #expect(signals[.userReplies] == (isTold ? "15" : nil))
         }
     }
 

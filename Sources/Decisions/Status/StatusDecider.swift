@@ -32,9 +32,9 @@ package struct StatusDecider: StatusSource {
         var values = try facts.values(connection)
         values.merge(try facts.values(of: request.method, request.signIn, connection)) { $1 }
         // As the authorization will store it.
-        values["user.is_managed"] = .bool(request.orgID != nil)
+        values[.userManaged] = .bool(request.orgID != nil)
         if let domain = inbox?.address.revealed.domain {
-            values["inbox.domain_class"] = .string((lists?.domainClass(domain) ?? DomainClass.of(domain)).rawValue)
+            values[.inboxDomainClass] = .string((lists?.domainClass(domain) ?? DomainClass.of(domain)).rawValue)
         }
         let policy = loaded.policy
         let (input, signals) = policy.statusInput(values, now: time)
@@ -47,7 +47,7 @@ package struct StatusDecider: StatusSource {
     /// Known facts about a user for an app, except the sign-in: for tests of what other teams add to them.
     package func signals(
         _ connection: any DatabaseConnection, userID: String, clientID: String, now: Int64
-    ) throws(StoreFailure) -> [String: CELValue] {
+    ) throws(StoreFailure) -> [StandardSignal: CELValue] {
         let (team, group) = try connection.appGroup(clientID: clientID)
         let user = try connection.userNumber(userID)
         let inbox = try inbox(connection, user, AuthorizationRequest(clientID: clientID, userID: userID))

@@ -31,14 +31,14 @@ struct StatusSignals {
         return settled == nil
     }
 
-    /// Values by name; unknown values are absent.
-    func values(_ connection: any DatabaseConnection) throws(StoreFailure) -> [String: CELValue] {
-        var values: [String: CELValue] = [:]
-        func set(_ name: String, _ value: Int64?) { values[name] = value.map(CELValue.int) }
+    /// Unknown values are absent.
+    func values(_ connection: any DatabaseConnection) throws(StoreFailure) -> [StandardSignal: CELValue] {
+        var values: [StandardSignal: CELValue] = [:]
+        func set(_ signal: StandardSignal, _ value: Int64?) { values[signal] = value.map(CELValue.int) }
         func hours(_ time: Int64?) -> Int64? { time.map { max(0, now - $0) / 3_600 } }
         if let row = try connection.row("SELECT created_at, is_managed FROM users WHERE id = \(user)") {
-            set("user.age_hours", hours(try row["created_at"]))
-            values["user.is_managed"] = try (row["is_managed"] as Bool?).map(CELValue.bool)
+            set(.userAge, hours(try row["created_at"]))
+            values[.userManaged] = try (row["is_managed"] as Bool?).map(CELValue.bool)
         }
         let own = try connection.row(
             """
@@ -49,8 +49,8 @@ struct StatusSignals {
             WHERE a.user_id = \(user) AND \(isOfApp)
             """)
         let (prior, rejoins): (Int64?, Int64?) = try (own?["prior"], own?["rejoins"])
-        set("account.prior_status", prior)
-        set("account.rejoins_30d", rejoins ?? 0)
+        set(.priorStatus, prior)
+        set(.rejoins, rejoins ?? 0)
         try ofTeams(connection, set)
         if let inbox { try of(inbox: inbox, connection, set, hours) }
         return values
@@ -77,21 +77,22 @@ struct StatusSignals {
             """)
     }
 
-    private func ofTeams(_ connection: any DatabaseConnection, _ set: (String, Int64?) -> Void) throws(StoreFailure) {
+    private func ofTeams(_ connection: any DatabaseConnection, _ set: (StandardSignal, Int64?) -> Void) throws(StoreFailure) {
         set(
-            "user.teams",
+            .userTeams,
             try count(
                 connection,
                 """
                 SELECT COUNT(DISTINCT a.team_id) AS n, COUNT(DISTINCT a.team_id) AS teams FROM accounts a
                 JOIN grants g ON g.account_id = a.id AND g.state = 'authorized' WHERE a.user_id = \(user)
                 """))
-        set("user.replies_30d", try counted(connection, .replied, days: 30, "a.user_id = \(user)"))
-        for (name, time, days) in [
-            ("checks.passed_90d", "passed_at", Int64(90)), ("checks.failed_30d", "failed_at", 30),
-        ] {
+        set(.userReplies, try counted(connection, .replied, days: 30, "a.user_id = \(user)"))
+        let checks: [(StandardSignal, String, Int64)] = [
+            (.passedChecks, "passed_at", 90), (.failedChecksOfMonth, "failed_at", 30),
+        ]
+        for (signal, time, days) in checks {
             set(
-                name,
+                signal,
                 try count(
                     connection,
                     """
@@ -99,9 +100,12 @@ struct StatusSignals {
                     JOIN checks k ON k.grant_id = g.id AND k.\(raw: time) > \(now - days * Self.day) WHERE a.user_id = \(user)
                     """))
         }
-        for label in [DecisionLabel.legitimate, .fraudulent] {
+        let outcomes: [(StandardSignal, DecisionLabel)] = [
+            (.legitimateOutcomes, .legitimate), (.fraudulentOutcomes, .fraudulent),
+        ]
+        for (signal, label) in outcomes {
             set(
-                "outcomes." + label.rawValue,
+                signal,
                 try count(
                     connection,
                     """
@@ -112,7 +116,7 @@ struct StatusSignals {
     }
 
     private func of(
-        inbox: Int64, _ connection: any DatabaseConnection, _ set: (String, Int64?) -> Void, _ hours: (Int64?) -> Int64?
+        inbox: Int64, _ connection: any DatabaseConnection, _ set: (StandardSignal, Int64?) -> Void, _ hours: (Int64?) -> Int64?
     ) throws(StoreFailure) {
         let row = try connection.row(
             """
@@ -120,14 +124,14 @@ struct StatusSignals {
                 WHERE d.mark = i.tombstone_index AND d.day > \(Day.number(now) - 30)) AS deletions
             FROM inboxes i WHERE i.id = \(inbox)
             """)
-        set("inbox.age_hours", hours(try row?["verified_at"]))
-        set("inbox.deletions_30d", try row?["deletions"])
+        set(.inboxAge, hours(try row?["verified_at"]))
+        set(.inboxDeletions, try row?["deletions"])
         set(
-            "inbox.bounces_7d",
+            .inboxBounces,
             try counted(
                 connection, .bouncedPermanently, days: 7, "a.user_id = \(user) AND a.target_inbox = \(inbox)"))
         set(
-            "inbox.signups_24h",
+            .inboxSignUps,
             try count(
                 connection,
                 """
@@ -140,22 +144,22 @@ struct StatusSignals {
     /// - Parameter method: the method at the built-in page; nil at the operator's own page.
     func values(
         of authentication: AuthenticationMethod, _ method: SignInMethod?, _ connection: any DatabaseConnection
-    ) throws(StoreFailure) -> [String: CELValue] {
-        var values: [String: CELValue] = [:]
-        values["sign_in.method"] = method.map { .string($0.rawValue) }
+    ) throws(StoreFailure) -> [StandardSignal: CELValue] {
+        var values: [StandardSignal: CELValue] = [:]
+        values[.signInMethod] = method.map { .string($0.rawValue) }
         guard !authentication.references.isEmpty else { return values }
-        values["session.amr"] = .list(authentication.references.map(CELValue.string))
+        values[.signInMethods] = .list(authentication.references.map(CELValue.string))
         let verifies: Set = ["user", "mfa", "pin", "face", "fpt", "iris", "retina", "vbm"]
-        values["sign_in.user_verified"] = .bool(!verifies.isDisjoint(with: authentication.references))
+        values[.signInVerified] = .bool(!verifies.isDisjoint(with: authentication.references))
         guard method == .passkey else { return values }
         // The passkey used last: that of this sign-in, unless another device has signed in since.
         let row = try connection.row(
             "SELECT created_at, backed_up, is_attested FROM passkeys WHERE user_id = \(user) ORDER BY last_used_at DESC NULLS LAST LIMIT 1"
         )
         if let row {
-            values["sign_in.passkey_age_hours"] = .int(max(0, now - (try row["created_at"])) / 3_600)
-            values["sign_in.passkey_synced"] = .bool(try row["backed_up"])
-            values["sign_in.passkey_attested"] = .bool(try row["is_attested"])
+            values[.passkeyAge] = .int(max(0, now - (try row["created_at"])) / 3_600)
+            values[.passkeySynced] = .bool(try row["backed_up"])
+            values[.passkeyAttested] = .bool(try row["is_attested"])
         }
         return values
     }
@@ -163,11 +167,11 @@ struct StatusSignals {
 
 extension Policy {
     /// The input of a status policy, and its signals in the form of the log.
-    func statusInput(_ values: [String: CELValue], now: CELTimestamp) -> (input: PolicyInput, signals: String) {
+    func statusInput(_ values: [StandardSignal: CELValue], now: CELTimestamp) -> (input: PolicyInput, signals: String) {
         var input = makeInput(event: .signUp, now: now)
         var log = JSONWriter(capacity: 400)
         log.object { log in
-            for (name, value) in values.sorted(by: { $0.key < $1.key }) {
+            for (name, value) in values.map({ ($0.key.rawValue, $0.value) }).sorted(by: { $0.0 < $1.0 }) {
                 guard let slot = slot(named: name), (try? set(slot: slot, to: value, in: &input)) != nil else { continue }
                 log.signal(name, value)
             }

@@ -25,7 +25,7 @@ import Testing
             let store = test.store
             _ = try store.apps.add(
                 team: "juice", clientID: "com.juice", group: nil, redirectURIs: ["https://juice.example/in"], TestStore.change)
-            for team in ["tea", "milk", "cocoa"] {
+            for team in ["tea", "milk", "cocoa", "beer", "wine", "cider", "mead"] {
                 _ = try store.teams.add(id: team, name: team, TestStore.change)
                 _ = try store.apps.add(team: team, clientID: "com.\(team)", group: nil, TestStore.change)
             }
@@ -129,6 +129,18 @@ import Testing
         #expect(signals[.userTeams] == "3" && signals[.userReplies] == nil)
         #expect(try world.authorize() == 2)
         #expect(try world.kept().map(\.reasons) == ["LONG_KNOWN"])
+    }
+
+    @Test(arguments: Engine.all) func newTeams_ofADay_countFromThreeOn(_ engine: Engine) throws {
+        var world = try World(engine)
+        try world.join("tea", "milk")
+        #expect(try world.signals()[.newTeams] == nil)
+        try world.join("cocoa")
+        #expect(try world.signals()[.newTeams] == "3")
+        world.now += 25 * Self.hour
+        #expect(try world.signals()[.newTeams] == nil)
+        try world.join("beer", "wine", "cider", "mead")
+        #expect(try world.signals()[.newTeams] == "4" && world.signals()[.userTeams] == "7")
     }
 
     /// What two teams report changes nothing; what three report does, whoever they are.

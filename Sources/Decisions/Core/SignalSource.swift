@@ -172,7 +172,7 @@ package struct SignalSource: Sendable {
         case .appBaseline: return facts.rates?.baseline.map(CELValue.double) ?? .missing
         // Signals of the status alone.
         case .inboxAge, .failedChecksOfMonth, .signInMethod, .signInVerified, .passkeyAge, .passkeySynced, .passkeyAttested,
-            .userAge, .userManaged, .userTeams, .userReplies, .legitimateOutcomes, .fraudulentOutcomes:
+            .userAge, .userManaged, .userTeams, .newTeams, .userReplies, .legitimateOutcomes, .fraudulentOutcomes:
             return .missing
         }
     }

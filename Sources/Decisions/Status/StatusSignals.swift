@@ -86,6 +86,15 @@ struct StatusSignals {
                 SELECT COUNT(DISTINCT a.team_id) AS n, COUNT(DISTINCT a.team_id) AS teams FROM accounts a
                 JOIN grants g ON g.account_id = a.id AND g.state = 'authorized' WHERE a.user_id = \(user)
                 """))
+        set(
+            .newTeams,
+            try count(
+                connection,
+                """
+                SELECT COUNT(*) AS n, COUNT(*) AS teams FROM accounts a
+                WHERE a.user_id = \(user)
+                    AND (SELECT MIN(g.first_authorized_at) FROM grants g WHERE g.account_id = a.id) > \(now - Self.day)
+                """))
         set(.userReplies, try counted(connection, .replied, days: 30, "a.user_id = \(user)"))
         let checks: [(StandardSignal, String, Int64)] = [
             (.passedChecks, "passed_at", 90), (.failedChecksOfMonth, "failed_at", 30),

@@ -48,6 +48,7 @@ package enum StandardSignal: String, Sendable, Hashable, CaseIterable {
     case userAge = "user.age_hours"
     case userManaged = "user.is_managed"
     case userTeams = "user.teams"
+    case newTeams = "user.teams_24h"
     case userReplies = "user.replies_30d"
     case legitimateOutcomes = "outcomes.legitimate"
     case fraudulentOutcomes = "outcomes.fraudulent"
@@ -193,6 +194,7 @@ package enum StandardSignal: String, Sendable, Hashable, CaseIterable {
         case .userAge: Facts("int?", .history, status: "of the user")
         case .userManaged: Facts("bool?", .history, status: "a work or school account")
         case .userTeams: Facts("int?", .history, status: "teams with the user's consent")
+        case .newTeams: Facts("int?", .history, status: "teams that got the user's consent for the first time")
         case .userReplies: Facts("int?", .history, status: "answers to mail")
         case .legitimateOutcomes: Facts("int?", .history, status: "decisions that teams labelled legitimate")
         case .fraudulentOutcomes: Facts("int?", .history, status: "decisions that teams labelled fraudulent")

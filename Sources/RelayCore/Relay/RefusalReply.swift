@@ -15,7 +15,7 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
     // This host
     case authenticationTrouble, storeTrouble, notConfigured, memory
     // The message
-    case malformedBody, malformedHeader, messageTooLarge, tooManyAddresses, fieldTooLong, listedTwice, loop
+    case malformedBody, malformedHeader, headerTooLarge, messageTooLarge, tooManyAddresses, fieldTooLong, listedTwice, loop
     case unrewritable, tooMuchWork, signedReply, encryptedReply
 
     /// Who besides the sender's own server may know of it.
@@ -269,8 +269,18 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
         case .malformedHeader:
             Facts(
                 550, "5.6.0", "The header section cannot be read safely: {}", .malformedHeader, forUser: .content,
-                means: "a field of `limits.header_field` octets or more, too many fields; in a report, NUL or bare CR",
+                means:
+                    "what two programs read differently, in a report or in mail to the relay itself: NUL or a bare CR in a field",
                 remedy: "the sender's program is at fault")
+        case .headerTooLarge:
+            Facts(
+                550, "5.6.0", "The header section is too large: {}", .headerLimit, forUser: .content,
+                means:
+                    "a field of `limits.header_field` octets or more, more fields than `limits.header_fields`, or more octets in "
+                    + "all than `limits.header_size`",
+                remedy:
+                    "a loop of programs that add fields, or a list of thousands of recipients; raise the limit if such mail is wanted"
+            )
         case .messageTooLarge:
             Facts(
                 552, "5.3.4", "Larger than {} octets", .messageTooLarge, forUser: .content,

@@ -118,6 +118,11 @@ extension Refusal {
         Refusal(.malformedHeader, printable(detail), detail: detail)
     }
 
+    /// - Parameter detail: the limit, as in `more than 1000 fields`.
+    package static func headerTooLarge(_ detail: String) -> Refusal {
+        Refusal(.headerTooLarge, printable(detail), detail: detail)
+    }
+
     package static func tooManyAddresses(_ limit: Int) -> Refusal {
         Refusal(
             .tooManyAddresses, "\(limit)",

@@ -54,6 +54,7 @@ package struct RelayReason: Sendable, Hashable {
         case replyMemory = "reply-memory"
         case forwardMemory = "forward-memory"
         case malformedHeader = "malformed-header"
+        case headerLimit = "header-limit"
         case malformedBody = "malformed-body"
         case messageTooLarge = "message-too-large"
         case tooManyAddresses = "too-many-addresses"

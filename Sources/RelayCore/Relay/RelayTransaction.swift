@@ -113,11 +113,11 @@ package final class RelayTransaction {
         headerSize += field.bytes.count + 2
         messageSize = headerSize
         if field.bytes.count >= limits.headerFieldSize {
-            early = .malformedHeader("a field of \(limits.headerFieldSize) octets or more")
+            early = .headerTooLarge("a field of \(limits.headerFieldSize) octets or more")
         } else if header.fields.count >= limits.headerFields {
-            early = .malformedHeader("more than \(limits.headerFields) fields")
+            early = .headerTooLarge("more than \(limits.headerFields) fields")
         } else if headerSize > limits.headerSize {
-            early = .malformedHeader("more than \(limits.headerSize) octets")
+            early = .headerTooLarge("more than \(limits.headerSize) octets")
         } else if !field.isSafe {
             early = unsafeHeader
         } else {

@@ -18,13 +18,20 @@ struct TestFilter {
             .init(name: "postfix-test-filter", socket: socket),
             handler: ScriptHandler(script: script, needs: Script(file: script).needs)
         ) { Output.say($0.description) }
-        SignalWatch.start([SIGTERM, SIGHUP]) { number in
-            Output.say("signal \(number)")
-            guard number == SIGTERM else { return }
-            let cutOff = server.stop(finishingWithin: .seconds(20))
-            Output.say("cut off \(cutOff)")
-            exit(cutOff == 0 ? 0 : 1)
+        let signals = [SIGTERM, SIGHUP].map { number in
+            signal(number, SIG_IGN)
+            let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
+            source.setEventHandler {
+                Output.say("signal \(number)")
+                guard number == SIGTERM else { return }
+                let cutOff = server.stop(finishingWithin: .seconds(20))
+                Output.say("cut off \(cutOff)")
+                exit(cutOff == 0 ? 0 : 1)
+            }
+            source.resume()
+            return source
         }
+        defer { withExtendedLifetime(signals) {} }
         do {
             try server.start()
         } catch {

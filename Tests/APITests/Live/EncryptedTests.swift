@@ -99,6 +99,17 @@ import Testing
         #expect(try service.ask("GET", "/healthz").status == 200)
     }
 
+    /// libmilter waits for SIGHUP on a thread of its own, and stopped for good when the kernel gave it one of several.
+    @Test func reload_manyAtOnce_endsNothing() throws {
+        let service = try LiveService([:])
+        for _ in 0..<300 { service.signal(SIGHUP) }
+        try service.reload(until: "configuration reloaded")
+        for _ in 0..<300 { service.signal(SIGHUP) }
+        try service.reload(until: "configuration reloaded")
+        #expect(try service.ask("GET", "/readyz").status == 200)
+        #expect(!service.log.contains("milter: stopped"))
+    }
+
     /// Behind a proxy the listener itself has no certificate: what counts is the address that others reach it at.
     @Test(arguments: ["https://id.example", "http://127.0.0.1"]) func browsersComeBackByHTTPSWhereThatIsThePublicAddress(
         _ url: String

@@ -18,6 +18,7 @@ extension ForgetfulRecords {
     package func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool { false }
     package func beginHandOver(_ copies: [(mark: [UInt8], account: AccountNumber)], until: Int64) throws(DirectoryFailure) {}
     package func rememberHandedOver(_ marks: [[UInt8]], account: AccountNumber, until: Int64) throws(DirectoryFailure) {}
+    package func forgetHandedOver(_ marks: [[UInt8]], account: AccountNumber) throws(DirectoryFailure) {}
     package func reserveAutomatic(
         account: AccountNumber, correspondent: [UInt8], day: UInt64
     ) throws(DirectoryFailure) -> Bool { true }

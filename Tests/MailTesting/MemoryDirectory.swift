@@ -138,6 +138,10 @@ package final class MemoryDirectory: RelayDirectory {
         try noting { state in for mark in marks { state.once.insert("handed over \(account.rawValue) \(mark)") } }
     }
 
+    package func forgetHandedOver(_ marks: [[UInt8]], account: AccountNumber) throws(DirectoryFailure) {
+        try noting { state in for mark in marks { state.once.remove("handed over \(account.rawValue) \(mark)") } }
+    }
+
     package func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool {
         try asked { $0.once.insert("automatic \(account.rawValue) \(correspondent) \(day)").inserted }
     }

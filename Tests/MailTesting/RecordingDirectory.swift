@@ -80,6 +80,11 @@ package final class RecordingDirectory: RelayDirectory {
         try other.rememberHandedOver(marks, account: account, until: until)
     }
 
+    package func forgetHandedOver(_ marks: [[UInt8]], account: AccountNumber) throws(DirectoryFailure) {
+        record("forget for \(account.rawValue)")
+        try other.forgetHandedOver(marks, account: account)
+    }
+
     package func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool {
         record("reserve automatic mail for \(account.rawValue)")
         return try other.reserveAutomatic(account: account, correspondent: correspondent, day: day)

@@ -178,13 +178,20 @@ final class RelayMilterSession: MilterSession {
     }
 
     private func finish(_ transaction: RelayTransaction, _ actions: any MilterActions) throws -> MilterReply {
-        let decision = transaction.finish { MilterTurn { try? actions.progress() } }
+        let decision = transaction.finish(queueID: queueID) { MilterTurn { try? actions.progress() } }
         if !decision.copies.isEmpty, let refusal = try handOver(decision.copies, transaction, actions) {
             transaction.giveUp()
             return reply(to: refusal, stage: "fan-out", macros: actions.macros)
         }
+        if case .refuse(let refusal) = decision.outcome {
+            for modification in decision.modifications { try apply(modification, actions) }
+            return reply(to: refusal, stage: "message", macros: actions.macros)
+        }
+        do throws(Refusal) { try transaction.forgetPassing() } catch {
+            transaction.giveUp()
+            return reply(to: error, stage: "fan-out", macros: actions.macros)
+        }
         for modification in decision.modifications { try apply(modification, actions) }
-        if case .refuse(let refusal) = decision.outcome { return reply(to: refusal, stage: "message", macros: actions.macros) }
         if let direction = transaction.direction, decision.reasons.first?.code != .handedOver {
             handler.metrics.messages(direction.rawValue, decision.outcome == .discard ? "discarded" : "relayed").add()
         }

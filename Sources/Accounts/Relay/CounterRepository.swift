@@ -125,6 +125,16 @@ package struct CounterRepository: Sendable {
         }
     }
 
+    /// Forgets marks, whether they are remembered or not.
+    package func unmark(account: Int64, purpose: String, _ marks: [[UInt8]]) throws(StoreFailure) {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
+            for mark in marks {
+                try connection.run(
+                    "DELETE FROM once_marks WHERE account_id = \(account) AND purpose = \(purpose) AND mark = \(mark)")
+            }
+        }
+    }
+
     /// Whether a mark is remembered and has not expired.
     package func isMarked(account: Int64, purpose: String, mark: [UInt8], now: Int64) throws(StoreFailure) -> Bool {
         try database.read { connection throws(StoreFailure) in

@@ -123,6 +123,11 @@ package struct StoreDirectory: RelayDirectory {
         try reading { try store.counters.mark(purpose: Self.handedOver, marks, inPlaceOf: Self.begun) }
     }
 
+    package func forgetHandedOver(_ marks: [[UInt8]], account: AccountNumber) throws(DirectoryFailure) {
+        guard !isReadOnly else { return }
+        try reading { try store.counters.unmark(account: account.stored, purpose: Self.handedOver, marks) }
+    }
+
     /// The purposes of the marks for fan-out copies: about to be handed over, and handed over.
     private static let begun = "fan-out-begun"
     private static let handedOver = "fan-out"

@@ -11,7 +11,7 @@ package struct FanOutCopy: Sendable, Hashable {
     package let account: AccountNumber
     /// The recipients, exactly as RCPT gave them. All of one account.
     package let paths: [String]
-    /// One for each recipient: they show that it has the message, if the sender repeats it.
+    /// Those of its recipients: they show that each has the message, if the sender repeats it.
     let marks: [[UInt8]]
 }
 
@@ -23,36 +23,71 @@ package struct FanOutOriginal {
     package let body: [UInt8]
 }
 
-/// What stays the same when a sender repeats a message, to several recipients or to one: the message and its envelope sender.
+/// What stays the same when a sender repeats a message, to several recipients or to one: the envelope sender, the fields that
+/// the author wrote, and the body. Trace fields, signatures and the marks of filters are made again at each attempt.
 final class RepetitionDigest {
-    private let hash = SHA256()
+    private static let names: Set<String> = [
+        "message-id", "date", "from", "to", "cc", "subject", "resent-message-id", "resent-date", "resent-from", "resent-to",
+        "resent-cc",
+    ]
+
+    private let fields: [HeaderField]
+    /// Whether Postfix may have added the Date: it writes it last, with the zone's name behind it.
+    private let mayDateBeAdded: Bool
+    private let body = SHA256()
     private let sender: [UInt8]
 
     init(header: HeaderSection, sender: String) {
         self.sender = Array(sender.utf8)
-        for field in header.fields {
-            hash.update(field.bytes)
-            hash.update([0x0D, 0x0A])
-        }
-        hash.update([0x0D, 0x0A])
+        fields = header.fields.filter { Self.names.contains($0.name.lowercased()) }
+        mayDateBeAdded =
+            header.fields.last.map { ($0.isNamed("Date") || $0.isNamed("Resent-Date")) && $0.bytes.last == UInt8(ascii: ")") }
+            ?? false
     }
 
-    func update(body chunk: UnsafeRawBufferPointer) { hash.update(chunk) }
+    func update(body chunk: UnsafeRawBufferPointer) { body.update(chunk) }
 
     /// Ends it. Called once.
-    func marks(keys: TokenKeys) -> FanOutMarks { FanOutMarks(keys: keys, digest: hash.finalize() + sender) }
+    /// - Parameter queueID: Postfix's name of this attempt, which is in a Message-ID that Postfix adds; empty if unknown.
+    func marks(keys: TokenKeys, queueID: String) -> FanOutMarks {
+        let added = Array(".\(queueID)@".utf8)
+        let own = fields.filter { field in
+            let isID = field.isNamed("Message-ID") || field.isNamed("Resent-Message-ID")
+            return queueID.isEmpty || !isID || !field.bytes.contains(added)
+        }
+        let ids = own.contains { $0.isNamed("Resent-From") || $0.isNamed("Resent-To") } ? "Resent-Message-ID" : "Message-ID"
+        let rest = body.finalize() + sender
+        func digest(_ fields: [HeaderField]) -> [UInt8] {
+            SHA256.hash(fields.reduce(into: []) { $0 += $1.bytes + [0x0D, 0x0A] }) + rest
+        }
+        return FanOutMarks(
+            keys: keys, dated: digest(own), undated: digest(own.filter { !$0.isNamed("Date") && !$0.isNamed("Resent-Date") }),
+            mayDateBeAdded: mayDateBeAdded, isIdentified: own.contains { $0.isNamed(ids) })
+    }
 }
 
 /// Recognises the recipients that have a message already.
 struct FanOutMarks {
     let keys: TokenKeys
-    fileprivate let digest: [UInt8]
+    fileprivate let dated: [UInt8]
+    fileprivate let undated: [UInt8]
+    fileprivate let mayDateBeAdded: Bool
+    /// Whether the sender gave the message an identifier. One without it may be another message with the same words: its marks
+    /// count until it is accepted.
+    let isIdentified: Bool
 
-    /// The marks of one recipient, under the active key first and then under all other keys.
+    /// The marks under which a copy for a recipient is recorded.
     /// - Parameter path: as RCPT gave it.
-    func marks(_ path: String) -> [[UInt8]] {
-        let text = Array("postern fan-out 2\n".utf8) + digest + [0] + Array(path.utf8)
-        return ([keys.activeKey] + keys.ids.compactMap { keys.key($0) }).map { $0.authenticationCode(for: text) }
+    func recorded(_ path: String) -> [[UInt8]] { [mark(dated, path, keys.activeKey), mark(undated, path, keys.activeKey)] }
+
+    /// The marks of which one shows that a recipient has the message, under the active key first.
+    func known(_ path: String) -> [[UInt8]] {
+        let keys = [keys.activeKey] + keys.ids.compactMap { keys.key($0) }
+        return keys.flatMap { key in [mark(dated, path, key)] + (mayDateBeAdded ? [mark(undated, path, key)] : []) }
+    }
+
+    private func mark(_ digest: [UInt8], _ path: String, _ key: HMACSHA256) -> [UInt8] {
+        key.authenticationCode(for: Array("postern fan-out 2\n".utf8) + digest + [0] + Array(path.utf8))
     }
 }
 
@@ -71,6 +106,8 @@ package final class HandedOverCopies: Sendable {
             marks.insert(mark)
         }
     }
+
+    func remove(_ mark: [UInt8]) { marks.withLock { _ = $0.remove(mark) } }
 
     func contains(_ mark: [UInt8]) -> Bool { marks.withLock { $0.contains(mark) } }
 }

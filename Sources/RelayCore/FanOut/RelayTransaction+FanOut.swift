@@ -12,8 +12,11 @@ extension RelayTransaction {
     /// Decides what is relayed in place, for the first account, and which copies are made for the others. Asks in every
     /// transaction, also in one for a single recipient, who has the message already: some senders repeat it for all recipients,
     /// some for one after the other.
-    func finish(of number: AccountNumber, _ turn: @escaping () -> (any RewritingTurn)?) -> RelayDecision {
-        guard let marks = repetition?.marks(keys: engine.keys) else { return decide(turn) }
+    func finish(
+        of number: AccountNumber, queueID: String, _ turn: @escaping () -> (any RewritingTurn)?
+    ) -> RelayDecision {
+        guard let marks = repetition?.marks(keys: engine.keys, queueID: queueID) else { return decide(turn) }
+        let all = recipients.all
         do throws(DirectoryFailure) {
             var done: [String] = []
             for index in parts.indices { done += try leaveOut(of: index, marks) }
@@ -21,7 +24,14 @@ extension RelayTransaction {
                 scope.account.flatMap { account in
                     paths.isEmpty
                         ? nil
-                        : FanOutCopy(account: account, paths: paths, marks: paths.compactMap { marks.marks($0).first })
+                        : FanOutCopy(account: account, paths: paths, marks: paths.flatMap(marks.recorded))
+                }
+            }
+            if !marks.isIdentified, !copies.isEmpty || !done.isEmpty {
+                passing = all.flatMap { scope, paths in
+                    scope.account.map { account in
+                        [(account, paths.flatMap { marks.recorded($0) + marks.known($0) })]
+                    } ?? []
                 }
             }
             // When the message came before, this account may not have been the first, and may have its copy already.
@@ -52,7 +62,7 @@ extension RelayTransaction {
         let (scope, paths) = recipients.all[index]
         guard let account = scope.account else { return [] }
         var done: [String] = []
-        for path in paths where try isHandedOver(marks.marks(path), account) { done.append(path) }
+        for path in paths where try isHandedOver(marks.known(path), account) { done.append(path) }
         guard !done.isEmpty else { return [] }
         // All relay addresses of an account lead to one inbox.
         if case .forward = scope { done = paths }
@@ -75,6 +85,17 @@ extension RelayTransaction {
         if marks.contains(where: engine.handedOver.contains) { return true }
         for mark in marks where try engine.directory.isHandedOver(mark, account: account, now: now) { return true }
         return false
+    }
+
+    /// Called before the message is accepted: of a message without an identifier of its own nothing is remembered from then on,
+    /// as the next one with the same words is another one.
+    /// - Throws: where that cannot be recorded. Then it must be deferred: its copies are still known.
+    package func forgetPassing() throws(Refusal) {
+        for (account, marks) in passing {
+            try Refusal.deferring(engine.directory.forgetHandedOver(marks, account: account))
+            for mark in marks { engine.handedOver.remove(mark) }
+        }
+        passing = []
     }
 
     /// Called before the first copy is handed over.

@@ -213,6 +213,9 @@ package protocol RelayRecords: Sendable {
     /// this process loses none; where a power failure loses one, that copy comes twice.
     func rememberHandedOver(_ marks: [[UInt8]], account: AccountNumber, until: Int64) throws(DirectoryFailure)
 
+    /// Forgets marks of copies that were handed over. Those that are not known are passed over.
+    func forgetHandedOver(_ marks: [[UInt8]], account: AccountNumber) throws(DirectoryFailure)
+
     /// True for the first automatic message of this account to this correspondent on this day.
     /// - Parameter correspondent: a keyed hash, so that nothing says who wrote to whom.
     func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool

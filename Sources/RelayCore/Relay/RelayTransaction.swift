@@ -23,6 +23,8 @@ package final class RelayTransaction {
     private(set) var held: HeldBody?
     /// Of forwards and replies.
     private(set) var repetition: RepetitionDigest?
+    /// Marks that count only until the message is accepted, by account.
+    var passing: [(account: AccountNumber, marks: [[UInt8]])] = []
     /// The refusal of a message from an unregistered author to a relay address, unless the address's own user wrote it.
     private var unlessOwn: Refusal?
     /// Evaluated at most once.
@@ -210,15 +212,17 @@ package final class RelayTransaction {
     // MARK: End of data
 
     /// Decides. Called once. Where the decision has copies, all of them must be handed over before it is applied.
-    /// - Parameter turn: makes the turn to wait for while there is no memory to rewrite the message; nil where it cannot wait:
-    ///   then the message is deferred.
-    package func finish(turn: @escaping () -> (any RewritingTurn)? = { nil }) -> RelayDecision {
+    /// - Parameters:
+    ///   - queueID: Postfix's name of the message; empty if unknown.
+    ///   - turn: makes the turn to wait for while there is no memory to rewrite the message; nil where it cannot wait: then the
+    ///     message is deferred.
+    package func finish(queueID: String = "", turn: @escaping () -> (any RewritingTurn)? = { nil }) -> RelayDecision {
         guard let number = account else {
             let decision = decide(turn)
             hasReserved = decision.outcome == .relay
             return decision
         }
-        return finish(of: number, turn)
+        return finish(of: number, queueID: queueID, turn)
     }
 
     /// Undoes what the decision took, where it is not applied after all.

@@ -32,6 +32,9 @@ package final class MemoryDirectory: RelayDirectory {
         }
     }
 
+    /// Adds an account, or changes one.
+    package func put(_ account: RelayAccount) { state.withLock { $0.accounts[account.number] = account } }
+
     package var firstAccount: RelayAccount { state.withLock { $0.accounts.values.first! } }
 
     /// From here on every question fails.

@@ -11,8 +11,7 @@ import Testing
         let facts = reply.facts
         let text = reply.text(["…", "…"])
         let words = facts.reasons.map { "`\($0)`" }.joined(separator: ", ")
-        let first = reply == .copyRefused ? "as before" : "`\(reply.status)` \(text)"
-        return "| \(first) | \(words) | \(facts.meaning) | \(facts.remedy) |\n"
+        return "| `\(reply.status)` \(text) | \(words) | \(facts.meaning) | \(facts.remedy) |\n"
     }
 
     @Test func operatingDocument_refusals_areThoseOfTheRelay() throws {

@@ -209,6 +209,7 @@ final class RelayMilterSession: MilterSession {
     /// - Returns: the answer to the message if Postfix did not accept every copy.
     private func handOver(_ all: [FanOutCopy], _ transaction: RelayTransaction, _ actions: any MilterActions) throws -> Refusal? {
         guard let copies, let original = transaction.original else { return .fanOutFailed("there is no connection for copies") }
+        defer { transaction.endHandOver() }
         do throws(Refusal) { try transaction.beginHandOver(all) } catch { return error }
         var answer: Refusal?
         var handed = 0

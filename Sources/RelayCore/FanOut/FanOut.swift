@@ -13,6 +13,8 @@ package struct FanOutCopy: Sendable, Hashable {
     package let paths: [String]
     /// Those of its recipients: they show that each has the message, if the sender repeats it.
     let marks: [[UInt8]]
+    /// Those of which one shows that a recipient has it already.
+    let known: [[UInt8]]
 }
 
 /// The message as received, for its copies.
@@ -82,12 +84,13 @@ struct FanOutMarks {
 
     /// The marks of which one shows that a recipient has the message, under the active key first.
     func known(_ path: String) -> [[UInt8]] {
-        let keys = [keys.activeKey] + keys.ids.compactMap { keys.key($0) }
-        return keys.flatMap { key in [mark(dated, path, key)] + (mayDateBeAdded ? [mark(undated, path, key)] : []) }
+        ([keys.activeKey] + keys.ids.compactMap(keys.key)).flatMap { key in
+            [mark(dated, path, key)] + (mayDateBeAdded ? [mark(undated, path, key)] : [])
+        }
     }
 
     private func mark(_ digest: [UInt8], _ path: String, _ key: HMACSHA256) -> [UInt8] {
-        key.authenticationCode(for: Array("postern fan-out 2\n".utf8) + digest + [0] + Array(path.utf8))
+        key.authenticationCode(for: Array("postern fan-out 2\n".utf8) + digest + [0] + RecipientPath.comparable(path))
     }
 }
 
@@ -110,4 +113,21 @@ package final class HandedOverCopies: Sendable {
     func remove(_ mark: [UInt8]) { marks.withLock { _ = $0.remove(mark) } }
 
     func contains(_ mark: [UInt8]) -> Bool { marks.withLock { $0.contains(mark) } }
+}
+
+/// Copies that transactions of this process are handing over: a sender that gave up waiting sends the message again before the
+/// first transaction ends.
+package final class CopiesUnderWay: Sendable {
+    private let marks = Mutex<Set<[UInt8]>>([])
+
+    /// Takes all of these marks; false, and none, if another transaction has one of them.
+    func begin(_ all: [[UInt8]]) -> Bool {
+        marks.withLock { marks in
+            guard marks.isDisjoint(with: all) else { return false }
+            marks.formUnion(all)
+            return true
+        }
+    }
+
+    func end(_ all: [[UInt8]]) { marks.withLock { $0.subtract(all) } }
 }

@@ -24,7 +24,9 @@ extension RelayTransaction {
                 scope.account.flatMap { account in
                     paths.isEmpty
                         ? nil
-                        : FanOutCopy(account: account, paths: paths, marks: paths.flatMap(marks.recorded))
+                        : FanOutCopy(
+                            account: account, paths: paths, marks: paths.flatMap(marks.recorded),
+                            known: paths.flatMap(marks.known))
                 }
             }
             if !marks.isIdentified, !copies.isEmpty || !done.isEmpty {
@@ -98,12 +100,28 @@ extension RelayTransaction {
         passing = []
     }
 
-    /// Called before the first copy is handed over.
+    /// Called before the first copy is handed over; `endHandOver` is called after the last.
     /// - Throws: where they could not be recorded. Then none may be handed over, as a repetition would deliver them again.
     package func beginHandOver(_ copies: [FanOutCopy]) throws(Refusal) {
+        let marks = copies.flatMap(\.marks)
+        guard engine.copiesUnderWay.begin(marks) else {
+            throw .fanOutFailed("another transaction is handing the same message over")
+        }
+        underWay = marks
+        // The other one may have ended since this one was decided.
+        for copy in copies {
+            let isDone = try Refusal.deferring(isHandedOver(copy.known, copy.account))
+            guard !isDone else { throw .fanOutFailed("another transaction has handed the same message over") }
+        }
         try Refusal.deferring(
             engine.directory.beginHandOver(
                 copies.flatMap { copy in copy.marks.map { ($0, copy.account) } }, until: now + Self.handedOverSeconds))
+    }
+
+    /// Called whatever became of the copies.
+    package func endHandOver() {
+        engine.copiesUnderWay.end(underWay)
+        underWay = []
     }
 
     /// Records that Postfix has taken a copy: a repetition of the message does not make another one.
@@ -131,7 +149,7 @@ extension RelayTransaction {
         guard isEnvelopeProof, SMTPReply.isOfRecipient(reply.code, reply.enhanced) else {
             return engine.refusedRecipients.separate(client, now: now)
         }
-        for path in paths { engine.refusedRecipients.note(reply, of: path, for: client, now: now) }
+        for path in paths { engine.refusedRecipients.separate(path, for: client, now: now) }
     }
 
     /// Whether the envelope alone proves the author, as SPF does.

@@ -11,7 +11,7 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
     // The state of an account
     case forwardingOff, senderBlocked, retired, inboxUnverified, inboxSuspended, dailyLimit, storedAddressLimit
     // Several recipients
-    case fanOutFailed, fanOutRefused, copyRefused, otherScope, tooManyRecipients, forgedCopy
+    case fanOutFailed, fanOutRefused, otherScope, tooManyRecipients, forgedCopy
     // This host
     case authenticationTrouble, storeTrouble, notConfigured, memory
     // The message
@@ -213,14 +213,7 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
                     "one of several users may not have it, or relay addresses and reverse addresses come together and the sender "
                     + "may not write to one of them",
                 remedy:
-                    "nothing: when the message is repeated, only that recipient is refused (`\(RelayReason.Code.fanOutTold)`, or "
-                    + "at the end of data of a separate transaction)")
-        case .copyRefused:
-            Facts(
-                550, "5.0.0", "{}", .fanOutTold, forUser: nil,
-                means:
-                    "a message to several users is repeated, and the copy for this recipient was refused so when it came before",
-                remedy: "see the reply")
+                    "nothing: when the message is repeated, that recipient gets a transaction of its own, and is refused in it")
         case .otherScope:
             Facts(
                 452, "4.5.3", "Recipients of another account go in a transaction of their own; send this one again", .otherScope,

@@ -23,14 +23,7 @@ extension Refusal {
     package static let otherScope = Refusal(
         .otherScope, detail: "the transaction already carries another account or the operator's own mail")
 
-    /// The refusal that a recipient's copy got when the message came before.
-    static func toldBefore(_ reply: SMTPReply) -> Refusal {
-        Refusal(
-            .copyRefused, reply,
-            RelayReason(.fanOutTold, "the copy for this recipient was refused when the message came before"))
-    }
-
-    /// The sender repeats the message, and learns at RCPT which recipient refused.
+    /// The sender repeats the message, and learns in separate transactions which recipient refused.
     package static let fanOutRefused = Refusal(
         .fanOutRefused, detail: "a recipient was refused; when the message is repeated the sender learns which")
 

@@ -22,7 +22,6 @@ package struct RelayReason: Sendable, Hashable {
         case anotherUsersAddress = "another-users-address"
         case otherScope = "other-scope"
         case tooManyRecipients = "too-many-recipients"
-        case fanOutTold = "fan-out-told"
         case fanOutRefused = "fan-out-refused"
         case fanOutFailed = "fan-out-failed"
         case mixedAccounts = "mixed-accounts"

@@ -23,6 +23,8 @@ package final class RelayTransaction {
     private(set) var held: HeldBody?
     /// Of forwards and replies.
     private(set) var repetition: RepetitionDigest?
+    /// Marks of the copies that this transaction hands over now.
+    var underWay: [[UInt8]] = []
     /// Marks that count only until the message is accepted, by account.
     var passing: [(account: AccountNumber, marks: [[UInt8]])] = []
     /// The refusal of a message from an unregistered author to a relay address, unless the address's own user wrote it.
@@ -90,11 +92,10 @@ package final class RelayTransaction {
     /// Judges a recipient by form and MAC, and by whether a relay address exists; nothing of an account's state is revealed here.
     /// - Parameter path: the argument of RCPT TO, unchanged.
     package func addRecipient(_ path: String) throws(Refusal) {
-        if let told = engine.refusedRecipients.reply(to: path, for: client, now: now) { throw .toldBefore(told) }
         let own = try RecipientScope(engine: engine, day: day).scope(of: path)
         guard
             let place = recipients.place(
-                for: own, mayMix: { !engine.refusedRecipients.isSeparate(path, for: client, now: now) },
+                for: own, mayMix: { !engine.refusedRecipients.isAnySeparate(recipients.paths + [path], for: client, now: now) },
                 canFanOut: { isFannedOut })
         else { throw .otherScope }
         if case .elsewhere = place.scope {

@@ -146,12 +146,18 @@ import Testing
         // The first one is served in place, so that its refusal is seen first; the other one's is seen with its copy.
         let first = try fixture.send()
         #expect(first.data?.code == 451, "\(first)")
+        // Each that was refused gets a transaction of its own, in which it is judged as things are then.
         let second = try fixture.send()
-        #expect(second.recipients.map(\.code) == [550, 250, 250, 250] && second.data?.code == 451, "\(second)")
-        let third = try fixture.send()
-        #expect(third.recipients.map(\.code) == [550, 250, 550, 250] && third.data?.code == 250, "\(third)")
-        #expect(third.recipients[2].enhancedStatus == "5.2.1", "\(third)")
-        try fixture.expectArrivals(2, fixture.everybody([1, 3]))
+        #expect(second.recipients.map(\.code) == [250, 452, 452, 452] && second.data?.code == 550, "\(second)")
+        #expect(second.data?.enhancedStatus == "5.2.1", "\(second)")
+        let third = try fixture.send(fixture.addresses[1...].map(\.self))
+        #expect(third.recipients.map(\.code) == [250, 250, 250] && third.data?.code == 451, "\(third)")
+        let fourth = try fixture.send(fixture.addresses[1...].map(\.self))
+        #expect(fourth.recipients.map(\.code) == [250, 452, 250] && fourth.data?.code == 250, "\(fourth)")
+        try fixture.relay.run(["address", "on", fixture.addresses[2]])
+        let fifth = try fixture.send([fixture.addresses[2]])
+        #expect(fifth.recipients.map(\.code) == [250] && fifth.data?.code == 250, "\(fifth)")
+        try fixture.expectArrivals(3, fixture.everybody([1, 2, 3]))
     }
 
     /// Exchange repeats a message that was put off with a transaction for each recipient.

@@ -65,16 +65,28 @@ import Testing
         return told + [end]
     }
 
-    private static func engine(isBobOff: Bool = true) -> RelayEngine {
-        let bob = Fixture.account(2, "bobrelay22", team: "app.example", inboxes: ["bob@inbox.example"], isForwardingOn: !isBobOff)
-        return Fixture(accounts: [Fixture.anna, bob], evidence: .init()).engine
+    private static func bob(isOff: Bool) -> RelayAccount {
+        Fixture.account(2, "bobrelay22", team: "app.example", inboxes: ["bob@inbox.example"], isForwardingOn: !isOff)
     }
 
-    @Test func whomSPFProvesIsToldAtRCPT() {
+    private static func engine(isBobOff: Bool = true) -> RelayEngine {
+        Fixture(accounts: [Fixture.anna, bob(isOff: isBobOff)], evidence: .init()).engine
+    }
+
+    @Test func refusal_whereSPFProvesTheEnvelope_isToldInATransactionOfItsOwn() {
         let engine = Self.engine()
         #expect(Self.send(engine, Self.spf) == ["250", "250", "451 4.3.0"])
-        #expect(Self.send(engine, Self.spf) == ["250", "550 5.2.1", "250"])
-        #expect(Self.send(engine, Self.spf, to: Self.both.reversed()) == ["550 5.2.1", "250", "250"])
+        #expect(Self.send(engine, Self.spf) == ["250", "452 4.5.3", "250"])
+        #expect(Self.send(engine, Self.spf, to: Self.both.reversed()) == ["250", "452 4.5.3", "550 5.2.1"])
+        #expect(Self.send(engine, Self.spf, to: [Self.both[1].uppercased()]) == ["250", "550 5.2.1"])
+    }
+
+    /// A remembered refusal bounced all later mail of the envelope sender for two hours, whoever its author was.
+    @Test func refusal_ofAnAccountThatTakesMailAgain_isNotRemembered() {
+        let fixture = Fixture(accounts: [Fixture.anna, Self.bob(isOff: true)], evidence: .init())
+        #expect(Self.send(fixture.engine, Self.spf) == ["250", "250", "451 4.3.0"])
+        fixture.directory.put(Self.bob(isOff: false))
+        #expect(Self.send(fixture.engine, Self.spf, to: [Self.both[1]]) == ["250", "250"])
     }
 
     /// The state of an account was told at RCPT to whoever repeated client and sender, proved or not.

@@ -24,7 +24,7 @@ import Testing
         let given: String
         private var attempts = 0
 
-        init(on: [Bool], seed: UInt64, given: String = given[0]) {
+        init(on: [Bool], seed: UInt64, given: String = RepetitionTests.given[0]) {
             self.given = given
             random = SeededRandom("\(seed)".utf8)
             let accounts = zip(names, on).enumerated().map { number, account in
@@ -153,5 +153,38 @@ import Testing
         for _ in 0..<3 { #expect(world.send(paths, canBeKilled: false) == []) }
         // Nothing is noted of the one that is relayed in place.
         #expect(world.delivered.count == 3 + paths.count - 1)
+    }
+
+    /// A sender that gave up waiting repeats the message while its copies are still handed over.
+    @Test func sameMessage_whileItsCopiesAreHandedOver_waits() throws {
+        let accounts = Self.names.enumerated().map { number, name in
+            Fixture.account(UInt64(number + 1), name, team: "app.example", inboxes: ["\(name)@inbox.example"])
+        }
+        let engine = Fixture(accounts: accounts, evidence: .signed("app.example")).engine
+        func transaction() throws -> (RelayTransaction, [FanOutCopy]) {
+            let transaction = RelayTransaction(
+                engine: engine, client: SMTPClientIdentity(address: "192.0.2.1", helo: "x", mailFrom: "b@app.example"),
+                now: Fixture.now, canFanOut: { true })
+            for name in Self.names { try transaction.addRecipient("<\(name)@relay.example>") }
+            let parsed = Message.parse(Array("From: billing@app.example\r\nMessage-ID: <1@app.example>\r\n\r\nx\r\n".utf8))
+            for field in parsed.header.fields { transaction.addHeader(field) }
+            try transaction.endHeader()
+            try transaction.addBody(parsed.body)
+            return (transaction, transaction.finish().copies)
+        }
+        let (first, copies) = try transaction()
+        let (second, same) = try transaction()
+        try first.beginHandOver(copies)
+        var refusal = #expect(throws: Refusal.self) { try second.beginHandOver(same) }
+        #expect(refusal?.reply.code == 451)
+        second.endHandOver()
+        for copy in copies { try first.handedOver(copy) }
+        first.endHandOver()
+        // Decided before the first one ended.
+        refusal = #expect(throws: Refusal.self) { try second.beginHandOver(same) }
+        #expect(refusal?.reply.code == 451)
+        second.endHandOver()
+        let (_, rest) = try transaction()
+        #expect(copies.count == 4 && rest.isEmpty)
     }
 }

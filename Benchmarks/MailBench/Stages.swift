@@ -76,6 +76,9 @@ private struct TimedDirectory: RelayDirectory {
     func rememberHandedOver(_ marks: [[UInt8]], account: AccountNumber, until: Int64) throws(DirectoryFailure) {
         try base.rememberHandedOver(marks, account: account, until: until)
     }
+    func forgetHandedOver(_ marks: [[UInt8]], account: AccountNumber) throws(DirectoryFailure) {
+        try base.forgetHandedOver(marks, account: account)
+    }
     func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool {
         try base.reserveAutomatic(account: account, correspondent: correspondent, day: day)
     }

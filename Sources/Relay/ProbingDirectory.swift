@@ -68,6 +68,10 @@ package struct ProbingDirectory: RelayDirectory {
         if account != ProbeIdentity.account { try base.rememberHandedOver(marks, account: account, until: until) }
     }
 
+    package func forgetHandedOver(_ marks: [[UInt8]], account: AccountNumber) throws(DirectoryFailure) {
+        if account != ProbeIdentity.account { try base.forgetHandedOver(marks, account: account) }
+    }
+
     package func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool {
         account == ProbeIdentity.account
             ? true : try base.reserveAutomatic(account: account, correspondent: correspondent, day: day)

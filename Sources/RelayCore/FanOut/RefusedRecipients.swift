@@ -77,6 +77,22 @@ package final class RefusedRecipients: Sendable {
 }
 
 enum RecipientPath {
+    /// A path without its source route, which servers take and do not use (RFC 5321 section 4.1.1.3), as Postfix keeps it.
+    static func withoutRoute(_ path: String) -> String {
+        let octets = Array(path.utf8)
+        guard octets.starts(with: "<@".utf8) else { return path }
+        var depth = 0
+        for (index, octet) in octets.enumerated() {
+            switch octet {
+            case UInt8(ascii: "["): depth += 1
+            case UInt8(ascii: "]"): depth -= 1
+            case UInt8(ascii: ":") where depth <= 0: return "<" + String(decoding: octets[(index + 1)...], as: UTF8.self)
+            default: continue
+            }
+        }
+        return path
+    }
+
     /// A path as RCPT gave it, in a form that is the same for every spelling of a relay's address: its letters have no case.
     static func comparable(_ path: String) -> [UInt8] { path.utf8.map(\.asciiLowercased) }
 }

@@ -92,6 +92,7 @@ package final class RelayTransaction {
     /// Judges a recipient by form and MAC, and by whether a relay address exists; nothing of an account's state is revealed here.
     /// - Parameter path: the argument of RCPT TO, unchanged.
     package func addRecipient(_ path: String) throws(Refusal) {
+        let path = RecipientPath.withoutRoute(path)
         let own = try RecipientScope(engine: engine, day: day).scope(of: path)
         guard
             let place = recipients.place(

@@ -139,6 +139,23 @@ import Testing
         #expect(world.bounced.sorted() == zip(Self.names, on).filter { !$0.1 }.map { "<\($0.0)@relay.example>" }.sorted())
     }
 
+    /// Postfix keeps such a recipient without its route, and did not find the one that was to be deleted: it stayed in the queue.
+    @Test(arguments: ["<@a.test:", "<@a.test,@b.test:", "<@[IPv6:2001:db8::1]:"])
+    func recipient_withASourceRoute_isDeletedAsPostfixKeepsIt(_ route: String) throws {
+        let engine = Fixture(accounts: [Fixture.anna], evidence: .signed("app.example")).engine
+        let transaction = RelayTransaction(
+            engine: engine, client: SMTPClientIdentity(address: "192.0.2.1", helo: "x", mailFrom: "b@app.example"),
+            now: Fixture.now, canFanOut: { true })
+        try transaction.addRecipient("\(route)annarelay2@relay.example>")
+        let parsed = Message.parse(Array("From: billing@app.example\r\n\r\nx\r\n".utf8))
+        for field in parsed.header.fields { transaction.addHeader(field) }
+        try transaction.endHeader()
+        try transaction.addBody(parsed.body)
+        let decision = transaction.finish()
+        #expect(decision.outcome == .relay)
+        #expect(decision.modifications.contains(.deleteRecipient("<annarelay2@relay.example>")), "\(decision.modifications)")
+    }
+
     /// A script sends the same words again and again, without a Message-ID: each is a message of its own.
     @Test func sameWords_withoutIdentifier_arriveEachTime() {
         var world = World(on: Self.names.map { _ in true }, seed: 1, given: "")

@@ -22,8 +22,12 @@ package struct LeakCheck {
         case clean
         /// Something was overlooked; the place says where.
         case leak(String)
-        /// The same in typed text that the rewriting does not read: encoded text, or text that is not in its charset.
+        /// An address is in text that must hold none, whoever has it.
+        case neutral(String)
+        /// The same as `leak` in typed text that the rewriting does not read: encoded text, or text that is not in its charset.
         case encoded(String)
+        /// Typed text holds more addresses that the rewriting does not read than one reply may answer, whatever they are.
+        case tooMany
         /// An address of the user is in the file with this number.
         case file(Int)
         /// The map leaves something out: it proves nothing.
@@ -45,7 +49,7 @@ package struct LeakCheck {
     ///   - work: is charged; once it is spent, the answer is yes.
     package func holdsAddress(_ neutral: ArraySlice<UInt8>, isMarkup: Bool, work: WorkBudget) -> Bool {
         let search = StretchSearch(names, work: work)
-        search.search(neutral, .neutral, isMarkup: isMarkup)
+        search.search(RelayMask(names.relayAddress).masked(neutral), .neutral, isMarkup: isMarkup)
         return search.isFound || work.isSpent
     }
 
@@ -62,6 +66,7 @@ package struct LeakCheck {
         }
         let verdict = run.body(Octets(body), map, depth: 0)
         if work.isSpent { return .tooMuchWork }
+        if verdict == .clean, run.typed.holdsTooMany { return .tooMany }
         if verdict == .clean, run.typed.typedLeaks { return .leak("typed text") }
         return verdict
     }
@@ -107,8 +112,10 @@ package struct LeakCheck {
         private let neutral: StretchSearch
         private let files: FileSearch
         private let work: WorkBudget
+        private let relay: RelayMask
 
         init(_ names: LeakNames, _ work: WorkBudget) {
+            relay = RelayMask(names.relayAddress)
             let memory = SearchMemory()
             typed = StretchSearch(names, work: work, memory: memory)
             neutral = StretchSearch(names, work: work, memory: memory)
@@ -117,8 +124,8 @@ package struct LeakCheck {
         }
 
         func leak(_ place: String) -> Verdict? {
-            guard neutral.isFound || typed.isFound else { return nil }
-            return neutral.isFound || typed.isFoundOpenly ? .leak(place) : .encoded(place)
+            if typed.isFound { return typed.isFoundOpenly ? .leak(place) : .encoded(place) }
+            return neutral.isFound ? .neutral(place) : nil
         }
 
         mutating func body(_ octets: Octets, _ map: StretchMap, depth: Int) -> Verdict {
@@ -159,13 +166,24 @@ package struct LeakCheck {
             }
             guard !isExact || (stretches.last?.end ?? 0) == text.count else { return false }
             var start = 0
+            // Typed text without markup between it that may not be shown: a word is not divided by a comment.
+            var (shown, isDivided) = ([UInt8](), false)
             for stretch in stretches {
                 let end = isExact ? stretch.end : text.count
                 guard end >= start, end <= text.count else { return false }
                 defer { start = end }
+                if form.isMarkup, isExact {
+                    let part = text[(text.startIndex + start)..<(text.startIndex + end)]
+                    if stretch.kind == .typed || part.first != UInt8(ascii: "<") {
+                        shown += stretch.kind == .typed ? part : [0x20]
+                    } else if let last = shown.last, last > 0x20, last != UInt8(ascii: ">") {
+                        isDivided = true
+                    }
+                }
                 guard stretch.kind != .made, end > start else { continue }
                 search(text[(text.startIndex + start)..<(text.startIndex + end)], stretch.kind, isMarkup: form.isMarkup)
             }
+            if isDivided { typed.search(relay.masked(shown[...]), .typed, isMarkup: true) }
             // A program may not believe the charset. What is no text in it is compared with the user's addresses alone.
             if !isExact, form.charset != nil, stretches.first?.kind == .typed {
                 typed.search(decoded, .binary, isMarkup: form.isMarkup, isEncoded: true)
@@ -175,10 +193,47 @@ package struct LeakCheck {
 
         private func search(_ octets: ArraySlice<UInt8>, _ kind: StretchMap.Kind, isMarkup: Bool) {
             switch kind {
-            case .typed: typed.search(octets, .typed, isMarkup: isMarkup)
-            case .neutral: neutral.search(octets, .neutral, isMarkup: isMarkup)
+            case .typed: typed.search(relay.masked(octets), .typed, isMarkup: isMarkup)
+            case .neutral: neutral.search(relay.masked(octets), .neutral, isMarkup: isMarkup)
             case .made: break
             }
         }
+    }
+}
+
+/// Leaves the relay address out that a text shows as it is. In encoded readings its letters would be others: behind `=` its
+/// first two may be hexadecimal digits.
+private struct RelayMask {
+    private static let mark = Array("[relay]".utf8)
+    /// Lower case.
+    private let address: [UInt8]
+
+    init(_ address: [UInt8]) { self.address = address }
+
+    func masked(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+        var output: [UInt8] = []
+        var copied = text.startIndex
+        var index = text.startIndex
+        while index + address.count <= text.endIndex {
+            guard text[index].asciiLowercased == address[0], isHere(text, index) else {
+                index += 1
+                continue
+            }
+            output += text[copied..<index] + Self.mark
+            index += address.count
+            copied = index
+        }
+        return copied == text.startIndex ? text : (output + text[copied...])[...]
+    }
+
+    private func isHere(_ text: ArraySlice<UInt8>, _ start: Int) -> Bool {
+        for offset in address.indices where text[start + offset].asciiLowercased != address[offset] { return false }
+        // A longer domain is another one.
+        let rest = text[(start + address.count)...].prefix(2)
+        guard let next = rest.first else { return true }
+        if AddressReading.isOfDomain(next), next != UInt8(ascii: "."), next != UInt8(ascii: "-") { return false }
+        return
+            !(rest.count == 2 && (next == UInt8(ascii: ".") || next == UInt8(ascii: "-"))
+            && AddressReading.isOfDomain(rest.last ?? 0))
     }
 }

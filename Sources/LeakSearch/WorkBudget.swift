@@ -29,6 +29,9 @@ package final class WorkBudget {
     @inline(__always)
     package func charge(_ units: Int) { spent += units }
 
+    /// Begins again, for the second and last rewriting of a message: what the first one took says what a text holds that goes.
+    package func restart() { spent = 0 }
+
     /// Exhausts the budget, where the next step cannot be afforded.
     package func exhaust() { spent = max(spent, limit + 1) }
 }

@@ -270,18 +270,10 @@ struct Reading: ~Copyable {
     }
 
     private mutating func take(_ scalar: UInt32) {
+        if CompatibilityFold.isUnseen(scalar) { return }
+        if let octet = CompatibilityFold.octet(scalar) { return append(octet) }
         switch scalar {
-        // Unseen: soft hyphen, joiners, marks of direction, variation selectors, tags.
-        case 0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x180B...0x180E, 0x200B...0x200F, 0x202A...0x202E, 0x2060...0x206F,
-            0xFE00...0xFE0F,
-            0xFEFF, 0xE0000...0xE0FFF:
-            return
         case 0x85, 0xA0, 0x1680, 0x2000...0x200A, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000: pending |= Self.space
-        case 0xFF01...0xFF5E: append(UInt8(scalar - 0xFEE0).asciiLowercased)
-        case 0x2024, 0x3002, 0xFE52, 0xFF61: append(UInt8(ascii: "."))
-        case 0xFE6B: append(UInt8(ascii: "@"))
-        case 0x2010...0x2012, 0x2212: append(UInt8(ascii: "-"))
-        case 0x212A: append(UInt8(ascii: "k"))
         default:
             guard let value = Unicode.Scalar(scalar) else { return }
             // No script beyond these has letters of two cases that are in use.

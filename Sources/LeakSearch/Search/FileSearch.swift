@@ -84,6 +84,7 @@ package final class FileSearch {
     package func finds(in raw: ArraySlice<UInt8>, _ encoding: TransferEncoding) -> Bool {
         let decoded = encoding.isIdentity ? raw : TransferReading.decode(raw, encoding)[...]
         if search(decoded) { return true }
+        if let unfolded = Self.unfolded(decoded), search(unfolded[...]) { return true }
         // Base64 stands for nothing else; other encodings are also what programs show that do not know them.
         if encoding != .base64, !encoding.isIdentity, search(raw) { return true }
         // What cannot be decoded may hold anything.
@@ -97,6 +98,29 @@ package final class FileSearch {
         guard UUEncoding.mayHoldBlock(text) else { return false }
         let block = UUEncoding.decode(text, onlyBlocks: true)
         return search(block[...]) || archives.finds(in: block)
+    }
+
+    /// A calendar, a contact or a directory entry with its long lines joined (RFC 5545, 6350 and 2849), whatever type it is sent
+    /// as; nil for other files.
+    private static func unfolded(_ octets: ArraySlice<UInt8>) -> [UInt8]? {
+        let text = octets.starts(with: [0xEF, 0xBB, 0xBF]) ? octets.dropFirst(3) : octets
+        let heads = ["BEGIN:V", "dn:", "version:"].map { Array($0.utf8) }
+        guard heads.contains(where: { text.prefix($0.count).map(\.asciiLowercased) == $0.map(\.asciiLowercased) }) else {
+            return nil
+        }
+        var output: [UInt8] = []
+        output.reserveCapacity(text.count)
+        var index = text.startIndex
+        while index < text.endIndex {
+            let end = text[index] == 0x0D && index + 1 < text.endIndex && text[index + 1] == 0x0A ? index + 1 : index
+            if text[end] == 0x0A, end + 1 < text.endIndex, text[end + 1] == 0x20 || text[end + 1] == 0x09 {
+                index = end + 2
+            } else {
+                output.append(text[index])
+                index += 1
+            }
+        }
+        return output
     }
 
     /// Fewer octets hold no address in any encoding.

@@ -69,11 +69,11 @@ final class StretchSearch {
         self.signs = signs
     }
 
-    /// Whether what is typed gives the user away, or holds more addresses than one reply may answer.
-    var typedLeaks: Bool {
-        isFound || names.countsAddresses && unseen.count > Self.addresses
-            || isWordFound && names.looksForWords && seenWords.count <= Self.words
-    }
+    /// Whether what is typed gives the user away.
+    var typedLeaks: Bool { isFound || isWordFound && names.looksForWords && seenWords.count <= Self.words }
+
+    /// Whether typed text holds more addresses that the rewriting did not see than one reply may answer.
+    var holdsTooMany: Bool { names.countsAddresses && unseen.count > Self.addresses }
 
     // MARK: Stretches
 
@@ -310,10 +310,15 @@ final class StretchSearch {
             guard !Domain.goesOn(text, domain, after: domain.lowerBound + relay.count) else { continue }
             // Words may be directly before it, and the ids of parts are hidden at the relay domain too.
             if isContentID(text, run) { return true }
-            let base = NameTable.base(text, NameTable.local(text, run))
             let own = names.relayAddress.dropLast(relay.count + 1)
-            return text[base].suffix(own.count).elementsEqual(own)
-                && names.relayAddress.dropFirst(own.count + 1).elementsEqual(relay)
+            guard names.relayAddress.dropFirst(own.count + 1).elementsEqual(relay) else { return false }
+            // The end of it alone is behind a fold, or behind octets that a reading took for an encoding.
+            let local = NameTable.local(text, run)
+            return [local, NameTable.base(text, local)].contains { half in
+                let end = text[half].lastIndex { $0 >= 0x80 }.map { $0 + 1 } ?? half.lowerBound
+                let tail = text[end..<half.upperBound]
+                return tail.suffix(own.count).elementsEqual(own) || !tail.isEmpty && own.suffix(tail.count).elementsEqual(tail)
+            }
         }
         return nil
     }

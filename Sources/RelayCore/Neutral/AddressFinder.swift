@@ -251,6 +251,21 @@ struct AddressFinder {
         start = trimmed(start).lowerBound
         guard start < run.upperBound else { return [] }
         var found = [start..<run.upperBound]
+        // No local part has two dots in a row (RFC 5322 section 3.4.1), but a sentence has, and some providers gave such out.
+        if let second = units[start..<run.upperBound].indices.last(where: {
+            $0 > start && units[$0] == 0x2E && units[$0 - 1] == 0x2E
+        }),
+            !trimmed(second + 1).isEmpty
+        {
+            found.append(trimmed(second + 1))
+        }
+        // A word and an address that only one character without width divides: in an address with more of them each is unseen.
+        let unseen = (start + 1..<max(start + 1, run.upperBound)).filter { window.separators[$0] & DecodedWindow.unseen != 0 }
+        if unseen.count == 1, !trimmed(unseen[0]).isEmpty { found.append(trimmed(unseen[0])) }
+        // What `\n` and its like stand for in JSON and calendars.
+        if start > 0, units[start - 1] == UInt8(ascii: "\\"), "bfnrt".utf8.contains(units[start]), !trimmed(start + 1).isEmpty {
+            found.append(trimmed(start + 1))
+        }
         // A word in letters that people write beside Latin ones, directly before it.
         if let last, last >= start, !trimmed(last + 1).isEmpty { found.append(trimmed(last + 1)) }
         if isQuoted, let mark = units[start..<run.upperBound].firstIndex(of: UInt8(ascii: "'")), !trimmed(mark + 1).isEmpty {
@@ -261,6 +276,7 @@ struct AddressFinder {
         {
             found.append((dash + 1)..<run.upperBound)
         }
+        if let end = colourEnd(start), !trimmed(end).isEmpty { found.append(trimmed(end)) }
         guard Self.beginsGlue[Int(units[start])] else { return found }
         for glue in Self.glues where run.upperBound - start >= glue.count + Self.shortestGlued {
             guard units[start...].starts(with: glue) else { continue }
@@ -270,6 +286,15 @@ struct AddressFinder {
             break
         }
         return found
+    }
+
+    /// Behind the end of a colour as terminals write it, `ESC [ 1 m`, of which the number is before a unit or begins there.
+    private func colourEnd(_ start: Int) -> Int? {
+        guard start > 1, units[start - 1] == UInt8(ascii: "[") || units[start - 1] == UInt8(ascii: ";"),
+            units[max(0, start - 12)..<start].contains(0x1B)
+        else { return nil }
+        let end = units[start...].firstIndex { !$0.isASCIIDigit } ?? units.count
+        return end < units.count && units[end] == UInt8(ascii: "m") ? end + 1 : nil
     }
 
     // MARK: Where a domain ends

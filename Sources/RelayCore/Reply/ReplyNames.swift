@@ -26,6 +26,9 @@ package struct ReplyNames {
     private let stored: StoredAddresses
     /// Whether a program wrote the whole message.
     let isAutomatic: Bool
+    /// Whether text of the team's and of programs goes as a whole where an address can still be read in it. Costs a search of
+    /// each, so it is done only for a reply in which the check found one.
+    var removesUnread = false
     /// To whom the reply goes.
     let recipients: [AddrSpec]
 

@@ -11,8 +11,8 @@ struct ReplyRewriting {
     private let isAutomatic: Bool
     private let now: Int64
     private let hops: Int
-    private let names: ReplyNames
-    private let text: TextRewriter
+    private var names: ReplyNames
+    private var text: TextRewriter
 
     /// Fields that pass with their free text rewritten; every field not named here or below is dropped.
     private static let passing: Set<String> = [
@@ -46,6 +46,20 @@ struct ReplyRewriting {
 
     /// The same with a budget of the caller's.
     func rewrite(body: [UInt8], budget: WorkBudget) throws(Refusal) -> OutgoingMessage {
+        if let outgoing = try rewriteOnce(body: body, budget: budget) { return outgoing }
+        // Something in a quotation is read as an address that the rewriting does not read so: it goes as a whole.
+        budget.restart()
+        var strict = self
+        strict.names.removesUnread = true
+        strict.text = TextRewriter(names: strict.names)
+        guard let outgoing = try strict.rewriteOnce(body: body, budget: budget) else {
+            throw .unrewritable(part: "quoted text", detail: "quoted text: an address is left in it")
+        }
+        return outgoing
+    }
+
+    /// - Returns: nil where an address is left in text of the team's or of a program's.
+    private func rewriteOnce(body: [UInt8], budget: WorkBudget) throws(Refusal) -> OutgoingMessage? {
         let rewritten = try engine.bodyRewriter(names, budget).rewrite(content: header, body: body)
         let fields = fields(budget)
         let outgoing = OutgoingMessage(
@@ -57,11 +71,14 @@ struct ReplyRewriting {
         }
         var leaks = LeakNames(names)
         leaks.looksForWords = rewritten.hidesWords
+        leaks.seenAddresses = rewritten.countedAddresses
         switch LeakCheck(leaks).verdict(
             header: checked(fields, rewritten), body: outgoing.bodyForSigning, map: rewritten.map, work: budget)
         {
         case .clean: break
         case .file(let number): throw rewritten.refusal(number)
+        case .neutral: return nil
+        case .tooMany: throw .unrewritable(part: "typed text", detail: "typed text: many addresses in unusual forms")
         case .leak(let place), .uncovered(let place): throw .leakIncident(place: place)
         case .encoded(let place): throw .unrewritable(part: place, detail: "\(place): in encoded text")
         case .tooMuchWork: throw .tooMuchWork

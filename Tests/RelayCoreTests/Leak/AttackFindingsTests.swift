@@ -14,12 +14,13 @@ import Testing
 
     /// A reply of a user with this inbox; its decoded text, or why it was refused.
     private static func said(
-        _ text: [UInt8], type: String, encoding: String = "8bit", inbox: String = "anna.berg@inbox.example"
+        _ text: [UInt8], type: String, encoding: String = "8bit", inbox: String = "anna.berg@inbox.example",
+        relay: AddrSpec = Fixture.anna.relayAddress
     ) throws -> String {
         let inbox = try #require(AddrSpec(envelope: inbox))
         let own = UserInbox(address: InboxAddress(inbox), isVerified: true)
         let account = RelayAccount(
-            number: Fixture.anna.number, relayAddress: Fixture.anna.relayAddress, isForwardingOn: true, hasLiveGrant: true,
+            number: Fixture.anna.number, relayAddress: relay, isForwardingOn: true, hasLiveGrant: true,
             inbox: own,
             inboxes: [own], sharedName: nil, sources: Fixture.anna.sources)
         let header = HeaderSection([
@@ -43,6 +44,85 @@ import Testing
 
     private static func said(_ text: String, type: String = "text/plain; charset=utf-8") throws -> String {
         try said(Array(text.utf8), type: type)
+    }
+
+    /// The letters of a relay address were read as the encoding that is before them: `=ae` is an octet of quoted-printable.
+    @Test(arguments: [
+        "https://x.example/?u={}", "a={}", "mailto:?to={}", "https://x.example/#u={}", "x%{}", "email+{}", "prvs=1234abcd={}",
+        #"{"mail":"\n{}"}"#, #"\t{}"#, "x&shy;{}", "data-x=\"u={}\"", "\u{1B}[1m{}", "name\u{200B}{}", "name\u{AD}{}",
+        "my address is...{}", "is..{}",
+    ])
+    func typedInbox_behindMarksThatEncode_becomesTheRelayAddress(_ form: String) throws {
+        let relay = AddrSpec(localPart: "aecafe2345", domain: "relay.example")
+        let text = form.replacing("{}", with: "anna.berg@inbox.example")
+        for type in ["text/plain", "text/html"] {
+            let said = try Self.said(Array(text.utf8), type: "\(type); charset=utf-8", relay: relay)
+            #expect(said.contains("aecafe2345@relay.example") && !said.contains("anna.berg"), "\(type) \(said)")
+        }
+    }
+
+    /// Marks and letters that look like those of ASCII, and letters in two characters as macOS writes them.
+    @Test(arguments: [
+        ("anna.berg@inbox.example", "anna\u{2024}berg@inbox.example"),
+        ("anna.berg@inbox.example", "an\u{FE0F}na.berg@inbox.example"),
+        ("anna.berg@inbox.example", "\u{1D41A}nn\u{1D41A}.berg@inbox.example"),
+        ("anna.berg@inbox.example", "\u{24D0}nna.berg@inbox.example"),
+        ("j\u{F6}rg.b@b\u{FC}cher.example", "jo\u{308}rg.b@bu\u{308}cher.example"),
+        ("jo\u{308}rg.b@home.example", "j\u{F6}rg.b@home.example"),
+    ])
+    func typedInbox_inLettersThatLookAlike_becomesTheRelayAddress(inbox: String, typed: String) throws {
+        let said = try Self.said(Array("Hello \(typed) there".utf8), type: "text/plain; charset=utf-8", inbox: inbox)
+        #expect(said == "Hello annarelay2@relay.example there")
+    }
+
+    /// What a browser does not show between two letters divided the word for the rewriting, and for its check.
+    @Test(arguments: [
+        "<!-- -->", "<!--x-->", "<style></style>", "<style>p{}</style>", "<title>x</title>", "<?x?>", "<![CDATA[]]>", "<b></b>",
+    ])
+    func typedInbox_dividedByWhatIsNotShown_becomesTheRelayAddress(_ markup: String) throws {
+        for place in ["an\(markup)na.berg@inbox.example", "anna.berg@in\(markup)box.example", "anna.berg\(markup)@inbox.example"]
+        {
+            let said = try Self.said("<p>My address: \(place)</p>", type: "text/html; charset=utf-8")
+            let shown = said.replacing(markup, with: "")
+            #expect(shown.contains("annarelay2@relay.example") && !shown.contains("berg"), "\(said)")
+        }
+    }
+
+    /// A file of a calendar that is labelled as any file: an address was divided by the fold of a line.
+    @Test(
+        arguments: ["BEGIN:VCALENDAR", "BEGIN:VCARD", "dn: uid=x"],
+        ["application/octet-stream", "application/json", "application/x-foo"])
+    func file_withAFoldedAddress_holdsItNoLonger(_ head: String, type: String) throws {
+        for fold in ["\r\n ", "\r\n\t"] {
+            let file = "\(head)\r\nATTENDEE:mailto:anna.berg@in\(fold)box.example\r\nEND:X\r\n"
+            let said = try Self.said(Array(Data(file.utf8).base64EncodedString().utf8), type: type, encoding: "base64")
+            #expect(said.hasPrefix("550") || !said.replacing(fold, with: "").contains("berg"), "\(said)")
+        }
+    }
+
+    /// What is read as an address in a quotation, but is not written again as one, was taken for the user's.
+    @Test(arguments: [
+        "mary.q88z@.other.example", "mary.q88z<b>@</b>other.example",
+        "bQBhAHIAeQAuAHEAOAA4AHoAQABvAHQAaABlAHIALgBlAHgAYQBtAHAAbABlAA==",
+    ])
+    func quotation_withAnUnreadAddress_goesAsAWhole(_ address: String) throws {
+        for guess in [address, address.replacing("mary.q88z", with: "anna.berg")] {
+            let said = try Self.said("Yes, please.\r\n\r\nOn Monday juice wrote:\r\n> hi \(guess)\r\n> ok\r\n")
+            #expect(said.hasPrefix("Yes, please.") && !said.contains("berg") && !said.contains("q88z"), "\(said)")
+        }
+    }
+
+    /// One reply answers few guesses, in whatever form they are: else one of thousands was told by the refusal.
+    @Test(arguments: [
+        "{}<b>@</b>inbox.example", "=?utf-8?Q?{}=40inbox.example?=", "{}\u{FE0F}@inbox.example", "{}&#64;inbox.example",
+    ])
+    func typedGuesses_many_areAnsweredAlike(_ form: String) throws {
+        func said(_ last: String) throws -> Bool {
+            let guesses = (0..<40).map { "guess\($0)" } + [last]
+            let text = guesses.map { form.replacing("{}", with: $0) }.joined(separator: "\r\n")
+            return try Self.said("\(text)\r\n").hasPrefix("550")
+        }
+        #expect(try said("anna.berg") == said("hans.berg"))
     }
 
     /// A list put its own text behind a part that it did not decode.

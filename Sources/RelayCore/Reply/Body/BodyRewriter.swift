@@ -20,6 +20,8 @@ package struct RewrittenBody {
     package var isOfProgram = false
     /// Whether local parts alone were looked for in typed text.
     var hidesWords = true
+    /// The addresses that were counted in typed text, as `local@domain`.
+    var countedAddresses: Set<[UInt8]> = []
 }
 
 /// Rewrites the body of one reply. A protocol, so that a test can use a rewriter that overlooks something, and see the leak
@@ -109,7 +111,7 @@ package struct BodyRewriter: BodyRewriting {
         return RewrittenBody(
             contentFields: fields, body: result.pieces, reasons: reasons, map: result.map,
             refusal: { [kept = files.kept] in refusal(kept[$0].part, kept[$0].title) },
-            isOfProgram: place != .typed, hidesWords: text.search.mode == .full)
+            isOfProgram: place != .typed, hidesWords: text.search.mode == .full, countedAddresses: text.search.seen)
     }
 
     /// The message that is being taken apart.

@@ -20,8 +20,8 @@ struct Boundary {
             contentType = nil
             return
         }
-        // A new one holds nothing of the old one, which may be a guess, and no one can know it before.
-        let seed = attached.map { text.names.hide(id: Array("boundary \($0)".utf8)) } ?? old
+        // A new one holds nothing of the old one, which may be a guess; by a key, so that no one can try guesses of an old one.
+        let seed = text.names.hide(id: attached.map { Array("boundary \($0)".utf8) } ?? Array("boundary ".utf8) + old)
         let made = Array("=_".utf8) + Base32.encode(SHA256.hash(seed)).prefix(32)
         new = made
         var changed = type

@@ -1,8 +1,15 @@
 // Content lines of iCalendar and vCard: after an edit they are folded again, so that no line is too long.
 
 import InternetMessage
+import Support
 
 enum ContentLines {
+    /// Whether a text begins as a calendar, a contact or a directory entry does (RFC 5545, 6350 and 2849). Its type may be any.
+    static func begin(_ text: [UInt8]) -> Bool {
+        let head = text.prefix(12).drop { [0xEF, 0xBB, 0xBF].contains($0) }.map(\.asciiLowercased)
+        return ["begin:v", "dn:", "version:"].contains { head.starts(with: $0.utf8) }
+    }
+
     /// Octets of a line without its break (RFC 5545 section 3.1).
     private static let lineLength = 75
 

@@ -15,10 +15,10 @@ extension LeakNames {
             let canonical = names.providers.canonical(address)
             var domains = [address.domain] + names.providers.aliases(of: canonical.domain)
             domains += domains.flatMap { [DomainName.toASCII($0), DomainName.toUnicode($0)].compactMap { $0 } }
-            let locals = Set([Self.octets(address.localPart), Self.octets(canonical.localPart)])
+            let locals = CanonicalForms.lowercased(address.localPart).union(CanonicalForms.lowercased(canonical.localPart))
             let ignoresDots = names.providers.ignoresDots(canonical.domain)
             for local in locals {
-                for domain in Set(domains.map(Self.octets)) {
+                for domain in Set(domains.flatMap(CanonicalForms.lowercased)) {
                     inboxes.append(Inbox(local: local, domain: domain, ignoresDots: ignoresDots))
                 }
                 if TypedBounds.counts(local) { words.insert(local) }
@@ -29,8 +29,6 @@ extension LeakNames {
             inboxes: inboxes, words: Array(words),
             relayAddress: Self.octets(relay.localPart) + [0x40] + Self.octets(relay.domain),
             relayDomains: names.relayDomains.map(Self.octets))
-        // Addresses are not counted here while the rewriting does not count them.
-        countsAddresses = false
         tokens = Tokens(anchors: OwnTokens(names: names).anchors) {
             // The rewriting has refused messages with more tokens than it can read; of all others, more is read here.
             let own = OwnTokens(names: names, maximumReadings: 3 * OwnTokens.maximumReadings)

@@ -243,6 +243,9 @@ enum TextCoding {
     /// Rewrites such a part; nil where it needs no edit.
     static func rewriteDisguised(_ decoded: DecodedText, _ reading: inout Reading, with text: TextRewriter) -> [UInt8]? {
         reading.edits = text.edits(decoded.bytes, syntax: .plain, in: reading.stretches)
+        if ContentLines.begin(decoded.bytes) {
+            reading.edits = lines(reading.edits, decoded.bytes, syntax: .plain, in: reading.stretches, with: text)
+        }
         return reading.edits.isEmpty ? nil : encode(reading.edits, into: decoded)
     }
 
@@ -261,11 +264,18 @@ enum TextCoding {
         if PartKind.isHeaderFields(part.contentType) {
             return ReportFields.edits(bytes, adding: edits, isOfMessage: !PartKind.isReport(part.contentType), text: text)
         }
-        guard PartKind.isContentLines(part) else { return edits }
-        let all = (edits + ContentLines.unfoldedEdits(of: bytes) { text.edits($0, syntax: syntax, in: stretches) }).reconciled
-        let folded = all.isEmpty ? [] : ContentLines.refolding(all, in: bytes)
+        guard PartKind.isContentLines(part) || ContentLines.begin(bytes) else { return edits }
+        let folded = lines(edits, bytes, syntax: syntax, in: stretches, with: text)
         let keys = PartKind.isVCard(part.contentType) ? ContentLines.keys(in: bytes) : []
         return keys.isEmpty ? folded : (folded + keys).reconciled
+    }
+
+    /// With the edits of content lines whose words a fold divides; lines that change are folded again.
+    private static func lines(
+        _ edits: [TextEdit], _ bytes: [UInt8], syntax: TextSyntax, in stretches: Stretches, with text: TextRewriter
+    ) -> [TextEdit] {
+        let all = (edits + ContentLines.unfoldedEdits(of: bytes) { text.edits($0, syntax: syntax, in: stretches) }).reconciled
+        return all.isEmpty ? [] : ContentLines.refolding(all, in: bytes)
     }
 
     /// The edits of a text as its reader sees it: lines without the breaks that programs put into them.

@@ -1,5 +1,7 @@
 // Text as a reader or a program may see it: lower case, decoded, without breaks, with the origin of each unit.
 
+import Support
+
 /// The ways in which text is decoded. Each is a separate reading, as `=be` is an octet in one and two letters in another.
 struct DecodingPass: OptionSet {
     let rawValue: UInt8
@@ -383,7 +385,7 @@ final class DecodedWindow {
 
     /// Whether `appendScalar` has a replacement for a character beyond ASCII.
     private static func isSpecial(_ value: UInt32) -> Bool {
-        value == 0xA0 || value == 0xAD || (0x2000...0x206F).contains(value) || value >= 0xFE00 || value == 0x3002
+        value == 0xA0 || CompatibilityFold.isUnseen(value) || CompatibilityFold.octet(value) != nil
     }
 
     /// Appends a character as it is read: nothing for one that is not seen, the ASCII form for a full-width one.
@@ -395,14 +397,10 @@ final class DecodedWindow {
         case 0..<0x80: append(UInt8(value), start, length)
         case _ where isOctet: append(UInt8(truncatingIfNeeded: value), start, length)
         case 0xA0: pendingGap |= Self.space
-        case 0xAD, 0x200B...0x200F, 0x202A...0x202E, 0x2060...0x2064, 0x2066...0x2069, 0xFEFF: pendingGap |= Self.unseen
-        case 0xFF01...0xFF5E:
-            let ascii = UInt8(value - 0xFEE0)
-            append(ascii >= 0x41 && ascii <= 0x5A ? ascii | 0x20 : ascii, start, length)
-        case 0xFE6B: append(UInt8(ascii: "@"), start, length)
-        // The dots of domains written in East Asian scripts (RFC 3490 section 3.1).
-        case 0x3002, 0xFF61: append(UInt8(ascii: "."), start, length)
+        case _ where CompatibilityFold.isUnseen(value): pendingGap |= Self.unseen
         default:
+            // Among them the dots of domains written in East Asian scripts (RFC 3490 section 3.1).
+            if let octet = CompatibilityFold.octet(value) { return append(octet, start, length) }
             guard let scalar = Unicode.Scalar(value) else {
                 append(0xEF, start, length)
                 return

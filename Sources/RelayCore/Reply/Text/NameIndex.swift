@@ -65,9 +65,9 @@ struct NameIndex {
                     hiddenDomains.insert(spelling)
                 }
             }
-            groups[index].forward.insert(Self.octets(canonical.localPart))
+            for local in CanonicalForms.lowercased(canonical.localPart) { groups[index].forward.insert(local) }
             joined.insert(Self.joined(Self.octets(address.localPart) + [UInt8(ascii: "@")] + Self.octets(address.domain)))
-            for local in Set([Self.octets(address.localPart), Self.octets(canonical.localPart)]) {
+            for local in CanonicalForms.lowercased(address.localPart).union(CanonicalForms.lowercased(canonical.localPart)) {
                 if LocalPartGuard(local) != .none {
                     add(local, .user)
                     bareLocals.insert(local)
@@ -109,8 +109,7 @@ struct NameIndex {
         var all: [[UInt8]] = []
         for domain in domains {
             for spelling in [domain, DomainName.toASCII(domain), DomainName.toUnicode(domain)].compactMap({ $0 }) {
-                let octets = octets(spelling)
-                if !all.contains(octets) { all.append(octets) }
+                for octets in CanonicalForms.lowercased(spelling) where !all.contains(octets) { all.append(octets) }
             }
         }
         return all

@@ -85,9 +85,54 @@ package struct TextRewriter {
                 $0.moved(by: range.lowerBound)
             }
         }
+        if syntax == .markup { edits += joinedEdits(utf8, in: stretches) }
         if search.isCounting { return [] }
         let neutral = scratch.neutraliser { Neutraliser(names: names, reader: reader, own: own) }
-        return (edits + neutral.edits(utf8, syntax: syntax, in: stretches) + contentIDs.edits(utf8)).reconciled
+        let all = (edits + neutral.edits(utf8, syntax: syntax, in: stretches) + contentIDs.edits(utf8)).reconciled
+        return names.removesUnread ? removingUnread(utf8, syntax, all, in: stretches) : all
+    }
+
+    /// The replacements in words of typed text that a comment, or another element that is not shown, divides: `an<!-- -->na@…`.
+    /// What is between goes with the word.
+    private func joinedEdits(_ utf8: [UInt8], in stretches: Stretches) -> [TextEdit] {
+        var edits: [TextEdit] = []
+        var pieces: [Range<Int>] = []
+        var gap: Range<Int>?
+        func end() {
+            defer { pieces = [] }
+            guard pieces.count > 1 else { return }
+            let joined = JoinedText(utf8, pieces)
+            edits += typedEdits(joined.octets, syntax: .markup, place: .typed, depth: 0).compactMap(joined.placed)
+        }
+        stretches.forEach(upTo: utf8.count) { range, standing in
+            if standing.isTyped {
+                if let gap, !JoinedText.isWithinWord(gap, of: utf8) { end() }
+                pieces.append(range)
+                gap = nil
+            } else {
+                gap = gap.map { $0.lowerBound..<range.upperBound } ?? range
+            }
+        }
+        end()
+        return edits
+    }
+
+    /// The same, where each stretch goes as a whole in which an address is left that is not typed.
+    private func removingUnread(
+        _ utf8: [UInt8], _ syntax: TextSyntax, _ edits: [TextEdit], in stretches: Stretches
+    ) -> [TextEdit] {
+        let check = LeakCheck(LeakNames(names))
+        var edits = edits
+        stretches.forEach(upTo: utf8.count) { range, standing in
+            guard !standing.isTyped else { return }
+            let own = edits.filter { range.contains($0.range.lowerBound) }.map { $0.moved(by: -range.lowerBound) }
+            let written = own.applied(to: Array(utf8[range]))
+            let isMarkup = syntax == .markup
+            guard check.holdsAddress(written[...], isMarkup: isMarkup, work: WorkBudget(octets: written.count)) else { return }
+            edits.removeAll { $0.range.overlaps(range) }
+            edits.append(TextEdit(range: range, replacement: NeutralMark.quotation))
+        }
+        return edits.reconciled
     }
 
     private func typedEdits(_ utf8: [UInt8], syntax: TextSyntax, place: TextPlace, depth: Int) -> [TextEdit] {
@@ -314,5 +359,37 @@ package struct TextRewriter {
             ? EncodedWord.decode(HeaderField.trim(unfolded[...])) : Charset.decode(unfolded, "windows-1252") ?? ""
         let clean = text.utf8.map { $0 < 0x20 || $0 == 0x7F ? 0x20 : $0 }
         return [0x20] + HeaderText.unstructured(rewrite(clean, place: place) ?? clean, startingAt: field.nameLength + 2)
+    }
+}
+
+/// Pieces of a text without what is between them.
+private struct JoinedText {
+    let octets: [UInt8]
+    private let pieces: [Range<Int>]
+
+    init(_ text: [UInt8], _ pieces: [Range<Int>]) {
+        self.pieces = pieces
+        octets = pieces.reduce(into: []) { $0 += text[$1] }
+    }
+
+    /// Whether the text around a piece of markup that is not shown is one word.
+    static func isWithinWord(_ gap: Range<Int>, of text: [UInt8]) -> Bool {
+        guard gap.lowerBound > 0, gap.upperBound < text.count, text[gap.lowerBound] == UInt8(ascii: "<") else { return false }
+        let (before, after) = (text[gap.lowerBound - 1], text[gap.upperBound])
+        return before > 0x20 && before != UInt8(ascii: ">") && after > 0x20 && after != UInt8(ascii: "<")
+    }
+
+    /// An edit as one of the whole text. What is between the pieces that it spans goes.
+    func placed(_ edit: TextEdit) -> TextEdit? {
+        var (first, last): (Int?, Int?)
+        var start = 0
+        for piece in pieces {
+            let end = start + piece.count
+            if first == nil, edit.range.lowerBound < end { first = piece.lowerBound + edit.range.lowerBound - start }
+            if last == nil, edit.range.upperBound <= end { last = piece.lowerBound + edit.range.upperBound - start }
+            start = end
+        }
+        guard let first, let last else { return nil }
+        return TextEdit(range: first..<last, replacement: edit.replacement, isWeak: edit.isWeak, isMade: edit.isMade)
     }
 }

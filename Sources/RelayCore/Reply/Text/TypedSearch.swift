@@ -13,6 +13,8 @@ final class TypedSearch {
     private(set) var mode = TypedBounds.Mode.full
     private var bounds = TypedBounds()
     private var noted: Set<[UInt8]> = []
+    /// What was counted, as `local@domain` without tags: the check need not count it again.
+    private(set) var seen: Set<[UInt8]> = []
     private let names: ReplyNames
 
     init(names: ReplyNames) { self.names = names }
@@ -43,6 +45,7 @@ final class TypedSearch {
     func note(local: ArraySlice<UInt8>, domain: [UInt8]) {
         guard bounds.mode != .neutral, noted.insert(local + [UInt8(ascii: "@")] + domain).inserted else { return }
         for local in Self.locals(local) {
+            seen.insert(local + [UInt8(ascii: "@")] + domain)
             let address = names.providers.canonical(
                 AddrSpec(localPart: String(decoding: local, as: UTF8.self), domain: String(decoding: domain, as: UTF8.self)))
             bounds.note(address: Array(address.wireForm.utf8))

@@ -241,8 +241,8 @@ let package = Package(
         .target(
             name: "PosternConfiguration",
             dependencies: [
-                "Accounts", "Database", "HTTP", "InternetMessage", "MailCrypto", "PosternPostgres", "PosternSQLite", "RiskPolicy",
-                "SignIn", "Support", "WebAuthn", yams,
+                "Accounts", "DNSClient", "Database", "HTTP", "InternetMessage", "MailCrypto", "PosternPostgres", "PosternSQLite",
+                "RiskPolicy", "SignIn", "Support", "WebAuthn", yams,
             ], swiftSettings: strict),
         .target(
             name: "Monitoring",

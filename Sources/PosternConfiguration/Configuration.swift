@@ -191,6 +191,10 @@ package struct Configuration: Sendable {
         }
         relayDomains = list(.relayDomains)
         formerRelayDomains = list(.formerRelayDomains)
+        if let both = formerRelayDomains.first(where: relayDomains.contains) {
+            throw ConfigurationError(
+                .invalidValue, at: resolved.path, "former_relay_domains: \(both) is one of relay_domains, which are in use")
+        }
         database = try DatabaseLocation(
             text(.database), path: path(.database), connections: integer(.databaseConnections), at: resolved.path)
         keyFilePath = path(.keyFile)

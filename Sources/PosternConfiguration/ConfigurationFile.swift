@@ -2,6 +2,7 @@
 
 import Foundation
 import RiskPolicy
+import Support
 import Yams
 
 /// The keys that a file sets.
@@ -12,6 +13,11 @@ package struct ConfigurationFile {
     /// Reads a file. Throws `ConfigurationError`: missing, not YAML, an unknown key, a key given twice.
     init(path: String) throws {
         let text: String
+        var status = stat()
+        // A pipe or a device could be read for ever.
+        if stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG {
+            throw ConfigurationError(.syntax, at: path, "the configuration is not a regular file")
+        }
         do {
             text = try String(contentsOfFile: path, encoding: .utf8)
         } catch {
@@ -59,6 +65,9 @@ package struct ConfigurationFile {
                 }
                 let path = prefix + key
                 if let key = ConfigurationKey(rawValue: path) {
+                    if let first = entries[key] {
+                        throw ConfigurationError(.syntax, at: "\(name):\(line)", "\(path) is set already, in line \(first.line)")
+                    }
                     entries[key] = (try value(valueNode, line), line)
                 } else if ConfigurationKey.allCases.contains(where: { $0.rawValue.hasPrefix(path + ".") }) {
                     if valueNode.isNull { continue }  // every key of the section is commented out
@@ -127,7 +136,8 @@ package struct ConfigurationFile {
 func unknownKeyMessage(_ path: String) -> String {
     let paths = ConfigurationKey.allCases.map(\.rawValue)
     let nearest = NearestName.find(path, among: paths) ?? paths.first { $0.hasSuffix("." + path) }
-    return "unknown key \(path)" + (nearest.map { ": did you mean \($0)?" } ?? ": postern config show lists all keys")
+    return "unknown key \(PersonText.cleaned(path).text)"
+        + (nearest.map { ": did you mean \($0)?" } ?? ": postern config show lists all keys")
 }
 
 extension Node {

@@ -85,7 +85,7 @@ extension ConfigurationKey {
         case .milterSocketMode:
             Facts(
                 .mode, .value(.text("0660")),
-                "Permissions of a unix socket: owner and group, never everyone, since any client can probe which addresses exist."
+                "Permissions of a unix socket: owner and group. Any client can probe which addresses exist; where everyone may connect, milter.peers alone keeps others out."
             )
         case .milterPeers:
             Facts(
@@ -144,7 +144,7 @@ extension ConfigurationKey {
                 "The window for both, including today: as long as a bounce may take with the default return_path_days.")
         case .dnsServers:
             Facts(
-                .words, .value(.list([])), live: true,
+                .nameServers, .value(.list([])), live: true,
                 "Name servers, as in 127.0.0.1 or 127.0.0.1:5353. None: those of /etc/resolv.conf.")
         case .dnsTimeoutMilliseconds:
             Facts(
@@ -171,7 +171,7 @@ extension ConfigurationKey {
                     + "postern issuer add. None: no issuer is trusted by default.")
         case .serviceName:
             Facts(
-                .text, .value(.text("Postern")),
+                .title, .value(.text("Postern")),
                 "The name of the service for users: in the mail that it writes to them, and on their page.")
         case .pageColour:
             Facts(
@@ -339,7 +339,8 @@ extension ConfigurationKey {
         case .signInSessionHours:
             Facts(
                 .integer(1...720), .value(.integer(12)),
-                "Hours after which a user has to sign in again. Apps that ask for a sign-in meanwhile need one press of a button.")
+                "Hours after which a user has to sign in again. Apps that ask for a sign-in meanwhile need one press of a button."
+            )
         case .signInIdleMinutes:
             Facts(
                 .integer(5...43_200), .value(.integer(30)),

@@ -1,9 +1,11 @@
 // Values of configuration keys: as written, and as checked.
 
 import Accounts
+import DNSClient
 import SignIn
 import HTTP
 import InternetMessage
+import Support
 
 /// A value as written in the file, a variable or a flag, before its kind is known.
 enum RawValue: Sendable {
@@ -95,6 +97,10 @@ package enum ConfigurationValue: Sendable, Hashable {
 /// The values that a key accepts.
 enum ValueKind: Sendable {
     case text
+    /// One line for people: at most 100 characters, none of them unseen or for the direction of text.
+    case title
+    /// IP addresses, each alone or with a port.
+    case nameServers
     /// One word that may be in a header field without quotes.
     case token
     /// A domain name, normalised.
@@ -129,6 +135,8 @@ enum ValueKind: Sendable {
     var text: String {
         switch self {
         case .text: "text"
+        case .title: "a line of text"
+        case .nameServers: "`ADDRESS` or `ADDRESS:PORT`, several"
         case .token: "one word"
         case .domain: "a domain"
         case .domains: "domains"
@@ -173,7 +181,13 @@ enum ValueKind: Sendable {
         case .domain: return .text(try domain(try scalar(raw)))
         case .domains:
             var domains: [String] = []
-            for item in try items(raw) { domains.append(try domain(item)) }
+            for item in try items(raw) {
+                let domain = try domain(item)
+                guard !domains.contains(where: { $0.hasSameOctets(as: domain) }) else {
+                    throw Complaint(message: "\(domain) is named twice")
+                }
+                domains.append(domain)
+            }
             return .list(domains)
         case .words: return .list(try items(raw))
         case .networks:
@@ -200,10 +214,33 @@ enum ValueKind: Sendable {
                 throw Complaint(message: "one of \(choices.joined(separator: ", ")) is needed")
             }
             return .text(text)
+        case .title:
+            let text = try scalar(raw)
+            guard !text.isEmpty, text.unicodeScalars.count <= 100 else {
+                throw Complaint(message: "must have 1 to 100 characters")
+            }
+            guard !text.utf8.contains(0x0A), !text.utf8.contains(0x09) else { throw Complaint(message: "must be one line") }
+            if let place = PersonText.place(in: text) {
+                throw Complaint(
+                    message:
+                        "the character at place \(place) is not allowed: it is not seen, changes the direction of text, or is a lone mark"
+                )
+            }
+            return .text(text)
+        case .nameServers:
+            let value = try Self.words.checked(raw)
+            guard case .list(let servers) = value else { return value }
+            if let wrong = servers.first(where: { DNSServerAddress($0) == nil }) {
+                throw Complaint(message: "\"\(PersonText.cleaned(wrong).text)\" is not ADDRESS or ADDRESS:PORT")
+            }
+            return value
         case .mode:
             let text = try scalar(raw)
             guard (3...4).contains(text.utf8.count), let mode = Int(text, radix: 8), mode & 0o7000 == 0 else {
                 throw Complaint(message: "must be permissions in octal, in quotes, as in \"0660\"")
+            }
+            guard mode & 0o600 == 0o600 else {
+                throw Complaint(message: "must let the owner read and write, as in \"0660\"")
             }
             return .text(text)
         case .address: return .text(try address(try scalar(raw)))

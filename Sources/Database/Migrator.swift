@@ -92,6 +92,15 @@ package struct Migrator: Sendable {
     /// Whether any migration has been applied, without changing anything.
     package func isBegun(_ database: any Database) throws(StoreFailure) -> Bool { try pending(database).count < migrations.count }
 
+    /// Throws `corrupted` for an empty database: mail to every address of a store that was lost would be refused permanently.
+    package func requireBegun(_ database: any Database) throws(StoreFailure) {
+        guard try !isBegun(database) else { return }
+        throw .permanent(
+            .corrupted,
+            "the database holds nothing of Postern: restore a backup with postern restore, or make a new installation with postern init"
+        )
+    }
+
     /// The version of the database, after comparing its history with this program's.
     private func check(_ connection: any DatabaseConnection) throws(StoreFailure) -> Int64 {
         let rows = try connection.rows("SELECT version, checksum FROM schema_migrations ORDER BY version")

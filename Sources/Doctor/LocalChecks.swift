@@ -1,6 +1,7 @@
 // Checks of this machine, based on facts that were gathered before, so that each case can be tested.
 
 import Accounts
+import Database
 import Monitoring
 import Support
 
@@ -15,6 +16,8 @@ package struct LocalFacts: Sendable {
     package var configuration = Outcome.fine
     package var keyFile = Outcome.fine
     package var database = Outcome.fine
+    /// What is wrong with a database permanently; nil if it may answer another time.
+    package var databaseFault: StoreFailure.Permanent?
     /// Migrations that the database lacks.
     package var pendingMigrations: [String] = []
     /// Relay domains with addresses that the configuration does not name, in words; nil for none.
@@ -99,7 +102,9 @@ package enum LocalChecks {
     private static func configuration(_ facts: LocalFacts) -> Check {
         switch facts.configuration {
         case .fine: .ok(.configuration, "the configuration can be read")
-        case .trouble(let what): .broken(.configuration, what, remedy: "fix it; postern config show prints what is in force")
+        case .trouble(let what):
+            .broken(
+                .configuration, what, remedy: "correct what it names; postern config keys prints every key and what it accepts")
         }
     }
 
@@ -107,20 +112,27 @@ package enum LocalChecks {
         guard facts.configuration == .fine else { return nil }
         return switch facts.keyFile {
         case .fine: .ok(.keyFile, "the key file is readable, by its owner only")
-        case .trouble(let what): .broken(.keyFile, what, remedy: "restore the key file of this installation, with mode 0600")
+        case .trouble(let what):
+            .broken(
+                .keyFile, what,
+                remedy: "do what it says; if the file is lost, restore the key file of this installation, with mode 0600")
         }
     }
 
     private static func database(_ facts: LocalFacts) -> [Check] {
         guard facts.configuration == .fine else { return [] }
         if case .trouble(let what) = facts.database {
-            return [
-                .broken(
-                    .database, what,
-                    remedy: facts.isOnServer
+            let remedy =
+                switch facts.databaseFault {
+                case .newerSchema, .changedMigration: "run the postern that made it"
+                case .corrupted, .unsealing, .unexpectedData, .constraint, .statement:
+                    "stop postern serve, keep \(facts.databasePath) for later, and restore the last backup, with the key file that belongs to it"
+                default:
+                    facts.isOnServer
                         ? "check that PostgreSQL runs at \(facts.databasePath), accepts writes, and admits this user"
-                        : "run this as the user that postern serve runs as; check the folder of \(facts.databasePath)")
-            ]
+                        : "run this as the user that postern serve runs as; check the folder of \(facts.databasePath)"
+                }
+            return [.broken(.database, what, remedy: remedy)]
         }
         var checks: [Check] = [
             facts.pendingMigrations.isEmpty

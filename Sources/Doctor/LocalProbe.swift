@@ -77,6 +77,7 @@ package enum LocalProbe {
         do {
             let database = try configuration.database.open()
             defer { try? database.close() }
+            try Migrator().requireBegun(database)
             facts.pendingMigrations = try Migrator().pending(database)
             // Even a change of no row needs the right to write.
             _ = try database.write(.relaxed) { connection throws(StoreFailure) in
@@ -102,6 +103,7 @@ package enum LocalProbe {
                 \.refusal)
         } catch {
             facts.database = .trouble("\(error)")
+            if case .permanent(let code)? = (error as? StoreFailure)?.code { facts.databaseFault = code }
         }
     }
 }

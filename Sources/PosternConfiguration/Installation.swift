@@ -40,6 +40,7 @@ package struct Installation: Sendable {
         let (configuration, resolved) = try configuration(flag: flag, environment: environment, set: set)
         let keys = try KeyFile.read(path: configuration.keyFilePath)
         let database = try configuration.database.open()
+        try Migrator().requireBegun(database)
         _ = try Migrator().migrate(database, now: now)
         try Store.checkKeys(keys, of: database)
         let installation = Installation(

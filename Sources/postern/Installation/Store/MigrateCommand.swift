@@ -26,6 +26,7 @@ struct MigrateCommand: ParsableCommand {
         let (configuration, _) = try installation.configuration()
         let database = try configuration.database.open()
         defer { try? database.close() }
+        try Migrator().requireBegun(database)
         if plan {
             let steps = try Migrator().plan(database)
             let space = configuration.database.path.flatMap { DiskSpace(of: ($0 as NSString).deletingLastPathComponent) }

@@ -38,8 +38,15 @@ extension Installation {
                 file: ConfigurationFile(text: text, name: configurationName), path: path(configurationName), environment: [:],
                 flags: [], machineName: ""))
         for name in [configurationName, keyName, databaseName] where FileManager.default.fileExists(atPath: path(name)) {
+            let parts = [keyName, databaseName].filter { FileManager.default.fileExists(atPath: path($0)) }
+            let isWhole = FileManager.default.fileExists(atPath: path(configurationName))
             throw ConfigurationError(
-                .exists, at: path(name), "the folder contains an installation: choose another folder; nothing was changed")
+                .exists, at: path(name),
+                isWhole
+                    ? "the folder contains an installation: choose another folder; nothing was changed"
+                    : "the folder contains \(parts.joined(separator: " and ")) without \(configurationName), as postern init leaves "
+                        + "it that was ended before its end: remove them if no other postern.yaml uses them, and run it again; nothing was changed"
+            )
         }
         let isServer = configuration.database.path == nil
         // Checked before anything is created: an existing installation has keys already, and needs them.
@@ -82,7 +89,22 @@ extension Installation {
     private static func refuseInstallation(on location: DatabaseLocation) throws {
         let database = try location.open()
         defer { try? database.close() }
-        guard try Migrator().isBegun(database), try Store.hasKeys(database) else { return }
+        guard try Migrator().isBegun(database) else {
+            let others: Int64 =
+                try database.value(
+                    """
+                    SELECT COUNT(*) FROM information_schema.tables
+                    WHERE table_schema = current_schema() AND table_name <> 'schema_migrations'
+                    """) ?? 0
+            guard others == 0 else {
+                throw ConfigurationError(
+                    .exists, at: "\(location)",
+                    "this database has tables of another program: make an empty one; nothing was changed")
+            }
+            return
+        }
+        // One that was ended before its end is gone on with.
+        guard try Store.hasKeys(database) else { return }
         throw ConfigurationError(
             .exists, at: "\(location)",
             "this database contains an installation: for a further host, copy postern.yaml and postern.keys from the first")

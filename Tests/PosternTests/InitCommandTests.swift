@@ -63,7 +63,8 @@ import Testing
             "init", "--directory", "data", "--relay-domain", "relay.example", status: 73, saying: "contains an installation")
         try FileManager.default.removeItem(atPath: runner.configuration)
         try runner.fail(
-            "init", "--directory", "data", "--relay-domain", "relay.example", status: 73, saying: "contains an installation")
+            "init", "--directory", "data", "--relay-domain", "relay.example", status: 73,
+            saying: "contains postern.keys and postern.db without postern.yaml")
         #expect(try Data(contentsOf: keys) == before)
     }
 

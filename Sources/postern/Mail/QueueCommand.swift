@@ -87,6 +87,14 @@ struct QueueCommand: ParsableCommand {
                     status: EX_CONFIG,
                     message: "\(trouble), so that the messages would wait again: run postern doctor, and do what it says first")
             }
+            // Two that list the same messages would both send them. The lock ends with this process.
+            let folder = open(place.configDirectory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            defer { if folder >= 0 { close(folder) } }
+            guard folder < 0 || flock(folder, LOCK_EX | LOCK_NB) == 0 else {
+                throw CommandError(
+                    status: EX_TEMPFAIL,
+                    message: "another postern queue send is at work: nothing was sent, try again when it has ended")
+            }
             let waiting = try PostfixQueue.waiting(at: configuration.relayDomains, directory: place.configDirectory)
             if let unknown = ids.first(where: { id in !waiting.contains { $0.id == id } }) {
                 throw CommandError.noInput("no message \(unknown) waits for an address at a relay domain: see postern queue list")

@@ -24,6 +24,17 @@ import Testing
         #expect(run.errors.contains("standard output: "), "\(run.errors)")
     }
 
+    /// A command that could not say what was wrong crashed.
+    @Test(arguments: ["2>/dev/full", "2>&-"]) func error_thatCannotBeWritten_isInTheStatus(_ redirection: String) throws {
+        let runner = try CommandRunner.initialised()
+        for (words, status) in [("user show nope", Int32(66)), ("policy eval '1 +'", 1), ("team add", 64)] {
+            let run = try ProgramRun(
+                ["/bin/sh", "-c", "'\(CommandRunner.executable.path)' \(words) \(redirection)"], input: Data(),
+                environment: ["POSTERN_CONFIG": runner.configuration], directory: runner.folder)
+            #expect(run.status == status, "\(words)")
+        }
+    }
+
     /// The secret was lost, and the key counted; a key that was rotated ended with it.
     @Test func secret_thatCannotBeWritten_isNotIssued() throws {
         let runner = try CommandRunner.initialised()

@@ -44,7 +44,7 @@ enum Failure {
         let plain = text.unicodeScalars.map { scalar in
             scalar != "\n" && scalar != "\t" && scalar.properties.generalCategory == .control ? "\u{FFFD}" : scalar
         }
-        FileHandle.standardError.write(Data((String(String.UnicodeScalarView(plain)) + "\n").utf8))
+        ErrorOutput.write(String(String.UnicodeScalarView(plain)) + "\n")
     }
 
     /// The message for an error, in one line.

@@ -116,7 +116,7 @@ func reporting<Value>(_ body: () throws(PolicyRefusal) -> Value) throws -> Value
     do throws(PolicyRefusal) {
         return try body()
     } catch {
-        FileHandle.standardError.write(Data("\(error)\n".utf8))
+        ErrorOutput.write("\(error)\n")
         throw ExitCode.failure
     }
 }
@@ -126,7 +126,7 @@ func reported<Value>(_ body: () throws -> Value) throws -> Value {
     do {
         return try body()
     } catch let refusal as PolicyRefusal {
-        FileHandle.standardError.write(Data("\(refusal)\n".utf8))
+        ErrorOutput.write("\(refusal)\n")
         throw ExitCode.failure
     }
 }

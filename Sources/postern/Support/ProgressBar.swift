@@ -51,5 +51,5 @@ final class ProgressBar {
         return "[\(bar)] " + String(repeating: " ", count: 3 - percent.count) + "\(percent) %  \(numbers)\(left)"
     }
 
-    private func write(_ text: String) { FileHandle.standardError.write(Data(text.utf8)) }
+    private func write(_ text: String) { ErrorOutput.write(text) }
 }

@@ -86,11 +86,11 @@ struct PolicyActivate: ParsableCommand {
             try ListCheck.hold(candidate.policy, store, file: files.file(PolicyDocument.policyFile))
             return try PolicyGate.stored(candidate, of: files, store.decisions)
         } catch let refusal as PolicyRefusal {
-            FileHandle.standardError.write(Data("\(refusal)\n".utf8))
+            ErrorOutput.write("\(refusal)\n")
             try policies.recordRefusal(name: name, version: version, reason: "\(refusal)", thisChange())
             let standard = try policies.arrangement().policies.first { $0.name == name } ?? policies.arrangement().standard
             let stays = standard.map { "; \($0.name) \($0.version) (\(StoredPolicy.short($0.hash))) stays in force" } ?? ""
-            FileHandle.standardError.write(Data("postern: \(folder) was not activated\(stays)\n".utf8))
+            ErrorOutput.write("postern: \(folder) was not activated\(stays)\n")
             throw ExitCode.failure
         }
     }

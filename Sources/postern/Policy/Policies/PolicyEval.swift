@@ -51,10 +51,10 @@ struct PolicyEval: ParsableCommand {
                 print(value.text)
             }
         case .failure(.fault(let fault)):
-            FileHandle.standardError.write(Data((fault.text(in: expression) + "\n").utf8))
+            ErrorOutput.write(fault.text(in: expression) + "\n")
             throw ExitCode.failure
         case .failure(let failure):
-            FileHandle.standardError.write(Data("error: \(failure.message)\n".utf8))
+            ErrorOutput.write("error: \(failure.message)\n")
             throw ExitCode.failure
         }
     }

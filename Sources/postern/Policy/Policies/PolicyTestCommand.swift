@@ -38,7 +38,7 @@ struct PolicyTestCommand: ParsableCommand {
         print(json ? String(decoding: try report.json, as: UTF8.self) : report.text)
         if let junit { try OwnedFile.write(report.junit.utf8, to: junit) }
         let isEmpty = report.results.isEmpty && (found != nil || failOnEmpty)
-        if isEmpty { FileHandle.standardError.write(Data("\(suite.file): no tests\n".utf8)) }
+        if isEmpty { ErrorOutput.write("\(suite.file): no tests\n") }
         if report.failures > 0 || isEmpty { throw ExitCode.failure }
     }
 }

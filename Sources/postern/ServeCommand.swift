@@ -15,9 +15,8 @@ struct ServeCommand: AsyncParsableCommand {
             Listens on milter.socket and http.listen until SIGTERM or SIGINT, and then finishes the messages and requests in progress.
 
             SIGHUP reads the configuration, the HTTP certificate and the policies again. From the next message on it applies \
-            relay_domains, authserv_id, trusted_authserv_ids, operator_address, local_recipients, return_path_days, \
-            limits (but reply_memory), suspension, dns, providers, issuers and log.level; all other keys need a restart, and the log \
-            names those that changed. An invalid configuration changes nothing. A changed key file (postern key-file rotate) takes \
+            the keys of which postern config keys says "a reload puts it in force"; all others need a restart, and the log names \
+            those that changed. An invalid configuration changes nothing. A changed key file (postern key-file rotate) takes \
             effect within a second.
 
             Where systemd started it (Type=notify), systemd is told when mail is taken, and that the service still runs.

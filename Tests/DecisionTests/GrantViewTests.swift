@@ -245,6 +245,16 @@ import Testing
         let later = try ContextAdvice(bench.store, now: bench.clock.now + 90_000)
         #expect(try later.troubles().isEmpty)
     }
+
+    @Test func context_manyInventedNames_areCountedAndNotListed() async throws {
+        let bench = try await DecisionFixture(policy: try Self.policy())
+        let sub = try bench.user("u1")
+        _ = try bench.store.policies.activate(.builtIn, reach: .everyone, Change(actor: "uid:0", now: bench.clock.now))
+        for number in 0..<20 { _ = try await bench.ask(Self.question(sub, [("invented\(number)", .int(9))])) }
+        try bench.log.flush()
+        let advice = try ContextAdvice(bench.store, now: bench.clock.now).troubles()
+        #expect(advice.count == 6 && advice.last?.hasPrefix("com.juice.app sends 15 more names that ") == true, "\(advice)")
+    }
 }
 
 @Suite(.blocking) struct ReplayTests {

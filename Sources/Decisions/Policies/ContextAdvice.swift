@@ -118,11 +118,13 @@ package struct ContextAdvice {
     private func sentences(_ label: String, _ policy: Policy, _ isServed: (RecentQuestions.Sent) -> Bool) -> [String] {
         var counts: [String: Int] = [:]
         var loaded: [String: Policy] = [:]
+        // A backend may invent any number of names: they must not cover everything else.
+        var undeclared: [String: [String: Int]] = [:]
         for (sent, count) in recent.sent where isServed(sent) {
             let name = "context." + sent.name
             let app = "\(sent.clientID) sends \(name)"
             guard let slot = policy.slot(named: name) else {
-                counts["\(app), which \(label) does not declare: it is left out", default: 0] += count
+                undeclared[sent.clientID, default: [:]][name, default: 0] += count
                 continue
             }
             let now = policy.signals[slot]
@@ -137,10 +139,22 @@ package struct ContextAdvice {
                 counts["\(app) with a value that \(fault.text): every rule that reads it asks", default: 0] += count
             }
         }
+        var more: [String] = []
+        for (clientID, names) in undeclared.sorted(by: { $0.key < $1.key }) {
+            for (name, count) in names.sorted(by: { ($1.value, $0.key) < ($0.value, $1.key) }).prefix(Self.mostNames) {
+                counts["\(clientID) sends \(name), which \(label) does not declare: it is left out"] = count
+            }
+            if names.count > Self.mostNames {
+                more.append("\(clientID) sends \(names.count - Self.mostNames) more names that \(label) does not declare")
+            }
+        }
         return counts.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map {
             "\($0.key) (\(Self.questions($0.value)) of the last day)"
-        }
+        } + more
     }
+
+    /// Undeclared names of one app that are named.
+    private static let mostNames = 5
 
     private static func questions(_ count: Int) -> String { count == 1 ? "1 question" : "\(count) questions" }
 }

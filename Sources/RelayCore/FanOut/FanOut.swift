@@ -28,7 +28,7 @@ package struct FanOutOriginal {
 /// What stays the same when a sender repeats a message, to several recipients or to one: the envelope sender, the fields that
 /// the author wrote, and the body. Trace fields, signatures and the marks of filters are made again at each attempt.
 final class RepetitionDigest {
-    private static let names: Set<String> = [
+    private static let names: FieldNameSet = [
         "message-id", "date", "from", "to", "cc", "subject", "resent-message-id", "resent-date", "resent-from", "resent-to",
         "resent-cc",
     ]
@@ -41,7 +41,7 @@ final class RepetitionDigest {
 
     init(header: HeaderSection, sender: String) {
         self.sender = Array(sender.utf8)
-        fields = header.fields.filter { Self.names.contains($0.name.lowercased()) }
+        fields = header.fields.filter(Self.names.contains)
         mayDateBeAdded =
             header.fields.last.map { ($0.isNamed("Date") || $0.isNamed("Resent-Date")) && $0.bytes.last == UInt8(ascii: ")") }
             ?? false

@@ -5,6 +5,7 @@ import Accounts
 import Database
 import TestSupport
 import Testing
+import Support
 
 @Suite(.blocking) struct ListPageTests {
     private static let change = TestStore.change

@@ -24,7 +24,7 @@ package struct BacktestPage {
     package var html: String {
         let total = backtest.comparison.total
         let period =
-            "\(Self.period(backtest.first, backtest.last)) · \(Figures.count(total.questions)) decisions\(leftOut > 0 ? " · \(Figures.count(leftOut)) of others left out" : "") · made \(Self.time(madeAt))"
+            "\(Self.period(backtest.first, backtest.last)) · \(Count.text(total.questions, "decision"))\(leftOut > 0 ? " · \(Count.text(leftOut)) of others left out" : "") · made \(Self.time(madeAt))"
         return ReportPage.html(
             title: "Backtest of \(label)", sub: period,
             content: total.questions == 0 ? "<p>No decisions to test against.</p>" : content(total))
@@ -69,14 +69,14 @@ package struct BacktestPage {
         func labels(_ counts: OutcomeCounts) -> String {
             counts.labelled == 0
                 ? "none labelled"
-                : "labelled: \(Figures.count(counts.legitimate)) legitimate, \(Figures.count(counts.fraudulent)) fraudulent"
+                : "labelled: \(Count.text(counts.legitimate)) legitimate, \(Count.text(counts.fraudulent)) fraudulent"
         }
         return """
             <div class="tiles">
             \(tile("Step-up rate", "\(Figures.percent(before)) <span class=\"arrow\">→</span> \(Figures.percent(after))", Figures.points(before, after)))
-            \(tile("Newly asked", Figures.count(total.newlyAsked), labels(newly)))
-            \(tile("No longer asked", Figures.count(total.noLongerAsked), labels(gone)))
-            \(tile("Asked for other checks", Figures.count(total.otherChallenges), "asked then and by the candidate"))
+            \(tile("Newly asked", Count.text(total.newlyAsked), labels(newly)))
+            \(tile("No longer asked", Count.text(total.noLongerAsked), labels(gone)))
+            \(tile("Asked for other checks", Count.text(total.otherChallenges), "asked then and by the candidate"))
             </div>
             """
     }
@@ -88,7 +88,7 @@ package struct BacktestPage {
             let cells = [
                 rule.count.newlyAsks, rule.flips.newlyAsked.legitimate, rule.flips.newlyAsked.fraudulent, rule.count.noLongerAsks,
                 rule.flips.noLongerAsked.legitimate, rule.flips.noLongerAsked.fraudulent,
-            ].map { "<td>\($0 == 0 ? "<span class=\"none\">0</span>" : Figures.count($0))</td>" }.joined()
+            ].map { "<td>\($0 == 0 ? "<span class=\"none\">0</span>" : Count.text($0))</td>" }.joined()
             return "<tr><th scope=\"row\"><code>\(HTMLText.escaped(rule.id))</code></th>\(cells)</tr>"
         }
         let table = """
@@ -115,7 +115,7 @@ package struct BacktestPage {
             ("passed", counts.passed), ("failed", counts.failed), ("abandoned", counts.abandoned), ("open", counts.open),
         ]
         let names = kinds.filter { $0.1 > 0 }.map {
-            (kind: $0.0, name: "\($0.0) \(Figures.count($0.1)) (\(Figures.percent($0.1, of: counts.asked)))")
+            (kind: $0.0, name: "\($0.0) \(Count.text($0.1)) (\(Figures.percent($0.1, of: counts.asked)))")
         }
         return """
             <section>

@@ -71,7 +71,7 @@ enum BacktestPlots {
                 for point in rates {
                     let name = kind == "before" ? "then" : "candidate"
                     let tip =
-                        "\(day(point.time, backtest.sliceSeconds)), \(name): \(Figures.percent(point[keyPath: rate])) of \(Figures.count(point.questions))"
+                        "\(day(point.time, backtest.sliceSeconds)), \(name): \(Figures.percent(point[keyPath: rate])) of \(Count.text(point.questions))"
                     parts.append(
                         "<circle class=\"dot \(kind)\" cx=\"\(number(x(point.time)))\" cy=\"\(number(y(point[keyPath: rate])))\" r=\"3\"><title>\(HTMLText.escaped(tip))</title></circle>"
                     )
@@ -103,7 +103,7 @@ enum BacktestPlots {
                 let rate = Double(asked) / Double(max(1, count.questions))
                 let length = max(1.5, rate / ceiling * (right - left))
                 parts.append(
-                    "<rect class=\"bar \(kind)\" x=\"\(number(left))\" y=\"\(number(y))\" width=\"\(number(length))\" height=\"13\" rx=\"2.5\"><title>\(Figures.count(asked)) of \(Figures.count(count.questions))</title></rect>"
+                    "<rect class=\"bar \(kind)\" x=\"\(number(left))\" y=\"\(number(y))\" width=\"\(number(length))\" height=\"13\" rx=\"2.5\"><title>\(Count.text(asked)) of \(Count.text(count.questions))</title></rect>"
                 )
                 parts.append(text(left + length + 8, y + 11, Figures.percent(rate), isStrong: true))
                 y += 16
@@ -134,7 +134,7 @@ enum BacktestPlots {
                 )
                 parts.append(
                     text(
-                        middle + direction * (length + 7), y + 12, Figures.count(count), anchor: direction < 0 ? "end" : "start",
+                        middle + direction * (length + 7), y + 12, Count.text(count), anchor: direction < 0 ? "end" : "start",
                         isStrong: true))
             }
             y += 25
@@ -154,7 +154,7 @@ enum BacktestPlots {
         for (kind, count) in kinds where count > 0 {
             let length = Double(count) / total * width
             parts.append(
-                "<rect class=\"bar \(kind)\" x=\"\(number(x))\" y=\"0\" width=\"\(number(max(1, length - 1.5)))\" height=\"26\" rx=\"2.5\"><title>\(kind): \(Figures.count(count))</title></rect>"
+                "<rect class=\"bar \(kind)\" x=\"\(number(x))\" y=\"0\" width=\"\(number(max(1, length - 1.5)))\" height=\"26\" rx=\"2.5\"><title>\(kind): \(Count.text(count))</title></rect>"
             )
             x += length
         }

@@ -6,6 +6,7 @@ import Administration
 import ArgumentParser
 import Foundation
 import Monitoring
+import Support
 
 struct KeyFileCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -163,7 +164,7 @@ struct KeyFileCommand: ParsableCommand {
                 return true
             }
             bar?.clear()
-            if count > 0 { print("Converted \(count) rows") }
+            if count > 0 { print("Converted \(Count.text(Int(count), "row"))") }
         }
     }
 

@@ -2,6 +2,7 @@
 
 import Decisions
 import RiskPolicy
+import Support
 
 enum PolicyGate {
     /// The number of inputs on which the guarantees must hold: it takes about a second, and finds almost every mistake.
@@ -29,13 +30,13 @@ enum PolicyGate {
     private static func holdGuarantees(_ policy: Policy, file: String, _ log: DecisionRepository) throws {
         guard policy.kind == .verification, !policy.guarantees.isEmpty else { return }
         var backtest = Backtest(policy, now: PosternClock.now())
-        for decision in try log.newest(DecisionFilter(), limit: loggedInputs) { backtest.add(decision, declared: nil) }
+        for decision in try log.newest(DecisionFilter(), limit: loggedInputs) { backtest.add(decision, past: nil) }
         guard let broken = backtest.brokenGuarantees.first else { return }
-        let count = Figures.count(backtest.brokenGuaranteeCount)
+        let count = Count.text(backtest.brokenGuaranteeCount)
         throw PolicyRefusal(
             brokenGuarantee: broken.condition, of: policy, file: file,
             where:
-                "the logged decision \(broken.decision), \(count) of the last \(Figures.count(backtest.comparison.total.questions)) in all"
+                "the logged decision \(broken.decision), \(count) of the last \(Count.text(backtest.comparison.total.questions + backtest.untold)) in all"
         )
     }
 }

@@ -1,6 +1,7 @@
 // Test results as text with a diff for people, and as JSON and JUnit XML for machines.
 
 import Foundation
+import Support
 
 /// The results of a run of a policy's tests.
 package struct PolicyTestReport {
@@ -37,7 +38,7 @@ package struct PolicyTestReport {
             lines += coverage.gaps.map { "  " + $0 }
         }
         let verdict = failures == 0 ? "passed" : "\(failures) failed"
-        let counts = results.isEmpty ? "no tests" : "\(results.count) tests, \(verdict)"
+        let counts = results.isEmpty ? "no tests" : "\(Count.text(results.count, "test")), \(verdict)"
         lines.append("\(policy.name) \(policy.version): \(counts)")
         return lines.joined(separator: "\n")
     }

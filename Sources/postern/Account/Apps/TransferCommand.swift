@@ -4,6 +4,7 @@ import Database
 import Accounts
 import ArgumentParser
 import Events
+import Support
 
 struct TransferCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -37,7 +38,9 @@ struct TransferCommand: ParsableCommand {
                 try $0.transfers.start(team: from, app: clientID, to: to, thisChange())
             }
             let count = BoundedCount.text(transfer.waiting)
-            print("Started: \(count) consents to \(transfer.group.title) will move from \(from) to \(to).")
+            print(
+                "Started: \(count) consent\(transfer.waiting == 1 ? "" : "s") to \(transfer.group.title) will move from \(from) to \(to)."
+            )
         }
     }
 

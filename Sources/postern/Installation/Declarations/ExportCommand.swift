@@ -8,6 +8,7 @@ import Decisions
 import Declaration
 import Foundation
 import RiskPolicy
+import Support
 
 struct ExportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -76,6 +77,6 @@ struct ExportCommand: ParsableCommand {
         for (id, team) in (present.teams ?? [:]).sorted(by: { $0.key < $1.key }) {
             try file("team-\(id).yaml", Declaration(teams: [id: team]).withoutEmptySections)
         }
-        print("Wrote \(written) files and \(policies.count) policies into \(folder)")
+        print("Wrote \(Count.text(written, "file")) and \(Count.text(policies.count, "policy", "policies")) into \(folder)")
     }
 }

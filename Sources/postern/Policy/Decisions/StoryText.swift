@@ -1,6 +1,7 @@
 // The history that `postern review show` prints, for people.
 
 import Decisions
+import Support
 
 struct StoryText {
     private let story: ReviewStory
@@ -18,7 +19,7 @@ struct StoryText {
         }
         lines += ["", "Decisions, the newest first:"] + story.decisions.map(Self.line)
         if let account = story.account, account.questions > story.decisions.count {
-            lines.append("  and \(Figures.count(account.questions - story.decisions.count)) more")
+            lines.append("  and \(Count.text(account.questions - story.decisions.count)) more")
         }
         if !story.snoozes.isEmpty {
             lines += ["", "Rules that do not ask it:"]

@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import RiskPolicy
+import Support
 
 struct PolicyCheck: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -23,7 +24,7 @@ struct PolicyCheck: ParsableCommand {
         }
         let tests = report.map { "\($0.results.count) tests passed" } ?? "no tests.yaml"
         print(
-            "\(policy.name) \(policy.version): \(policy.rules.count) rules, \(policy.signals.count) signals, "
-                + "\(policy.guarantees.count) guarantees, \(tests)")
+            "\(policy.name) \(policy.version): \(Count.text(policy.rules.count, "rule")), \(Count.text(policy.signals.count, "signal")), "
+                + "\(Count.text(policy.guarantees.count, "guarantee")), \(tests)")
     }
 }

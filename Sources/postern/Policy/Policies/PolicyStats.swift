@@ -3,6 +3,7 @@
 import Decisions
 import ArgumentParser
 import RiskPolicy
+import Support
 
 struct PolicyStats: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -43,7 +44,7 @@ struct PolicyStats: ParsableCommand {
         func rates(_ counts: OutcomeCounts) -> [String] {
             [
                 Figures.percent(counts.passRate), Figures.percent(counts.failureRate), Figures.percent(counts.abandonmentRate),
-                Figures.count(counts.legitimate), Figures.count(counts.fraudulent),
+                Count.text(counts.legitimate), Count.text(counts.fraudulent),
             ]
         }
         let header = ["PASSED", "FAILED", "ABANDONED", "LEGITIMATE", "FRAUDULENT"]
@@ -51,9 +52,9 @@ struct PolicyStats: ParsableCommand {
         for event in PolicyEvent.allCases {
             guard let counts = statistics.events[event.rawValue] else { continue }
             rows.append(
-                [event.rawValue, Figures.count(counts.questions), Figures.percent(counts.stepUpRate)] + rates(counts.outcomes))
+                [event.rawValue, Count.text(counts.questions), Figures.percent(counts.stepUpRate)] + rates(counts.outcomes))
         }
-        rows.append(["all", Figures.count(total.questions), Figures.percent(total.stepUpRate)] + rates(total.outcomes))
+        rows.append(["all", Count.text(total.questions), Figures.percent(total.stepUpRate)] + rates(total.outcomes))
         Table(header: ["EVENT", "DECISIONS", "ASKED"] + header, rows: rows).print()
         print("")
         let rules = statistics.rules.sorted { ($1.value.matched, $0.key) < ($0.value.matched, $1.key) }
@@ -61,16 +62,16 @@ struct PolicyStats: ParsableCommand {
             header: ["RULE", "MATCHED", "OF ALL", "WAIVED", "SHADOW", "MISSING", "ERRORS"] + header,
             rows: rules.map { id, rule in
                 [
-                    id, Figures.count(rule.matched), Figures.percent(rule.matched, of: total.questions),
-                    Figures.count(rule.waived),
-                    Figures.count(rule.shadow), Figures.count(rule.missing), Figures.count(rule.errors),
+                    id, Count.text(rule.matched), Figures.percent(rule.matched, of: total.questions),
+                    Count.text(rule.waived),
+                    Count.text(rule.shadow), Count.text(rule.missing), Count.text(rule.errors),
                 ] + rates(rule.outcomes)
             }
         ).print()
-        if statistics.degraded > 0 { print("\n\(Figures.count(statistics.degraded)) decisions without history.") }
+        if statistics.degraded > 0 { print("\n\(Count.text(statistics.degraded, "decision")) without history.") }
         if statistics.overridden > 0 {
             print(
-                "\n\(Figures.count(statistics.overridden)) decisions in which a guarantee had to override the rules: fix the policy."
+                "\n\(Count.text(statistics.overridden, "decision")) in which a guarantee had to override the rules: fix the policy."
             )
         }
     }

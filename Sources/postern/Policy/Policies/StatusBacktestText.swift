@@ -3,6 +3,7 @@
 import Accounts
 import Decisions
 import RiskPolicy
+import Support
 
 extension PolicyBacktest {
     func status(_ referred: ReferredPolicy, _ store: Store, now: Int64) throws {
@@ -21,12 +22,12 @@ extension PolicyBacktest {
             }
             return try printJSON(["policy": referred.label, "authorizations": result.total, "statuses": rows] as Members)
         }
-        print("\(referred.label) on \(Figures.count(result.total)) first authorizations\(period.words)\n")
+        print("\(referred.label) on \(Count.text(result.total)) first authorizations\(period.words)\n")
         Table(
             header: ["STATUS", "BEFORE", "AFTER", "REPORTED AS FRAUD"],
             rows: order.map { status in
                 let count = result[status]
-                return [status.rawValue] + [count.before, count.after, count.fraudulentAfter].map { Figures.count($0) }
+                return [status.rawValue] + [count.before, count.after, count.fraudulentAfter].map { Count.text($0) }
             }
         ).print()
     }

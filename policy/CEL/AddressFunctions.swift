@@ -34,6 +34,12 @@ extension Interpreter {
         }
     }
 
+    /// A text that is neither would be in no list of ranges, and no one would know why.
+    static func requireAddress(_ text: String) throws(EvaluationError) {
+        guard CELAddress(text) == nil, CELNetwork(text) == nil else { return }
+        throw EvaluationError(.invalidArgument, "neither an IP address nor a range of IP addresses, as the list has them")
+    }
+
     private static func address(_ text: String) throws(EvaluationError) -> CELAddress {
         guard let address = CELAddress(text) else { throw EvaluationError(.invalidArgument, "not an IP address") }
         return address

@@ -12,8 +12,8 @@ package struct CELAddress: Sendable, Hashable {
         self.isIPv4 = isIPv4
     }
 
-    /// Parses a dotted quad without leading zeros, or a text form of RFC 4291 section 2.2; nil for all other texts, including
-    /// IPv4-mapped IPv6 addresses and zones.
+    /// Parses a dotted quad without leading zeros, or a text form of RFC 4291 section 2.2; nil for all other texts, zones among
+    /// them. An IPv4-mapped IPv6 address is the IPv4 address: servers that listen on both families write every IPv4 client so.
     package init?(_ text: String) {
         var text = text
         guard let found = text.withUTF8(Self.read) else { return nil }
@@ -22,8 +22,9 @@ package struct CELAddress: Sendable, Hashable {
 
     static func read(_ text: UnsafeBufferPointer<UInt8>) -> CELAddress? {
         if let bits = ipv4(text[...]) { return CELAddress(bits: UInt128(bits), isIPv4: true) }
-        guard let bits = ipv6(text), bits >> 32 != 0xFFFF else { return nil }
-        return CELAddress(bits: bits, isIPv4: false)
+        guard let bits = ipv6(text) else { return nil }
+        return bits >> 32 == 0xFFFF
+            ? CELAddress(bits: bits & 0xFFFF_FFFF, isIPv4: true) : CELAddress(bits: bits, isIPv4: false)
     }
 
     private static func ipv4(_ text: Slice<UnsafeBufferPointer<UInt8>>) -> UInt32? {
@@ -146,7 +147,8 @@ package struct CELNetwork: Sendable, Hashable {
         self.prefixLength = prefixLength
     }
 
-    /// Parses an address, a slash and a number without leading zeros.
+    /// Parses an address, a slash and a number without leading zeros. Of an IPv4-mapped IPv6 address the number counts from the
+    /// beginning of the IPv6 address: `::ffff:192.0.2.0/120` is `192.0.2.0/24`, and less than 96 is refused.
     package init?(_ text: String) {
         var text = text
         guard let found = text.withUTF8(Self.read) else { return nil }
@@ -164,7 +166,8 @@ package struct CELNetwork: Sendable, Hashable {
             guard (0x30...0x39).contains(digit) else { return nil }
             length = length * 10 + Int(digit - 0x30)
         }
-        return length <= address.width ? CELNetwork(address: address, prefixLength: length) : nil
+        if address.isIPv4, text[..<slash].contains(UInt8(ascii: ":")) { length -= 96 }
+        return (0...address.width).contains(length) ? CELNetwork(address: address, prefixLength: length) : nil
     }
 
     /// The bits after the prefix.
@@ -184,6 +187,29 @@ package struct CELNetwork: Sendable, Hashable {
     func contains(_ other: CELAddress) -> Bool { other.isIPv4 == address.isIPv4 && bounds.contains(other.bits) }
 
     func contains(_ other: CELNetwork) -> Bool { prefixLength <= other.prefixLength && contains(other.address) }
+}
+
+extension CELNetwork {
+    /// Whether a text was meant as an address or a range, and is neither: four numbers with dots, or groups with colons and a
+    /// slash, and then something else.
+    package static func isMistaken(_ text: String) -> Bool {
+        guard CELAddress(text) == nil, CELNetwork(text) == nil else { return false }
+        let octets = Array(text.utf8)
+        let parts = octets.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        func isNumber(_ part: some Sequence<UInt8>) -> Bool { part.allSatisfy { (0x30...0x39).contains($0) } }
+        if parts.count >= 4, parts.prefix(3).allSatisfy({ !$0.isEmpty && $0.count <= 3 && isNumber($0) }),
+            let first = parts[3].first, isNumber(CollectionOfOne(first))
+        {
+            return true
+        }
+        let beforeSlash = octets.prefix { $0 != UInt8(ascii: "/") }
+        return beforeSlash.count < octets.count && beforeSlash.filter { $0 == UInt8(ascii: ":") }.count >= 2
+            && beforeSlash.allSatisfy { hexOrColon($0) }
+    }
+
+    private static func hexOrColon(_ octet: UInt8) -> Bool {
+        (0x30...0x3A).contains(octet) || (0x41...0x46).contains(octet & ~0x20) || octet == UInt8(ascii: ".")
+    }
 }
 
 extension CELNetwork: CustomStringConvertible {

@@ -178,8 +178,12 @@ package struct Interpreter {
         case .missing: return .missing
         case .string(let text):
             try charge(ExpressionLimits.steps(octets: text.utf8.count) + (isFree ? 1 : 0))
-            if case .stringSet(let set) = list.kind { return .bool(set.contains(text)) }
+            if case .stringSet(let set) = list.kind {
+                if set.hasOnlyRanges { try Self.requireAddress(text) }
+                return .bool(set.contains(text))
+            }
             guard case .liveList(let name) = list.kind, let lists = variables.lists else { return .missing }
+            if name.kind == .range { try Self.requireAddress(text) }
             return .bool(lists.contains(text, in: name))
         default: return .bool(false)
         }

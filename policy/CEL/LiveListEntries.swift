@@ -1,5 +1,7 @@
 // The entries of one live list in memory: searched for every decision, updated from the store.
 
+import Support
+
 /// A value type. Every change rebuilds the search table, so combine changes.
 ///
 /// Memory for 1,000,000 entries: 16 octets each for IPv4 ranges (64 for IPv6), some 50 and the text for texts and domains.
@@ -40,7 +42,7 @@ package struct LiveListEntries: Sendable {
         case .text, .personal: return texts.contains(ExactString(text))
         case .range: return table.contain(text) ?? false
         case .domain:
-            guard !texts.isEmpty, var domain = Self.domain(text)?[...] else { return false }
+            guard !texts.isEmpty, var domain = DomainName.toASCII(text)?[...] else { return false }
             while true {
                 if texts.contains(ExactString(String(domain))) { return true }
                 guard let dot = domain.firstIndex(of: ".") else { return false }
@@ -49,12 +51,12 @@ package struct LiveListEntries: Sendable {
         }
     }
 
-    /// An entry as it is stored and compared: a range without host bits, a domain in lower case without the last dot, a
-    /// personal value in lower case without spaces around it. Nil for a text that a list of this kind cannot contain.
+    /// An entry as it is stored and compared: a range without host bits, a domain in lower-case A-labels without the last dot,
+    /// a personal value as `personal` has it. Nil for a text that a list of this kind cannot contain.
     package static func normal(_ text: String, _ kind: LiveListKind) -> String? {
         switch kind {
         case .text: return text.isEmpty ? nil : text
-        case .domain: return domain(text)
+        case .domain: return DomainName.toASCII(text)
         case .range:
             if let address = CELAddress(text) { return CELNetwork(address: address, prefixLength: address.width).description }
             return CELNetwork(text)?.masked.description
@@ -64,29 +66,27 @@ package struct LiveListEntries: Sendable {
         }
     }
 
-    /// The normal form of a personal value, from which the mark is computed.
+    /// The normal form of a personal value, from which the mark is computed: in lower case without spaces around it, the domain
+    /// of an email address in A-labels, a phone number as its digits.
     package static func personal(_ text: String) -> String {
         var octets = Array(text.utf8)[...]
         while octets.first == 0x20 { octets.removeFirst() }
         while octets.last == 0x20 { octets.removeLast() }
-        return String(decoding: octets.map(\.lowercased), as: UTF8.self)
-    }
-
-    private static func domain(_ text: String) -> String? {
-        var octets = text.utf8.map(\.lowercased)
-        if octets.last == UInt8(ascii: ".") { octets.removeLast() }
-        guard (1...253).contains(octets.count) else { return nil }
-        let labels = octets.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-        let isHostName = labels.allSatisfy { label in
-            (1...63).contains(label.count) && label.first != UInt8(ascii: "-") && label.last != UInt8(ascii: "-")
-                && label.allSatisfy {
-                    (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_")
-                }
+        if let at = octets.lastIndex(of: UInt8(ascii: "@")),
+            let domain = DomainName.toASCII(String(decoding: octets[(at + 1)...], as: UTF8.self))
+        {
+            return String(decoding: octets[...at].map(\.asciiLowercased), as: UTF8.self) + domain
         }
-        return isHostName ? String(decoding: octets, as: UTF8.self) : nil
+        return phoneNumber(octets) ?? String(decoding: octets.map(\.asciiLowercased), as: UTF8.self)
     }
-}
 
-extension UInt8 {
-    fileprivate var lowercased: UInt8 { (0x41...0x5A).contains(self) ? self | 0x20 : self }
+    /// The digits of an international phone number, after its `+`; nil for other texts.
+    private static func phoneNumber(_ octets: ArraySlice<UInt8>) -> String? {
+        let between = [UInt8](" -.()/".utf8)
+        guard octets.first == UInt8(ascii: "+"), octets.dropFirst().allSatisfy({ $0.isASCIIDigit || between.contains($0) })
+        else { return nil }
+        // E.164 has 15 at most.
+        let digits = octets.filter(\.isASCIIDigit)
+        return (7...15).contains(digits.count) ? "+" + String(decoding: digits, as: UTF8.self) : nil
+    }
 }

@@ -7,11 +7,14 @@ package final class StringList: Sendable {
     /// As written.
     package let members: Set<ExactString>
     private let ranges: AddressRanges?
+    /// Whether every member is an address or a range.
+    package let hasOnlyRanges: Bool
     private let ordered = Mutex<[CELValue]?>(nil)
 
     package init(_ members: Set<ExactString>) {
         self.members = members
         ranges = AddressRanges(members.lazy.map(\.text))
+        hasOnlyRanges = !members.isEmpty && members.allSatisfy { CELAddress($0.text) != nil || CELNetwork($0.text) != nil }
     }
 
     /// The result of `in`: whether the text is a member, or an address or range inside a member that is a range.

@@ -11,7 +11,7 @@ import Testing
     private func policy(_ rules: String, guarantees: String = "", list: Int = 0) throws -> Policy {
         var options = PolicyLoadOptions()
         let lines = (0..<list).map { "entry-\($0)" }.joined(separator: "\n")
-        options.listFile = { _ in lines }
+        options.listFile = { _ in .text(lines) }
         return try PolicyLoader.load(
             """
             policy: p

@@ -217,7 +217,7 @@ private struct PolicyMaker {
         func load(_ entries: Int) throws(PolicyRefusal) -> Policy {
             var options = PolicyLoadOptions()
             let lines = (0..<entries).map { "entry-\($0)" }.joined(separator: "\n")
-            options.listFile = { _ in lines }
+            options.listFile = { _ in .text(lines) }
             return try PolicyLoader.load(
                 """
                 policy: p

@@ -9,7 +9,7 @@ import Testing
     private func make(_ rules: String, extra: String = "", signals: String = "", generated: Int = 2_000) throws -> Policy {
         var options = PolicyLoadOptions()
         options.generatedInputs = generated
-        options.listFile = { $0 == "lists/risky.txt" ? "# prefixes\r\n10.0\n\n 192.168 # home\n" : nil }
+        options.listFile = { $0 == "lists/risky.txt" ? .text("# prefixes\r\n10.0\n\n 192.168 # home\n") : .absent }
         return try PolicyLoader.load(
             """
             policy: small

@@ -64,7 +64,9 @@ package struct JWKSet: Sendable {
     package static func parse(_ octets: [UInt8], allowingPrivateKeys: Bool = false) throws(KeySetError) -> JWKSet {
         let document: JSONObject
         do {
-            document = try StrictJSON.parseObject(octets, limit: maximumLength)
+            // RFC 8259 section 8.1: a reader may ignore the mark that some editors write.
+            let text = octets.starts(with: PlainText.byteOrderMark) ? Array(octets.dropFirst(3)) : octets
+            document = try StrictJSON.parseObject(text, limit: maximumLength)
         } catch {
             throw KeySetError("the key set is not valid JSON: \(error)")
         }

@@ -91,7 +91,8 @@ struct TokenCommand: ParsableCommand {
         private func question() throws -> TokenVerificationRequest {
             // One octet over the limit is enough to be refused for its length.
             var octets = try TokenFiles.read(file ?? "-", limit: 1 << 20)
-            // A line break that an editor or echo adds is not part of the token.
+            // A mark or a line break that an editor adds is not part of the token.
+            if octets.starts(with: PlainText.byteOrderMark) { octets.removeFirst(PlainText.byteOrderMark.count) }
             if octets.last == 0x0A { octets.removeLast() }
             if octets.last == 0x0D { octets.removeLast() }
             guard !octets.isEmpty else { throw CommandError.noInput("give a token on standard input or in a file") }
@@ -106,7 +107,7 @@ struct TokenCommand: ParsableCommand {
             if let jwks {
                 do {
                     question.keys = try StrictJSON.parse(
-                        try TokenFiles.read(jwks, limit: JWKSet.maximumLength), limit: JWKSet.maximumLength)
+                        Array(try InputFile.text(jwks, maximum: JWKSet.maximumLength).utf8), limit: JWKSet.maximumLength)
                 } catch let error as JSONError {
                     throw CommandError.data("\(jwks): the key set is not valid JSON: \(error)")
                 }

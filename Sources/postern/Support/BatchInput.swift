@@ -1,6 +1,7 @@
 // Standard input for the --batch modes, line by line in bounded memory, and the output of the responses.
 
 import Foundation
+import Support
 
 /// Reads standard input line by line.
 struct BatchInput {
@@ -8,6 +9,7 @@ struct BatchInput {
     private var block = [UInt8](repeating: 0, count: 1 << 16)
     /// What was read and not yet returned.
     private var rest: ArraySlice<UInt8> = []
+    private var isFirst = true
 
     /// - Parameter maximum: octets of a line. Of a longer line, this number of octets and one more are returned; the rest is
     ///   skipped.
@@ -16,7 +18,10 @@ struct BatchInput {
     /// The next line that is not blank, without its line end; nil at the end of the input. Throws `CommandError` if it cannot be
     /// read.
     mutating func next() throws -> [UInt8]? {
-        while let line = try nextOfAll() {
+        while var line = try nextOfAll() {
+            if isFirst, let fault = PlainText.fileFault(line[...]) { throw CommandError.data("standard input: \(fault)") }
+            if isFirst, line.starts(with: PlainText.byteOrderMark) { line.removeFirst(PlainText.byteOrderMark.count) }
+            isFirst = false
             if !line.allSatisfy({ [0x20, 0x09, 0x0D].contains($0) }) { return line }
         }
         return nil

@@ -1,6 +1,7 @@
 // Where a command's DNS answers come from.
 
 import ArgumentParser
+import Foundation
 import DNSClient
 import Doctor
 import MailAuth
@@ -53,7 +54,7 @@ extension ZoneFile {
 
     /// The answers in a file or pipe.
     static func read(_ path: String) throws -> ZoneFile {
-        let json = try InputFile.octets(path, maximum: maximumOctets)
+        let json = Data(try InputFile.text(path, maximum: maximumOctets).utf8)
         do {
             return try ZoneFile(json: json)
         } catch {

@@ -2,6 +2,7 @@
 
 import Foundation
 import Glibc
+import Support
 
 /// Reads whole files. Foundation's own functions do not read pipes.
 enum InputFile {
@@ -12,6 +13,20 @@ enum InputFile {
         let file = path == "-" ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { throw unreadable(path) }
         return try octets(file, path, maximum: maximum)
+    }
+
+    /// The text of a file, a pipe or a terminal by its path; `-` is standard input.
+    /// - Parameter maximum: octets; a larger file is refused.
+    static func text(_ path: String, maximum: Int) throws -> String { try text(octets(path, maximum: maximum), path) }
+
+    /// The text that the octets of a file are, without a byte order mark. Throws `CommandError` with line and column where they
+    /// are not UTF-8.
+    static func text(_ octets: Data, _ path: String) throws -> String {
+        do {
+            return try PlainText.read(octets)
+        } catch {
+            throw CommandError.data("\(path == "-" ? "standard input" : path): \(error)")
+        }
     }
 
     /// Octets of a regular file by its path; `-` is standard input. A symbolic link is refused, as is a pipe: for what root

@@ -54,9 +54,14 @@ struct PolicyFolder {
         let folder = self
         let lists = ListFiles()
         options.listFile = { path in
-            guard PolicyDocument.isPath(path), let text = (try? folder.own(path)) ?? nil else { return nil }
-            lists.texts.withLock { $0[path] = text }
-            return text
+            guard PolicyDocument.isPath(path) else { return .absent }
+            do {
+                guard let text = try folder.own(path) else { return .absent }
+                lists.texts.withLock { $0[path] = text }
+                return .text(text)
+            } catch {
+                return .unreadable(BatchLine.describe(error))
+            }
         }
         let policy = try PolicyLoader.load(text, file: name, options: options)
         let tests = try own(PolicyDocument.testsFile)
@@ -78,17 +83,12 @@ struct PolicyFolder {
     /// The text of a file of the folder; nil if there is none. Symbolic links that lead out of the folder are not followed.
     private func own(_ name: String) throws -> String? {
         let data = try InputFile.octets(name, inside: path.isEmpty ? "." : path, maximum: Self.maximumBytes)
-        return try data.map { try Self.text($0, file(name)) }
+        return try data.map { try InputFile.text($0, file(name)) }
     }
 
     /// The text of a file or pipe, `-` for standard input.
     static func read(_ path: String) throws -> String {
-        try text(InputFile.octets(path, maximum: maximumBytes), path)
-    }
-
-    private static func text(_ data: Data, _ path: String) throws -> String {
-        guard let text = String(validating: data, as: UTF8.self) else { throw CommandError.data("\(path): not UTF-8") }
-        return text
+        try InputFile.text(path, maximum: maximumBytes)
     }
 }
 

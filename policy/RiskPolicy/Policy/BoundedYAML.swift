@@ -39,6 +39,7 @@ package enum BoundedYAML {
 
     /// The root of a text's only document; nil where there is none.
     package static func root(_ text: String) throws(YAMLFault) -> Node? {
+        let text = text.unicodeScalars.first == "\u{FEFF}" ? String(text.unicodeScalars.dropFirst()) : text
         guard text.utf8.count <= maximumOctets else { throw YAMLFault("the file is larger than \(maximumOctets) bytes") }
         if let place = deepBracket(text) { throw YAMLFault(tooDeep, line: place.line, column: place.column) }
         guard let stand = StandIns(for: text) else { throw YAMLFault("the file uses every private character of Unicode") }

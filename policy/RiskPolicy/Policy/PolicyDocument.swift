@@ -62,7 +62,7 @@ package struct PolicyDocument: Sendable, Equatable {
     package func policy(folder: String = "", options: PolicyLoadOptions = PolicyLoadOptions()) throws(PolicyRefusal) -> Policy {
         let files = files
         var options = options
-        options.listFile = { files[$0] }
+        options.listFile = { files[$0].map(ListFileText.text) ?? .absent }
         let name = folder + Self.policyFile
         guard let text = files[Self.policyFile] else {
             let start = SourcePosition(line: 1, column: 1)

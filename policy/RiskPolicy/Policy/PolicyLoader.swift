@@ -4,12 +4,20 @@ import CEL
 import Support
 import Yams
 
+/// What a file that `lists:` names holds.
+package enum ListFileText: Sendable {
+    case absent
+    case text(String)
+    /// With the reason.
+    case unreadable(String)
+}
+
 /// External inputs of loading.
 package struct PolicyLoadOptions: Sendable {
     /// Names of time zones.
     package var zones = TimeZoneOffsets.none
-    /// The text of a file named in `lists:`, by its path relative to the policy's folder; nil where it does not exist.
-    package var listFile: @Sendable (String) -> String? = { _ in nil }
+    /// The file named in `lists:`, by its path relative to the policy's folder.
+    package var listFile: @Sendable (String) -> ListFileText = { _ in .absent }
     /// Number of generated inputs on which the guarantees must hold before the policy is accepted.
     package var generatedInputs = 2_000
     /// Whether a part of a condition that can only fail is a fault. Not for a policy that was accepted once: a host must not lose
@@ -262,14 +270,25 @@ package struct PolicyLoader {
                     reader.report(entry.value, "a list's file must be inside the policy's folder")
                     continue
                 }
-                guard let text = options.listFile(path) else {
+                switch options.listFile(path) {
+                case .absent:
                     reader.report(entry.value, "no such file inside the policy's folder: '\(path)'")
                     continue
+                case .unreadable(let reason):
+                    reader.report(entry.value, "the file '\(path)' cannot be read: \(reason)")
+                    continue
+                case .text(let text):
+                    for line in PersonText.lines(text) {
+                        let entry = line.unicodeScalars.prefix { $0 != "#" }.drop(while: \.properties.isWhitespace)
+                        let end = entry.lastIndex { !$0.properties.isWhitespace }
+                        if let end { set.insert(ExactString(String(String.UnicodeScalarView(entry[...end])))) }
+                    }
                 }
-                for line in text.split(whereSeparator: { $0.isNewline }) {
-                    let entry = line.prefix { $0 != "#" }.drop { $0.isWhitespace }
-                    let end = entry.lastIndex { !$0.isWhitespace }
-                    if let end { set.insert(ExactString(String(entry[...end]))) }
+            }
+            if options.refusesCertainFailures {
+                for text in set.map(\.text).filter(CELNetwork.isMistaken).sorted().prefix(5) {
+                    reader.report(
+                        entry.value, "'\(text)' looks like an address or a range, and is none: it would match nothing but itself")
                 }
             }
             if set.count > PolicyFileLimits.maximumListEntries {

@@ -146,8 +146,8 @@ extension AppCommand {
         }
 
         private static func read(_ file: String) throws -> String {
-            let data = try InputFile.octets(file, maximum: 65_536)
-            guard let text = String(data: data, encoding: .utf8), !text.isEmpty else {
+            let text = try InputFile.text(file, maximum: 65_536)
+            guard !text.isEmpty else {
                 throw CommandError.data("\(file == "-" ? "standard input" : file): no PEM")
             }
             return text

@@ -13,7 +13,7 @@ enum DeclarationFiles {
     static func read(_ path: String) throws -> [(name: String, text: String)] {
         var isFolder: ObjCBool = false
         guard path != "-", FileManager.default.fileExists(atPath: path, isDirectory: &isFolder), isFolder.boolValue else {
-            return [(path, try text(InputFile.regularOctets(path, maximum: BoundedYAML.maximumOctets), path))]
+            return [(path, try InputFile.text(InputFile.regularOctets(path, maximum: BoundedYAML.maximumOctets), path))]
         }
         let names = try FileManager.default.contentsOfDirectory(atPath: path).filter {
             ($0.hasSuffix(".yaml") || $0.hasSuffix(".yml")) && !$0.hasPrefix(".")
@@ -32,12 +32,7 @@ enum DeclarationFiles {
             guard octets <= maximumOctets else {
                 throw CommandError.data("\(path): the files are larger than \(maximumOctets) bytes together")
             }
-            return (file, try text(data, file))
+            return (file, try InputFile.text(data, file))
         }
-    }
-
-    private static func text(_ data: Data, _ path: String) throws -> String {
-        guard let text = String(validating: data, as: UTF8.self) else { throw CommandError.data("\(path): not UTF-8") }
-        return text
     }
 }

@@ -1,6 +1,7 @@
 // postern sandbox --as apple: a double of Sign in with Apple, only on this machine.
 
 import Rehearsal
+import RiskPolicy
 import Decisions
 import Foundation
 import Logging
@@ -34,7 +35,7 @@ extension SandboxCommand {
         do {
             seed =
                 try self.seed.map {
-                    try AppleSeed.read(String(contentsOfFile: $0, encoding: .utf8), name: $0)
+                    try AppleSeed.read(InputFile.text($0, maximum: BoundedYAML.maximumOctets), name: $0)
                 } ?? .standard()
         } catch let fault as AppleSeedFault {
             throw CommandError.data(fault.description)

@@ -1,4 +1,6 @@
-// Strict RFC 4180: reads octets in pieces of any size, and returns records.
+// RFC 4180, and what spreadsheets make of it: reads octets in pieces of any size, and returns records.
+
+import Support
 
 /// One record, with the line on which it begins.
 package struct CSVRecord: Sendable, Equatable {
@@ -7,10 +9,26 @@ package struct CSVRecord: Sendable, Equatable {
     package let fields: [String]
     /// What is wrong with its form; the fields are unusable then.
     package let defect: String?
+
+    /// The fields without empty ones at the end that the header does not name; nil if there are more or fewer than that.
+    /// - Parameter count: the columns that the header names.
+    package func fields(_ count: Int) -> [String]? {
+        guard fields.count >= count, fields[count...].allSatisfy(\.isEmpty) else { return nil }
+        return Array(fields[..<count])
+    }
+
+    /// Its fields as the names of columns: in lower case, without empty ones at the end.
+    package var columnNames: [String] {
+        var names = fields.map(\.asciiLowercased)
+        while names.last?.isEmpty == true { names.removeLast() }
+        return names
+    }
 }
 
 /// Reads comma-separated values: CRLF or LF, quotes doubled within quotes, line breaks within quotes, a UTF-8 byte order mark.
-/// Lines without any character are not records. A malformed record ends with its line.
+/// The separator is what a first line `sep=;` says; otherwise it is a semicolon or a tab where the first line has one and no
+/// comma. Blanks around a field are not part of it. Lines without any value are not records. A malformed record ends with its
+/// line.
 package struct CSVParser: Sendable {
     /// Maximum octets of one record: a missing quotation mark would otherwise swallow the rest of the file.
     package static let maximumRecord = 65_536
@@ -27,35 +45,56 @@ package struct CSVParser: Sendable {
     private var quoteLine = 1
     /// A CR outside quotes; the next octet decides whether it ends the line.
     private var pendingCR = false
-    /// Octets that begin the file and may be a byte order mark.
-    private var mark: [UInt8]? = []
+    /// The first line until it is complete: it tells the separator.
+    private var head: [UInt8]? = []
+    private var separator = UInt8(ascii: ",")
+    /// Whether the file is no text: nothing more is read.
+    private var isEnded = false
 
     package init() {}
 
     /// Reads more octets, and passes on each complete record.
     package mutating func push(_ octets: some Sequence<UInt8>, _ take: (CSVRecord) throws -> Void) rethrows {
         for octet in octets {
-            if var head = mark {
-                head.append(octet)
-                mark = head
-                if head == [0xEF, 0xBB, 0xBF] {
-                    mark = nil
-                } else if !head.elementsEqual([0xEF, 0xBB, 0xBF].prefix(head.count)) {
-                    mark = nil
-                    for octet in head { try read(octet, take) }
-                }
+            guard head != nil else {
+                try read(octet, take)
                 continue
             }
-            try read(octet, take)
+            head?.append(octet)
+            if octet == 0x0A || (head?.count ?? 0) > Self.maximumRecord { try begin(take) }
         }
+    }
+
+    /// Reads the first line.
+    private mutating func begin(_ take: (CSVRecord) throws -> Void) rethrows {
+        guard var first = head?[...] else { return }
+        head = nil
+        if first.starts(with: PlainText.byteOrderMark) { first = first.dropFirst(PlainText.byteOrderMark.count) }
+        if let fault = PlainText.fileFault(first) {
+            isEnded = true
+            return try take(CSVRecord(line: 1, fields: [], defect: fault.description))
+        }
+        let line = first.prefix { $0 != 0x0A && $0 != 0x0D }
+        if line.count == 5, line.prefix(4).map(\.asciiLowercased) == Array("sep=".utf8), let last = line.last {
+            separator = last
+            (self.line, firstLine) = (2, 2)
+            return
+        }
+        var isQuoted = false
+        let unquoted = line.filter { octet in
+            if octet == 0x22 { isQuoted.toggle() }
+            return !isQuoted
+        }
+        if !unquoted.contains(separator) {
+            separator = [UInt8(ascii: ";"), 0x09].first { unquoted.contains($0) } ?? separator
+        }
+        for octet in first { try read(octet, take) }
     }
 
     /// Ends the file: the last line needs no line break.
     package mutating func finish(_ take: (CSVRecord) throws -> Void) rethrows {
-        if let head = mark {
-            mark = nil
-            for octet in head { try read(octet, take) }
-        }
+        try begin(take)
+        guard !isEnded else { return }
         if pendingCR { spoil("a CR without LF outside quotes") }
         pendingCR = false
         if state == .quoted { spoil("the quotation mark of line \(quoteLine) is not closed") }
@@ -63,6 +102,7 @@ package struct CSVParser: Sendable {
     }
 
     private mutating func read(_ octet: UInt8, _ take: (CSVRecord) throws -> Void) rethrows {
+        guard !isEnded else { return }
         if pendingCR {
             pendingCR = false
             if octet != 0x0A { spoil("a CR without LF outside quotes") }
@@ -87,12 +127,13 @@ package struct CSVParser: Sendable {
         }
         switch state {
         case .skipping: break
-        case .fieldStart where octet == 0x22:
+        case .fieldStart where octet == 0x22, .unquoted where octet == 0x22 && field.allSatisfy(\.isBlank):
             state = .quoted
             quoteLine = line
+            field.removeAll(keepingCapacity: true)
         case .fieldStart, .unquoted:
             switch octet {
-            case 0x2C: endField()
+            case separator: endField()
             case 0x0D: pendingCR = true
             case 0x22: spoil("a quotation mark within a field that does not begin with one")
             default:
@@ -106,22 +147,38 @@ package struct CSVParser: Sendable {
             case 0x22:
                 field.append(octet)
                 state = .quoted
-            case 0x2C: endField()
+            case separator: endField()
             case 0x0D: pendingCR = true
+            case _ where octet.isBlank: break
             default: spoil("text after the closing quotation mark of a field")
             }
         }
     }
 
     private mutating func endField() {
-        if let text = String(validating: field, as: UTF8.self) {
+        var octets = field[...]
+        if state == .unquoted {
+            while let length = Self.blank(octets) { octets = octets.dropFirst(length) }
+            while let length = Self.blankEnd(octets) { octets = octets.dropLast(length) }
+        }
+        if let text = String(validating: octets, as: UTF8.self) {
             fields.append(text)
         } else if defect == nil {
-            defect = "the text is not UTF-8"
+            defect = "field \(fields.count + 1): the text is not UTF-8: save the file as UTF-8 (a spreadsheet calls it CSV UTF-8)"
             fields.append("")
         }
         field.removeAll(keepingCapacity: true)
         state = .fieldStart
+    }
+
+    /// The octets of the blank that a text begins with: a space, a tab, or U+00A0, which spreadsheets keep from web pages.
+    private static func blank(_ octets: ArraySlice<UInt8>) -> Int? {
+        octets.first?.isBlank == true ? 1 : octets.starts(with: [0xC2, 0xA0]) ? 2 : nil
+    }
+
+    /// The same at its end.
+    private static func blankEnd(_ octets: ArraySlice<UInt8>) -> Int? {
+        octets.last?.isBlank == true ? 1 : octets.suffix(2).elementsEqual([0xC2, 0xA0]) ? 2 : nil
     }
 
     private mutating func spoil(_ what: String) {
@@ -130,12 +187,17 @@ package struct CSVParser: Sendable {
     }
 
     private mutating func endRecord(_ take: (CSVRecord) throws -> Void) rethrows {
-        let isBlank = size == 0 || (size == 1 && fields.isEmpty && state == .fieldStart && defect == nil)
         if state != .skipping { endField() }
+        let isBlank = defect == nil && fields.allSatisfy(\.isEmpty)
         let record = CSVRecord(line: firstLine, fields: fields, defect: defect)
         fields.removeAll(keepingCapacity: true)
         field.removeAll(keepingCapacity: true)
         (state, defect, size) = (.fieldStart, nil, 0)
         if !isBlank { try take(record) }
     }
+}
+
+extension UInt8 {
+    /// A space or a tab.
+    fileprivate var isBlank: Bool { self == 0x20 || self == 0x09 }
 }

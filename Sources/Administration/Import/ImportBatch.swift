@@ -199,8 +199,15 @@ struct ImportBatch {
             candidates.compactMap { candidate in
                 guard let group = candidate.group, let account = candidate.row.account else { return nil }
                 let since = account.since ?? change.now
-                return [candidate.account, group.number, Grant.State.authorized, since, since, account.realUserStatus]
-            }, into: "grants (account_id, group_id, state, first_authorized_at, last_authorized_at, real_user_status)")
+                return [
+                    candidate.account, group.number, Grant.State.authorized, since, since, account.realUserStatus,
+                    account.lastSeen ?? change.now,
+                ]
+            },
+            into: """
+                grants (account_id, group_id, state, first_authorized_at, last_authorized_at, real_user_status,
+                    last_seen_at)
+                """)
         try connection.audit(
             change,
             candidates.compactMap { candidate in

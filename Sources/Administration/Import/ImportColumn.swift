@@ -11,7 +11,8 @@ import Support
 package enum ImportColumn: String, CaseIterable, Sendable {
     case user, name
     case inbox, verified, `default`, replyOnly = "reply_only"
-    case team, app, sub, address, forwarding, sharesName = "shares_name", realUserStatus = "real_user_status", since
+    case team, app, sub, address, forwarding, sharesName = "shares_name", realUserStatus = "real_user_status", since,
+        lastSeen = "last_seen"
 
     /// Every name, for messages.
     package static let names = allCases.map(\.rawValue).joined(separator: ", ")
@@ -23,7 +24,7 @@ package enum ImportColumn: String, CaseIterable, Sendable {
     /// For a column, the columns that need it.
     static let dependents: [(ImportColumn, [ImportColumn])] = [
         (.inbox, [.verified, .default, .replyOnly]),
-        (.team, [.app, .sub, .address, .forwarding, .sharesName, .realUserStatus, .since]),
+        (.team, [.app, .sub, .address, .forwarding, .sharesName, .realUserStatus, .since, .lastSeen]),
     ]
 }
 
@@ -47,7 +48,7 @@ package struct ImportReading: Sendable {
     package let relayDomains: [String]
     /// Local parts at the relay domains, in lower case, whose mail goes to the operator.
     package let operatorMailboxes: Set<String>
-    /// Seconds since 1970; `since` must not be later.
+    /// Seconds since 1970; `since` and `last_seen` must not be later.
     package let now: Int64
 
     /// - Parameter localRecipients: the local parts that the configuration sends elsewhere.
@@ -95,10 +96,13 @@ package struct ImportReading: Sendable {
         let sub = try fields[.sub].map(self.sub)
         let address = try fields[.address].map(self.address)
         let status = try fields[.realUserStatus].map(self.status)
-        let since = try fields[.since].map(time)
+        let since = try time(fields, .since)
+        let lastSeen = try time(fields, .lastSeen)
+        if let since, let lastSeen, lastSeen < since { throw .refused(.invalid, "last_seen is before since") }
         return ImportRow.Account(
             team: team, app: fields[.app], sub: sub, address: address, isForwardingOn: try forwarding(fields),
-            sharesName: try flag(fields, .sharesName) ?? false, realUserStatus: status, since: since)
+            sharesName: try flag(fields, .sharesName) ?? false, realUserStatus: status, since: since,
+            lastSeen: lastSeen)
     }
 
     private func flag(_ fields: ImportFields, _ column: ImportColumn) throws(StoreFailure) -> Bool? {
@@ -148,14 +152,18 @@ package struct ImportReading: Sendable {
         return status
     }
 
-    private func time(_ text: String) throws(StoreFailure) -> Int64 {
+    private func time(_ fields: ImportFields, _ column: ImportColumn) throws(StoreFailure) -> Int64? {
+        guard let text = fields[column] else { return nil }
+        // A date alone is its beginning in UTC.
+        let full = text.utf8.count == 10 ? text + "T00:00:00Z" : text
         let seconds =
             Int64(text)
-            ?? (try? Date(text, strategy: .iso8601)).flatMap { Int64(exactly: $0.timeIntervalSince1970.rounded(.down)) }
+            ?? (try? Date(full, strategy: .iso8601)).flatMap { Int64(exactly: $0.timeIntervalSince1970.rounded(.down)) }
         guard let seconds, seconds >= 0 else {
-            throw .refused(.invalid, "since must be seconds since 1970, or as in 2026-11-21T06:49:30Z")
+            throw .refused(
+                .invalid, "\(column.rawValue) must be seconds since 1970, or as in 2026-11-21 or 2026-11-21T06:49:30Z")
         }
-        guard seconds <= now else { throw .refused(.invalid, "since is in the future") }
+        guard seconds <= now else { throw .refused(.invalid, "\(column.rawValue) is in the future") }
         return seconds
     }
 }

@@ -1,6 +1,7 @@
 // Reads rows from the octets of a file: CSV with a header, or JSON lines, recognized by the first character.
 
 import Database
+import Support
 
 /// A row as it is in the file.
 package struct ImportRecord: Sendable {
@@ -65,14 +66,12 @@ package struct ImportReader: Sendable {
 
     /// `{` starts JSON lines. Nil while only white space was seen.
     private func detect() throws -> Format? {
-        if head.starts(with: [0xFF, 0xFE]) || head.starts(with: [0xFE, 0xFF]) {
-            throw ImportFileError(description: "the file is UTF-16: save it as UTF-8")
-        }
-        let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+        let mark = PlainText.byteOrderMark
         if head.count < 3, head.elementsEqual(mark.prefix(head.count)) || head.elementsEqual([0xFF]) || head.elementsEqual([0xFE])
         {
             return nil
         }
+        if let fault = PlainText.fileFault(head[...]) { throw ImportFileError(description: fault.description) }
         let start = head.starts(with: mark) ? head.dropFirst(3) : head[...]
         guard let first = start.first(where: { ![0x20, 0x09, 0x0D, 0x0A].contains($0) }) else { return nil }
         return first == UInt8(ascii: "{") ? .json : .csv
@@ -97,13 +96,12 @@ package struct ImportReader: Sendable {
     private static func header(_ record: CSVRecord) throws -> [ImportColumn] {
         if let defect = record.defect { throw ImportFileError(description: "line \(record.line), the header: \(defect)") }
         var columns: [ImportColumn] = []
-        for (place, name) in record.fields.enumerated() {
+        for (place, name) in record.columnNames.enumerated() {
             // A file without a header may begin with an inbox: nothing of it is repeated.
-            guard let column = ImportColumn(rawValue: name.lowercased()) else {
-                let hint = record.fields.count == 1 && name.contains(";") ? "columns are separated by commas, " : ""
+            guard let column = ImportColumn(rawValue: name) else {
                 throw ImportFileError(
-                    description: "line \(record.line) must name the columns: \(hint)column \(place + 1) is none of: "
-                        + ImportColumn.names)
+                    description: "line \(record.line) must name the columns: column \(place + 1) "
+                        + (name.isEmpty ? "has no name" : "is none of: \(ImportColumn.names)"))
             }
             guard !columns.contains(column) else {
                 throw ImportFileError(description: "line \(record.line) names the column \(column.rawValue) twice")
@@ -118,12 +116,12 @@ package struct ImportReader: Sendable {
 
     private static func fields(_ record: CSVRecord, _ columns: [ImportColumn]) -> Result<ImportFields, StoreFailure> {
         if let defect = record.defect { return .failure(.refused(.invalid, defect)) }
-        guard record.fields.count == columns.count else {
+        guard let texts = record.fields(columns.count) else {
             return .failure(
                 .refused(.invalid, "the row has \(record.fields.count) fields, but the header has \(columns.count)"))
         }
         var fields = ImportFields()
-        for (column, text) in zip(columns, record.fields) { fields[column] = text }
+        for (column, text) in zip(columns, texts) { fields[column] = text }
         return .success(fields)
     }
 
@@ -143,7 +141,7 @@ package struct ImportReader: Sendable {
 
     private mutating func endLine(_ take: (ImportRecord) throws -> Void) throws {
         var octets = lineOctets[...]
-        if line == 1, octets.starts(with: [0xEF, 0xBB, 0xBF]) { octets = octets.dropFirst(3) }
+        if line == 1, octets.starts(with: PlainText.byteOrderMark) { octets = octets.dropFirst(3) }
         lineOctets = []
         guard octets.contains(where: { ![0x20, 0x09, 0x0D].contains($0) }) else { return }
         let fields = Result { () throws(StoreFailure) in try ImportJSONLine.fields(Array(octets)) }

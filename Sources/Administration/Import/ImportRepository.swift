@@ -186,8 +186,10 @@ package struct ImportRepository: Sendable {
         let since = row.since ?? change.now
         let added = try connection.run(
             """
-            INSERT INTO grants (account_id, group_id, state, first_authorized_at, last_authorized_at, real_user_status)
-            VALUES (\(account), \(group.number), 'authorized', \(since), \(since), \(row.realUserStatus))
+            INSERT INTO grants (account_id, group_id, state, first_authorized_at, last_authorized_at, real_user_status,
+                last_seen_at)
+            VALUES (\(account), \(group.number), 'authorized', \(since), \(since), \(row.realUserStatus),
+                \(row.lastSeen ?? change.now))
             ON CONFLICT (account_id, group_id) DO NOTHING
             """)
         guard added > 0 else { return }

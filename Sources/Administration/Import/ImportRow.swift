@@ -36,10 +36,12 @@ package struct ImportRow: Sendable {
         package let realUserStatus: Int?
         /// First authorization in seconds since 1970; nil for now.
         package let since: Int64?
+        /// When the account was last seen, in seconds since 1970; nil for now: what came before is not known.
+        package let lastSeen: Int64?
 
         package init(
             team: String, app: String? = nil, sub: String? = nil, address: AddrSpec? = nil, isForwardingOn: Bool = true,
-            sharesName: Bool = false, realUserStatus: Int? = nil, since: Int64? = nil
+            sharesName: Bool = false, realUserStatus: Int? = nil, since: Int64? = nil, lastSeen: Int64? = nil
         ) {
             self.team = team
             self.app = app
@@ -49,6 +51,7 @@ package struct ImportRow: Sendable {
             self.sharesName = sharesName
             self.realUserStatus = realUserStatus
             self.since = since
+            self.lastSeen = lastSeen
         }
     }
 

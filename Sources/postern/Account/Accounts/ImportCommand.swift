@@ -4,6 +4,7 @@ import Database
 import Accounts
 import ArgumentParser
 import Foundation
+import Support
 import Administration
 import PosternConfiguration
 
@@ -27,7 +28,8 @@ struct ImportCommand: ParsableCommand {
               forwarding       on or off
               shares_name      the team gets the user's name
               real_user_status 0, 1 or 2, as the first identity token had it
-              since            first consent, as in 2026-11-21T06:49:30Z or 1795243770
+              since            first consent, as in 2026-11-21, 2026-11-21T06:49:30Z or 1795243770
+              last_seen        when the user was last there; otherwise now: who comes back after months away may be asked
 
             A user with several inboxes or accounts has a row for each. A row is imported as a whole or not at all. Existing \
             data is left unchanged, so that the same file can be imported again: after an interruption, or after its bad \
@@ -64,7 +66,7 @@ struct ImportCommand: ParsableCommand {
         try show(report)
         if report.refused > 0 {
             throw CommandError.data(
-                "\(plural(report.refused, "row")) of \(report.rows) \(dryRun ? "would not be" : "not") imported"
+                "\(Count.text(report.refused, "row")) of \(report.rows) \(dryRun ? "would not be" : "not") imported"
                     + (errors.map { ": see \($0)" } ?? ""))
         }
     }
@@ -139,41 +141,40 @@ struct ImportCommand: ParsableCommand {
                 ] as Members)
         } else {
             let parts = [
-                plural(counts.users, "user"), plural(counts.inboxes, "inbox", "inboxes"), plural(counts.accounts, "account"),
-                plural(counts.addresses, "relay address", "relay addresses"),
+                Count.text(counts.users, "user"), Count.text(counts.inboxes, "inbox", "inboxes"),
+                Count.text(counts.accounts, "account"),
+                Count.text(counts.addresses, "relay address", "relay addresses"),
             ]
-            var text = "\(plural(report.rows, "row")): \(dryRun ? "would add" : "added") \(parts.joined(separator: ", "))"
+            var text = "\(Count.text(report.rows, "row")): \(dryRun ? "would add" : "added") \(parts.joined(separator: ", "))"
             if counts.confirmed > 0 {
-                text += "; \(dryRun ? "would verify" : "verified") \(plural(counts.confirmed, "inbox", "inboxes"))"
+                text += "; \(dryRun ? "would verify" : "verified") \(Count.text(counts.confirmed, "inbox", "inboxes"))"
             }
-            if report.unchanged > 0 { text += "; \(plural(report.unchanged, "row")) there already" }
+            if report.unchanged > 0 { text += "; \(Count.text(report.unchanged, "row")) there already" }
             print(text + ".")
         }
         if report.cleanedNames > 0 {
             Failure.warn(
-                "\(plural(report.cleanedNames, "name")) had characters that are not seen, or that change the direction of text: "
+                "\(Count.text(report.cleanedNames, "name")) had characters that are not seen, or that change the direction of text: "
                     + "they were left out")
         }
         if report.passedOverVerified > 0 {
             Failure.warn(
-                "\(plural(report.passedOverVerified, "row")) said verified: without --trust-verified such inboxes must be "
+                "\(Count.text(report.passedOverVerified, "row")) said verified: without --trust-verified such inboxes must be "
                     + "confirmed before mail is forwarded to them")
         }
-    }
-
-    private func plural(_ count: Int, _ one: String, _ many: String? = nil) -> String {
-        "\(count) \(count == 1 ? one : many ?? one + "s")"
     }
 }
 
 /// Lines and reasons as CSV: `line,reason`.
 private final class ReasonsFile {
     private let handle: FileHandle
+    private let path: String
     private var waiting = Data("line,reason\n".utf8)
 
     /// Nil if no file was named. Refuses the file that is imported.
     init?(_ path: String?, input: String) throws {
         guard let path else { return nil }
+        self.path = path
         var (own, other) = (stat(), stat())
         if stat(path, &own) == 0, stat(input, &other) == 0, own.st_dev == other.st_dev, own.st_ino == other.st_ino {
             throw CommandError.usage("--errors must not name the file that is imported")
@@ -197,7 +198,10 @@ private final class ReasonsFile {
     }
 
     private func flush() throws {
-        try handle.write(contentsOf: waiting)
+        do { try handle.write(contentsOf: waiting) } catch {
+            throw CommandError(
+                status: EX_IOERR, message: "\(path): not everything could be written: the import has ended, and can be run again")
+        }
         waiting.removeAll()
     }
 }

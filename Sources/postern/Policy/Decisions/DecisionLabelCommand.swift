@@ -5,6 +5,7 @@ import ArgumentParser
 import Decisions
 import Foundation
 import Administration
+import Support
 
 extension DecisionCommand {
     struct Label: ParsableCommand {
@@ -40,7 +41,7 @@ extension DecisionCommand {
                 let (labels, lines) = try Self.read(csv ?? "-")
                 // The field is not repeated: it may be from a wrong column, and an address of a person.
                 try Self.apply(labels, store) { "\(csv ?? "-"):\(lines[$0]): no decision has this id" }
-                print("Labelled \(Figures.count(labels.count)) decisions.")
+                print("Labelled \(Count.text(labels.count, "decision")).")
             }
         }
 
@@ -61,19 +62,19 @@ extension DecisionCommand {
                 if let defect = record.defect { throw refuse(defect) }
                 if isFirst {
                     isFirst = false
-                    guard record.fields == ["decision_id", "label"] else {
+                    guard record.columnNames == ["decision_id", "label"] else {
                         throw refuse("the first line must be decision_id,label")
                     }
                     return
                 }
-                guard record.fields.count == 2 else { throw refuse("a line is a decision's id and its label") }
-                guard let label = DecisionLabel(rawValue: record.fields[1]) else {
+                guard let fields = record.fields(2) else { throw refuse("a line is a decision's id and its label") }
+                guard let label = DecisionLabel(rawValue: fields[1].asciiLowercased) else {
                     throw refuse("a label is legitimate or fraudulent")
                 }
                 guard labels.count < CheckRepository.labelsAtOnce else {
-                    throw refuse("more than \(Figures.count(CheckRepository.labelsAtOnce)) labels: split the file")
+                    throw refuse("more than \(Count.text(CheckRepository.labelsAtOnce)) labels: split the file")
                 }
-                labels.append((record.fields[0], label))
+                labels.append((fields[0], label))
                 lines.append(record.line)
             }
             var parser = CSVParser()

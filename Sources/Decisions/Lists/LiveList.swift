@@ -26,6 +26,17 @@ package enum LiveListLimits {
 
 extension LiveListKind: SQLCodable {}
 
+extension LiveListKind {
+    /// What an entry is, for refusals.
+    var hint: String {
+        switch self {
+        case .text, .personal: "an entry has a character other than a space"
+        case .domain: "give a domain, as in example.org: it stands for all domains below it too"
+        case .range: "give an address or a range without spaces, as in 198.51.100.0/24 or 2001:db8::/32"
+        }
+    }
+}
+
 /// A list as the store has it.
 package struct LiveList: Sendable, Hashable {
     package let number: Int64

@@ -2,6 +2,7 @@
 
 import Accounts
 import Database
+import Support
 
 /// An import that was begun.
 package struct LiveListImport: Sendable {
@@ -20,6 +21,11 @@ extension LiveListRepository {
             try connection.run("UPDATE live_lists SET staging = staging + 1 WHERE id = \(list.number)")
             return LiveListImport(list: list, team: team, generation: list.staging + 1)
         }
+    }
+
+    /// Throws a refusal for an entry that the list cannot contain.
+    package func check(_ entry: LiveListEntry, _ running: LiveListImport) throws(StoreFailure) {
+        _ = try Self.normal(entry, running.list.kind)
     }
 
     /// Writes more entries, at most `LiveListLimits.entriesOfChange`. Throws as `add` does, and `unmet` where another import
@@ -52,7 +58,8 @@ extension LiveListRepository {
                     changed_at = \(change.now) WHERE id = \(running.list.number)
                 """)
             try connection.audit(
-                change, "list.import", Self.subject(running.team, running.list.name), "\(running.count) entries")
+                change, "list.import", Self.subject(running.team, running.list.name),
+                Count.text(Int(running.count), "entry", "entries"))
         }
     }
 

@@ -60,7 +60,8 @@ package struct LiveListRepository: Sendable {
             let list = try connection.knownList(id, name)
             try connection.run(
                 "UPDATE live_lists SET removed_at = \(change.now), revision = \(revision) WHERE id = \(list.number)")
-            try connection.audit(change, "list.remove-list", Self.subject(id, name), "\(list.entries) entries")
+            try connection.audit(
+                change, "list.remove-list", Self.subject(id, name), Count.text(Int(list.entries), "entry", "entries"))
         }
     }
 
@@ -87,7 +88,7 @@ package struct LiveListRepository: Sendable {
             try connection.checkRoom(list, list.entries + added)
             try connection.write(rows, list, generation: list.generation, revision: revision, change)
             try connection.touch(list, by: added, revision, change)
-            try connection.audit(change, "list.add", Self.subject(id, name), "\(rows.count) entries")
+            try connection.audit(change, "list.add", Self.subject(id, name), Count.text(rows.count, "entry", "entries"))
             return added
         }
     }
@@ -109,7 +110,7 @@ package struct LiveListRepository: Sendable {
                     """
                 })
             try connection.touch(list, by: -removed, revision, change)
-            try connection.audit(change, "list.remove", Self.subject(id, name), "\(removed) entries")
+            try connection.audit(change, "list.remove", Self.subject(id, name), Count.text(Int(removed), "entry", "entries"))
             return removed
         }
     }
@@ -149,23 +150,38 @@ package struct LiveListRepository: Sendable {
     func rows(_ entries: [LiveListEntry], _ list: LiveList) throws(StoreFailure) -> [LiveListEntry] {
         var rows: [String: LiveListEntry] = [:]
         for entry in entries {
-            let shown = list.kind == .personal ? "an entry" : "'\(entry.value.prefix(64))'"
-            guard entry.value.utf8.count <= LiveListLimits.valueOctets else {
-                throw .refused(.limit, "\(shown) is longer than \(LiveListLimits.valueOctets) octets, which is the maximum")
-            }
-            guard entry.reason.utf8.count <= LiveListLimits.reasonOctets else {
-                throw .refused(.limit, "the reason of \(shown) is longer than \(LiveListLimits.reasonOctets) octets")
-            }
-            guard !entry.value.contains("@") || list.kind == .personal, !entry.reason.contains("@") else {
-                throw .refused(.invalid, "email addresses belong into a list of kind personal, and not into a reason")
-            }
-            guard let normal = LiveListEntries.normal(entry.value, list.kind), !normal.utf8.contains(0) else {
-                throw .refused(.invalid, "\(shown) cannot be an entry of a list of kind \(list.kind.rawValue)")
-            }
+            let normal = try Self.normal(entry, list.kind)
             let value = list.kind == .personal ? Self.mark(marks, list.team, normal) : normal
             rows[value] = LiveListEntry(value, reason: entry.reason, expiresAt: entry.expiresAt)
         }
         return rows.values.sorted { $0.value < $1.value }
+    }
+
+    /// The entry's value in its normal form. Throws a refusal for what a list of this kind cannot contain.
+    static func normal(_ entry: LiveListEntry, _ kind: LiveListKind) throws(StoreFailure) -> String {
+        let shown = kind == .personal ? "an entry" : "'\(PersonText.cleaned(Self.beginning(entry.value)).text)'"
+        guard PersonText.isPlain(entry.value), PersonText.isPlain(entry.reason) else {
+            throw .refused(.invalid, "\(shown) or its reason has characters that are not seen, such as a tab or a line break")
+        }
+        guard entry.value.utf8.count <= LiveListLimits.valueOctets else {
+            throw .refused(.limit, "\(shown) is longer than \(LiveListLimits.valueOctets) octets, which is the maximum")
+        }
+        guard entry.reason.utf8.count <= LiveListLimits.reasonOctets else {
+            throw .refused(.limit, "the reason of \(shown) is longer than \(LiveListLimits.reasonOctets) octets")
+        }
+        let at = UInt8(ascii: "@")
+        guard !entry.value.utf8.contains(at) || kind == .personal, !entry.reason.utf8.contains(at) else {
+            throw .refused(.invalid, "email addresses belong into a list of kind personal, and not into a reason")
+        }
+        guard let normal = LiveListEntries.normal(entry.value, kind) else {
+            throw .refused(.invalid, "\(shown) cannot be an entry of a list of kind \(kind.rawValue): \(kind.hint)")
+        }
+        return normal
+    }
+
+    /// At most 64 scalars of a text.
+    private static func beginning(_ text: String) -> String {
+        String(String.UnicodeScalarView(text.unicodeScalars.prefix(64)))
     }
 
     /// The mark of a personal value in its normal form, as it is stored.

@@ -173,14 +173,15 @@ package struct ReviewRepository: Sendable {
     }
 
     private static func checked(_ text: String, _ what: String) throws(StoreFailure) -> String {
-        let text = text.trimmingPrefix { $0.isWhitespace }
-        guard !text.isEmpty, text.utf8.count <= textOctets, text.allSatisfy({ !$0.isNewline }) else {
-            throw .refused(.invalid, "\(what) is one line of 1 to \(textOctets) octets")
+        let isPlain = PersonText.isPlain(text)
+        let text = PersonText.withSingleSpaces(text)
+        guard isPlain, !text.isEmpty, text.utf8.count <= textOctets else {
+            throw .refused(.invalid, "\(what) is one line of 1 to \(textOctets) octets, without characters that are not seen")
         }
-        guard !text.contains("@") else {
+        guard !text.utf8.contains(UInt8(ascii: "@")) else {
             throw .refused(.invalid, "\(what) holds no addresses: name the decision or the account")
         }
-        return String(text)
+        return text
     }
 }
 

@@ -27,6 +27,15 @@ func emphasised(_ text: String) -> String {
     return "\u{1B}[1m\(text)\u{1B}[0m"
 }
 
+/// The text as it may be written on a terminal or into one column of a pipe: what is not seen, moves the cursor or ends the line
+/// is U+FFFD. Some values are from teams and users.
+func shown(_ text: String) -> String {
+    guard !text.utf8.allSatisfy({ (0x20...0x7E).contains($0) }), !PersonText.isPlain(text) else { return text }
+    var scalars = String.UnicodeScalarView()
+    for scalar in text.unicodeScalars { scalars.append(PersonText.isPlain(String(scalar)) ? scalar : "\u{FFFD}") }
+    return String(scalars)
+}
+
 /// The text, padded with spaces to a width in characters.
 private func padded(_ text: String, _ width: Int) -> String {
     text + String(repeating: " ", count: max(0, width - text.count))
@@ -52,6 +61,7 @@ struct Table {
     /// The same as lines, which may continue a table.
     /// - Parameter above: the widths of the columns before and after these rows; empty at the beginning of a table.
     func lines(below above: inout [Int]) -> [String] {
+        let rows = rows.map { $0.map(shown) }
         guard isTerminal else { return rows.map { $0.joined(separator: "\t") } }
         guard !rows.isEmpty else { return [] }
         let isFirst = above.isEmpty
@@ -80,7 +90,7 @@ struct Properties {
         let width = (lines.map(\.0.count).max() ?? 0) + 2
         for (name, value) in lines {
             let label = isTerminal ? padded(name + ":", width) : name + "\t"
-            Swift.print(label + value)
+            Swift.print(label + shown(value))
         }
     }
 }

@@ -5,6 +5,8 @@ import ArgumentParser
 import CEL
 import Decisions
 import Foundation
+import Support
+import Support
 
 extension LiveListKind: ExpressibleByArgument {}
 
@@ -54,10 +56,12 @@ struct ListCommand: ParsableCommand {
 
         func run() throws {
             try installation.withStore { store in
-                let end = try ExpiryText.seconds(expires, now: PosternClock.now())
+                let now = PosternClock.now()
+                let end = try ExpiryText.seconds(expires, now: now)
+                if let end, end <= now { throw CommandError.data("--expires \(expires): that is over") }
                 let entries = values.map { LiveListEntry($0, reason: reason, expiresAt: end) }
                 let added = try store.liveLists.add(team: owner.team, name: name, entries, thisChange())
-                print("\(Figures.count(Int(added))) new in list \(name).")
+                print("\(Count.text(Int(added))) new in list \(name).")
             }
         }
     }
@@ -73,7 +77,7 @@ struct ListCommand: ParsableCommand {
         func run() throws {
             try installation.withStore { store in
                 let removed = try store.liveLists.remove(team: owner.team, name: name, values, thisChange())
-                print("\(Figures.count(Int(removed))) removed from list \(name).")
+                print("\(Count.text(Int(removed))) removed from list \(name).")
             }
         }
     }
@@ -84,11 +88,23 @@ struct ListCommand: ParsableCommand {
             discussion: "Policies that still name the list find it empty; the log says so.")
 
         @Argument(help: "The list's name.") var name: String
+        @OptionGroup var confirmation: ConfirmationOptions
         @OptionGroup var owner: Owner
         @OptionGroup var installation: InstallationOptions
 
         func run() throws {
             try installation.withStore { store in
+                let entries = try store.liveLists.list(team: owner.team, name: name).entries
+                let readers = try store.policies.arrangement().policies.filter {
+                    try LoadedPolicy(try store.policies.policy(hash: $0.hash)).policy.liveLists.contains {
+                        $0.isTeams == (owner.team != nil) && $0.name.hasSameOctets(as: name)
+                    }
+                }
+                if !confirmation.yes, let reader = readers.first {
+                    throw CommandError.usage(
+                        "policy \(reader.name) reads list \(name): repeat with --yes to remove it; nothing was changed")
+                }
+                try confirmation.check("list \(name)", takes: [(Int(entries), "entry")])
                 try store.liveLists.removeList(team: owner.team, name: name, thisChange())
                 while try store.liveLists.step(now: PosternClock.now()) {}
                 print("Removed list \(name).")

@@ -1,0 +1,114 @@
+// postern list, as it is typed.
+
+import Foundation
+import TestSupport
+import Testing
+
+@Suite(.blocking) struct LiveListCommandTests {
+    private func runner() throws -> CommandRunner {
+        let runner = try CommandRunner.initialised()
+        try runner.succeed("list", "create", "nets", "--kind", "range")
+        try runner.succeed("list", "create", "words", "--kind", "text")
+        return runner
+    }
+
+    private func write(_ runner: CommandRunner, _ octets: [UInt8]) throws {
+        try Data(octets).write(to: runner.folder.appendingPathComponent("list.txt"))
+    }
+
+    @Test(arguments: [
+        "\u{FEFF}198.51.100.0/24\n203.0.113.0/24\n", "198.51.100.0/24\r\n\r\n203.0.113.0/24 # office\r\n",
+        "value\n198.51.100.0/24\n203.0.113.0/24\n",
+        "sep=;\nvalue;expires;reason;\n198.51.100.0/24;;x;\n203.0.113.0/24;never;;\n;;;\n",
+        "Value, Reason is not here\n", "::ffff:198.51.100.0/120\n203.0.113.77/24",
+    ]) func import_anyForm_isRead(text: String) throws {
+        let runner = try runner()
+        try write(runner, Array(text.utf8))
+        guard !text.hasPrefix("Value,") else {
+            return try runner.fail(
+                "list", "import", "nets", "list.txt", status: 65, saying: "list.txt:1: 'Value, Reason is not here'")
+        }
+        #expect(try runner.succeed("list", "import", "nets", "list.txt") == "List nets has 2 entries now.")
+        let shown = try runner.succeed("list", "show", "nets")
+        #expect(shown.hasPrefix("198.51.100.0/24\t") && shown.contains("\n203.0.113.0/24\t"), "\(shown)")
+    }
+
+    @Test(arguments: ["", "# nothing\n\n", "\u{FEFF}", "value,expires\n", "\n\n"])
+    func import_nothing_asksBeforeItEmptiesTheList(text: String) throws {
+        let runner = try runner()
+        try write(runner, Array("198.51.100.0/24\n".utf8))
+        #expect(try runner.succeed("list", "import", "nets", "list.txt") == "List nets has 1 entry now.")
+        try write(runner, Array(text.utf8))
+        try runner.fail("list", "import", "nets", "list.txt", status: 65, saying: "no entry is in it: repeat with --yes")
+        #expect(try runner.succeed("list", "show", "nets").hasPrefix("198.51.100.0/24"))
+        #expect(try runner.succeed("list", "import", "nets", "list.txt", "--yes") == "List nets has 0 entries now.")
+    }
+
+    @Test(arguments: [
+        ("words", "<!DOCTYPE html>\n<html></html>\n", "list.txt:1: this is a web page or a program's response"),
+        ("words", "{\"error\": \"not found\"}\n", "list.txt:1: this is a web page or a program's response"),
+        (
+            "nets", "198.51.100.0/24\n\nnonsense\n",
+            "list.txt:3: 'nonsense' cannot be an entry of a list of kind range: give an address"
+        ),
+        ("nets", "value,expires\n198.51.100.0/24,bogus\n", "list.txt:2: bogus is not a valid time"),
+        ("nets", "value,expires\n198.51.100.0/24\n", "list.txt:2: the line must have as many fields"),
+        ("words", "a\tb\n", "list.txt:1: 'ab' or its reason has characters that are not seen"),
+        ("words", "fine\na\u{1B}[2Jb\n", "list.txt:2: 'a[2Jb' or its reason has characters that are not seen"),
+        ("words", "a\u{202E}b\n", "list.txt:1: 'ab' or its reason"),
+        ("words", "value,expires,reason\na,,b\u{9B}c\n", "list.txt:2: "),
+    ]) func import_badLine_isNamedAndNothingChanged(list: String, text: String, words: String) throws {
+        let runner = try runner()
+        try write(runner, Array(text.utf8))
+        try runner.fail("list", "import", list, "list.txt", status: 65, saying: words)
+        #expect(try runner.succeed("list", "show", list) == "")
+    }
+
+    @Test func import_noUTF8_isRefusedWithItsPlace() throws {
+        let runner = try runner()
+        try write(runner, [0x61, 0x0A, 0x63, 0x61, 0x66, 0xE9, 0x0A])
+        try runner.fail(
+            "list", "import", "words", "list.txt", status: 65,
+            saying: "list.txt:2: column 4: the text is not UTF-8: save it as UTF-8")
+        for octets in [[0xFF, 0xFE, 0x61, 0x00, 0x0A, 0x00], [0x61, 0x00, 0x0A, 0x00]] as [[UInt8]] {
+            try write(runner, octets)
+            try runner.fail("list", "import", "words", "list.txt", status: 65, saying: "list.txt:1: the text is UTF-16 or UTF-32")
+        }
+    }
+
+    @Test func add_whatIsNotSeenOrOver_isRefused() throws {
+        let runner = try runner()
+        try runner.fail("list", "add", "words", "a\u{1B}b", status: 65, saying: "characters that are not seen")
+        try runner.fail("list", "add", "words", "a", "--reason", "b\u{7F}", status: 65, saying: "characters that are not seen")
+        try runner.fail("list", "add", "words", "a", "--expires", "2020-01-01", status: 65, saying: "that is over")
+        try runner.fail("list", "add", "words", "a", "--expires", "2026-02-30", status: 64, saying: "not a valid time")
+        try runner.succeed("list", "add", "words", "a", "--expires", "8w")
+        #expect(try runner.succeed("list", "add", "nets", "::ffff:192.0.2.7") == "1 new in list nets.")
+        #expect(try runner.succeed("list", "show", "nets").hasPrefix("192.0.2.7/32\t"))
+    }
+
+    @Test func removeList_withEntriesOrReaders_asks() throws {
+        let runner = try runner()
+        try runner.succeed("list", "add", "words", "a", "b")
+        try runner.fail(
+            "list", "remove-list", "words", status: 64, saying: "removing list words also removes 2 entries: repeat with --yes")
+        #expect(try runner.succeed("list", "remove-list", "words", "--yes") == "Removed list words.")
+        let folder = runner.folder.appendingPathComponent("p")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        try Data(
+            """
+            policy: risk-default
+            version: "1"
+            challenges: [{kind: email_code}]
+            defaults: {challenge: email_code}
+            signals: {event: string, context.ip: {type: "string?", max_length: 64}}
+            live_lists: {nets: range}
+            rules:
+            - {id: net, effect: require, events: [sign_in], challenge: email_code, reason: NET, condition: context.ip in lists.nets}
+            """.utf8
+        ).write(to: folder.appendingPathComponent("policy.yaml"))
+        try runner.succeed("policy", "activate", folder.path)
+        try runner.fail(
+            "list", "remove-list", "nets", status: 64, saying: "policy risk-default reads list nets: repeat with --yes")
+    }
+}

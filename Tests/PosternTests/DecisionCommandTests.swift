@@ -43,12 +43,28 @@ import Testing
         #expect(list[0]["decision_id"] as? String == id)
         #expect((try runner.json("decision", "list", "--rule", "stale-token") as? [Any])?.count == 1)
         #expect((try runner.json("decision", "list", "--reason", "STALE_TOKEN") as? [Any])?.count == 1)
-        #expect((try runner.json("decision", "list", "--reason", "NO_SUCH") as? [Any])?.isEmpty == true)
+        try runner.fail("decision", "list", "--reason", "STALE_TOKENS", status: 66, saying: "did you mean 'STALE_TOKEN'?")
+        try runner.fail("decision", "list", "--rule", "stale-tokem", status: 66, saying: "did you mean 'stale-token'?")
+        #expect(try runner.succeed("decision", "list", "--rule", "dormant-return") == "", "it is a rule, and matched nothing")
+        #expect((try runner.json("decision", "list", "--user", "jane") as? [Any])?.count == 2)
+        #expect((try runner.json("decision", "list", "--account", sub) as? [Any])?.count == 2)
+        try runner.fail("decision", "list", "--user", "nobody", status: 66, saying: "nobody")
+        try runner.succeed("user", "add", "joe", "--inbox", "joe@home.example")
+        #expect(try runner.succeed("decision", "list", "--user", "joe") == "")
+        let first = try runner.run(["decision", "list", "--limit", "1"])
+        #expect(
+            first.output.split(separator: "\n").count == 1
+                && first.errors.contains("there are more than 1 decision: see more with --limit"))
+        #expect(try runner.run(["decision", "list", "--limit", "2"]).errors == "")
         let csv = try runner.succeed("decision", "list", "--csv").split(separator: "\n")
         #expect(csv.count == 3)
         #expect(csv[0].hasPrefix("decision_id,evaluated_at,team,"))
         let shown = try runner.succeed("decision", "show", id)
         #expect(shown.contains("asked by\tyoung-unproven stale-token"))
+        #expect(shown.contains("user\tjane") && shown.contains("account\t\(sub)"))
+        // Rule by rule, with what was compared.
+        #expect(shown.contains("      token.age_s > 900  → missing: it matches, since the rule says when_missing: match"))
+        #expect(shown.contains("account.real_user_status != LIKELY_REAL") && shown.contains("          account.age_hours = 0"))
         #expect(shown.contains("account.age_hours\t0"))
         #expect(shown.contains("account.forwarding_on\ttrue"), "a truth value reads as one")
         #expect(try runner.succeed("decision", "replay", id).hasPrefix("identical under sha256:"))
@@ -56,6 +72,64 @@ import Testing
         #expect(replay["identical"] as? Bool == true)
         // No one's address stands anywhere in it.
         #expect(!shown.contains("home.example"))
+    }
+
+    /// A user complains: who it is, and why.
+    @Test func find_anInboxAnAddressOrASub_leadsToTheUser() throws {
+        let runner = try runner()
+        let sub = try sub(runner)
+        let address = try runner.succeed("address", "issue", "juice", "jane")
+        try runner.succeed("user", "add", "guest", "--inbox", "jane@home.example")
+        #expect(
+            try runner.succeed("user", "find", "Jane@HOME.example")
+                == "jane\t-\tinbox 1, verified\nguest\t-\tinbox 1, not verified")
+        #expect(try runner.succeed("user", "find", "-", input: "\u{FEFF}jane@home.example\n").hasPrefix("jane\t"))
+        #expect(try runner.succeed("user", "find", address) == "jane\t\(sub)\trelay address of team juice")
+        #expect(try runner.succeed("user", "find", sub) == "jane\t\(sub)\tsub of team juice")
+        let rows = try #require(try runner.json("user", "find", address) as? [[String: Any]])
+        #expect(rows.count == 1 && rows[0]["user"] as? String == "jane" && rows[0]["found_by"] != nil)
+        try runner.fail("user", "find", "no.one@home.example", status: 66, saying: "no user is known by it")
+        #expect(!(try runner.run(["user", "find", "no.one@home.example"]).errors.contains("no.one")))
+        try runner.fail("user", "find", "0123.x", status: 66, saying: "no user is known by it")
+    }
+
+    @Test func decide_contextByTheDeclaredType_isTaken() throws {
+        let runner = try runner()
+        let sub = try sub(runner)
+        let policy = """
+            policy: risk-default
+            version: "t"
+            challenges: [{kind: email_code}]
+            defaults: {challenge: email_code}
+            signals:
+              event: string
+              context.asn: {type: string?, max_length: 16}
+              context.big: uint?
+              context.total: {type: "int?", min: 0, max: 1000}
+              context.tags: list(string)?
+            rules:
+            - {id: asn, effect: require, events: [sign_in], challenge: email_code, reason: ASN, condition: 'context.asn == "64500"'}
+            - {id: big, effect: require, events: [sign_in], challenge: email_code, reason: BIG, condition: context.big == 18446744073709551615u}
+            - {id: total, effect: require, events: [sign_in], challenge: email_code, reason: TOTAL, condition: context.total == 200}
+            - {id: tags, effect: require, events: [sign_in], challenge: email_code, reason: TAGS, condition: '"b" in context.tags'}
+            """
+        let folder = runner.folder.appendingPathComponent("typed")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        try Data(policy.utf8).write(to: folder.appendingPathComponent("policy.yaml"))
+        try runner.succeed("policy", "activate", folder.path)
+        // The first question about a grant is a sign-up.
+        try runner.succeed("decide", "juice", "--app", "com.juice.app", "--event", "sign_in", "--sub", sub)
+        func reasons(_ context: String) throws -> String {
+            try runner.succeed(
+                "decide", "juice", "--app", "com.juice.app", "--event", "sign_in", "--sub", sub, "--context", context, "--strict")
+        }
+        for (context, reason) in [
+            ("asn=64500", "ASN"), ("big=18446744073709551615", "BIG"), ("total=2e2", "TOTAL"), ("total=200", "TOTAL"),
+            ("tags=a,b", "TAGS"), ("tags=[\"a\",\"b\"]", "TAGS"), ("tags=b", "TAGS"),
+        ] { #expect(try reasons(context).contains("reasons\t\(reason)"), "\(context)") }
+        try runner.fail(
+            "decide", "juice", "--app", "com.juice.app", "--event", "sign_in", "--sub", sub, "--context", "total=1", "--context",
+            "total=2", status: 64, saying: "--context total is given twice")
     }
 
     @Test func whatIsWrongIsSaidInALine() throws {

@@ -68,6 +68,77 @@ import Testing
                 """))
     }
 
+    /// The whole condition comes first: of its parts alone, a `!` before them would be lost.
+    @Test(arguments: [
+        ("!(context.x == 0)", "1", "      !(context.x == 0)  → true\n        (context.x == 0)  → false"),
+        (
+            "!(context.x == 0 && context.x > -1)", "0",
+            "      !(context.x == 0 && context.x > -1)  → false\n        context.x == 0  → true"
+        ),
+        (
+            "context.x > 0 ? context.x < 5 : !(context.x < 0)", "9",
+            "      context.x > 0 ? context.x < 5 : !(context.x < 0)  → false\n"
+        ),
+        ("context.x == 1", "1", "      context.x == 1  → true\n          context.x = 1"),
+    ]) func explanation_negatedCondition_isWhole(condition: String, value: String, text: String) throws {
+        let policy = try PolicyLoader.load(
+            """
+            policy: p
+            version: "1"
+            challenges: [{kind: email_code}]
+            defaults: {challenge: email_code}
+            signals: {event: string, context.x: "int?"}
+            rules:
+            - {id: r, effect: require, when_missing: match, events: [sign_in], challenge: email_code, reason: R, condition: '\(condition)'}
+            """)
+        func explained(_ input: String) throws -> String {
+            let input = try PolicyTestSuite.input(input, file: "-", policy: policy)
+            return PolicyExplanation(policy: policy, trace: policy.trace(input)).text
+        }
+        let given = try explained("{event: sign_in, context: {x: \(value)}}")
+        #expect(given.contains(text), "\(given)")
+        #expect(
+            try explained("{event: sign_in}").contains(
+                "\(condition)  → missing: it matches, since the rule says when_missing: match"))
+    }
+
+    @Test(arguments: [
+        (ListFileText.text("\u{2028}198.51.100.0/24 # office\r\n\u{A0}\n"), String?.none),
+        (.absent, "no such file inside the policy's folder: 'l.txt'"),
+        (.unreadable("line 1, column 2: no UTF-8"), "the file 'l.txt' cannot be read: line 1, column 2: no UTF-8"),
+        (.text("198.51.100.0/33\n"), "'198.51.100.0/33' looks like an address or a range, and is none"),
+    ]) func load_listFile_isReadOrNamed(file: ListFileText, words: String?) throws {
+        var options = PolicyLoadOptions()
+        options.listFile = { _ in file }
+        func load() throws(PolicyRefusal) -> Policy {
+            try PolicyLoader.load(
+                """
+                \u{FEFF}policy: p
+                version: "1"
+                challenges: [{kind: email_code}]
+                defaults: {challenge: email_code}
+                signals: {event: string, context.ip: "string?"}
+                lists: {bad: l.txt}
+                rules:
+                - {id: r, effect: require, events: [sign_in], challenge: email_code, reason: R, condition: context.ip in bad}
+                """, options: options)
+        }
+        guard let words else {
+            let policy = try load()
+            func decision(_ ip: String) throws -> PolicyResult {
+                policy.decide(try PolicyTestSuite.input("{event: sign_in, context: {ip: '\(ip)'}}", file: "-", policy: policy))
+            }
+            #expect(try decision("::ffff:198.51.100.7").decision == .requireVerification)
+            #expect(try decision("198.51.101.7").decision == .allow)
+            // What is no address is an error of the rule: it asks, and leaves a trace.
+            let odd = try decision("198.51.100.7:443")
+            #expect(odd.decision == .requireVerification && odd.errors.contains(0))
+            return
+        }
+        let refusal = #expect(throws: PolicyRefusal.self) { try load() }
+        #expect(refusal.map { "\($0)".contains(words) } == true, "\(String(describing: refusal))")
+    }
+
     @Test(arguments: [
         ("{event: sign_up, account.age_hour: 1}", "unknown signal 'account.age_hour'; did you mean 'account.age_hours'?"),
         ("{event: sign_out}", "unknown event; known: sign_up, sign_in, upgrade, sensitive_action"),

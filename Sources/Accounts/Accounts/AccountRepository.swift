@@ -24,6 +24,12 @@ package struct AccountRepository: Sendable {
         try database.account(number)
     }
 
+    /// The account whose consent has this number; nil if it was deleted.
+    package func account(grant number: Int64) throws(StoreFailure) -> Account? {
+        try database.row("\(Self.select) WHERE a.id = (SELECT account_id FROM grants WHERE id = \(number))").map(
+            Account.init(row:))
+    }
+
     /// Accounts by team and user identifier, the oldest first; nil means all.
     package func accounts(team: String? = nil, user: String? = nil) throws(StoreFailure) -> [Account] {
         try page(team: team, user: user, after: nil, limit: Int(Int32.max)).rows

@@ -33,7 +33,8 @@ package struct AuditRepository: Sendable {
     ///   - range: how many numbers to read.
     /// - Returns: entries, and the number before which to continue; nil at the end.
     package func page(
-        since: Int64 = 0, actor: String? = nil, action: String? = nil, before: Int64? = nil, limit: Int, range: Int64 = range
+        since: Int64 = 0, actor: String? = nil, action: String? = nil, subject: String? = nil, user: String? = nil,
+        before: Int64? = nil, limit: Int, range: Int64 = range
     ) throws(StoreFailure) -> (rows: [AuditEntry], next: Int64?) {
         try database.read { connection throws(StoreFailure) in
             let ends = try connection.row("SELECT (SELECT MIN(id) FROM audit) AS first, (SELECT MAX(id) FROM audit) AS last")
@@ -42,12 +43,20 @@ package struct AuditRepository: Sendable {
             let start = end - range
             let inRange: SQL = "id >= \(start) AND id < \(end)"
             var conditions: [SQL] = [inRange, "at >= \(since)"]
-            for (column, text) in [("actor", actor), ("action", action)] {
+            for (column, text) in [("actor", actor), ("action", action), ("subject", subject)] {
                 guard let text else { continue }
                 let beginning = String(text.dropLast())
                 conditions.append(
                     text.hasSuffix("*")
                         ? "SUBSTR(\(raw: column), 1, LENGTH(\(beginning))) = \(beginning)" : "\(raw: column) = \(text)")
+            }
+            if let user {
+                // Also of a user who was removed.
+                conditions.append(
+                    """
+                    (subject = \("user:" + user) OR subject IN (SELECT 'account:' || a.id FROM accounts a
+                        JOIN users u ON u.id = a.user_id WHERE u.handle = \(user)))
+                    """)
             }
             let found = try connection.rows("\(Self.select) WHERE \(SQL.all(conditions)) ORDER BY id DESC LIMIT \(limit)")
                 .map(AuditEntry.init(row:))

@@ -237,6 +237,21 @@ package struct InboxRepository: Sendable {
             """)
     }
 
+    /// The users who have this address as an inbox, verified or not, with the inbox's number: the one who verified it first.
+    package func owners(of inbox: InboxAddress) throws(StoreFailure) -> [InboxOwner] {
+        let search = index.search(inbox.revealed).exact
+        return try database.rows(
+            """
+            SELECT u.handle, i.number, i.verified_at FROM inboxes i JOIN users u ON u.id = i.user_id
+            WHERE i.address_index IN (\(search.0), \(search.1))
+            ORDER BY CASE WHEN i.verified_at IS NULL THEN 1 ELSE 0 END, i.id
+            """
+        ).map { row throws(StoreFailure) in
+            let verifiedAt: Int64? = try row["verified_at"]
+            return try InboxOwner(userID: row["handle"], number: row["number"], isVerified: verifiedAt != nil)
+        }
+    }
+
     /// The store's id of this inbox of a user; nil if the user does not have it.
     func row(_ connection: any DatabaseConnection, user: Int64, _ inbox: InboxAddress) throws(StoreFailure) -> Int64? {
         let search = index.search(inbox.revealed).exact
@@ -303,4 +318,12 @@ package struct InboxRepository: Sendable {
             isDefault: row["is_default"], isReplyOnly: row["reply_only"], createdAt: row["created_at"],
             suspendedAt: row["suspended_at"], suspendedFailures: row["suspended_failures"] ?? 0)
     }
+}
+
+/// Who has an address as an inbox.
+package struct InboxOwner: Sendable, Hashable {
+    package let userID: String
+    /// Among the user's inboxes, from 1.
+    package let number: Int64
+    package let isVerified: Bool
 }

@@ -76,9 +76,19 @@ package struct DecisionRepository: Sendable {
     }
 
     private static func condition(_ filter: DecisionFilter, _ connection: any DatabaseConnection) throws(StoreFailure) -> SQL {
-        let time: SQL = "d.evaluated_at >= \(filter.since ?? 0) AND d.evaluated_at < \(filter.until ?? .max)"
-        return try filter.team.map { team throws(StoreFailure) in "\(time) AND d.team_id = \(try connection.team(team).number)" }
-            ?? time
+        var condition: SQL = "d.evaluated_at >= \(filter.since ?? 0) AND d.evaluated_at < \(filter.until ?? .max)"
+        if let team = filter.team { condition = "\(condition) AND d.team_id = \(try connection.team(team).number)" }
+        if let user = filter.user {
+            let number = try connection.userNumber(user)
+            condition = """
+                \(condition) AND d.grant_id IN
+                    (SELECT g.id FROM grants g JOIN accounts a ON a.id = g.account_id WHERE a.user_id = \(number))
+                """
+        }
+        if let account = filter.account {
+            condition = "\(condition) AND d.grant_id IN (SELECT id FROM grants WHERE account_id = \(account))"
+        }
+        return condition
     }
 
     /// Where a page ended. Pages are in the order of time, like the rows in an index. With pages in the order of row numbers,

@@ -184,10 +184,17 @@ package struct DecisionFilter: Sendable {
     package var rule: String?
     /// Only decisions with this reason code for the operator.
     package var reason: String?
+    /// Only decisions about one user, by its identifier.
+    package var user: String?
+    /// Only decisions about one account, by its number.
+    package var account: Int64?
 
     package init(
-        since: Int64? = nil, until: Int64? = nil, team: String? = nil, rule: String? = nil, reason: String? = nil
+        since: Int64? = nil, until: Int64? = nil, team: String? = nil, rule: String? = nil, reason: String? = nil,
+        user: String? = nil, account: Int64? = nil
     ) {
+        self.user = user
+        self.account = account
         self.since = since
         self.until = until
         self.team = team

@@ -25,9 +25,10 @@ struct EventCommand: ParsableCommand {
         }
 
         func run() throws {
-            let rows = try installation.withStore {
-                try $0.outbox.events(team: team, state: state, limit: limit)
+            let (rows, isMore) = try installation.withStore { store in
+                try Limit.read(limit) { try store.outbox.events(team: team, state: state, limit: $0) }
             }
+            defer { if isMore { Limit.remark(limit, "event") } }
             try output.print(
                 rows, ["JTI", "TYPE", "FOR", "SUB", "STATE", "ATTEMPTS", "TIME", "LAST ERROR"], json: EventView.init
             ) {

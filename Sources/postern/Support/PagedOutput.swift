@@ -1,6 +1,22 @@
 // Listings that grow with the number of users: read and printed page by page, so that memory and statements stay bounded.
 
 import Foundation
+import Support
+
+/// What the maximum number of rows of a listing left out.
+enum Limit {
+    /// At most `limit` rows, and whether there are more.
+    /// - Parameter read: gets the number of rows to read.
+    static func read<Row>(_ limit: Int, _ read: (Int) throws -> [Row]) throws -> (rows: [Row], isMore: Bool) {
+        let rows = try read(min(limit, Int(Int32.max) - 1) + 1)
+        return (Array(rows.prefix(limit)), rows.count > limit)
+    }
+
+    /// Says on standard error that there are more.
+    static func remark(_ limit: Int, _ what: String, _ many: String? = nil) {
+        Failure.remark("there are more than \(Count.text(limit, what, many)): see more with --limit")
+    }
+}
 
 extension OutputOptions {
     /// The number of rows of a listing that one statement reads.

@@ -1,21 +1,35 @@
 // A decision as text for people: what was asked for by which rule, what was waived, what could not be determined.
 
 import CEL
+import Support
 
 /// The text for a trace.
 package struct PolicyExplanation {
     private let policy: Policy
-    private let trace: PolicyTrace
+    private let input: PolicyInput
+    private let rules: [(rule: Int, outcome: RuleOutcome)]
+    private let result: PolicyResult?
+    /// Signals whose values are not known any more.
+    private let hidden: Set<String>
 
     /// Explains a trace under the policy that made it.
     package init(policy: Policy, trace: PolicyTrace) {
-        self.policy = policy
-        self.trace = trace
+        (self.policy, input, rules, result, hidden) = (policy, trace.input, trace.rules, trace.result, [])
+    }
+
+    /// Explains a decision of which the outcomes were kept.
+    /// - Parameters:
+    ///   - rules: their positions, in the policy's order.
+    ///   - hidden: signals whose values were not kept.
+    package init(policy: Policy, input: PolicyInput, rules: [(rule: Int, outcome: RuleOutcome)], hidden: Set<String>) {
+        (self.policy, self.input, self.rules, result, self.hidden) = (policy, input, rules, nil, hidden)
     }
 
     /// Several lines, without colours.
-    package var text: String {
-        let answer = policy.answer(trace.result)
+    package var text: String { ((result.map(head) ?? []) + ruleLines).joined(separator: "\n") }
+
+    private func head(_ result: PolicyResult) -> [String] {
+        let answer = policy.answer(result)
         var lines = [
             "\(answer.status == nil ? answer.event.rawValue : "status"): \(answer.word)   (\(policy.name) \(policy.version))"
         ]
@@ -27,13 +41,19 @@ package struct PolicyExplanation {
         if answer.status == nil { fact("waived", answer.waived) }
         if answer.degraded { lines.append("  history was unavailable: signals from it count as missing") }
         if let guarantee = answer.overriddenBy { lines.append("  overridden by the guarantee: \(guarantee)") }
+        return lines
+    }
+
+    /// Every rule with its condition, the parts of it and the values that they compared; a blank line before each outcome.
+    package var ruleLines: [String] {
+        var lines: [String] = []
         for (outcome, title) in Self.titles {
-            let rules = trace.rules.filter { $0.outcome == outcome && !policy.isDefault($0.rule) }
+            let rules = rules.filter { $0.outcome == outcome && !policy.isDefault($0.rule) }
             guard !rules.isEmpty else { continue }
             lines += ["", title]
-            for rule in rules { lines += explain(policy.rules[rule.rule]) }
+            for rule in rules { lines += explain(rule.rule, outcome) }
         }
-        return lines.joined(separator: "\n")
+        return lines
     }
 
     private static let titles: [(RuleOutcome, String)] = [
@@ -46,7 +66,8 @@ package struct PolicyExplanation {
         text + String(repeating: " ", count: max(0, width - text.unicodeScalars.count))
     }
 
-    private func explain(_ rule: PolicyRule) -> [String] {
+    private func explain(_ position: Int, _ outcome: RuleOutcome) -> [String] {
+        let rule = policy.rules[position]
         let challenge = policy.challenges[rule.challenge].kind
         let effect =
             switch rule.effect {
@@ -56,17 +77,38 @@ package struct PolicyExplanation {
             case .skip: "waives up to \(challenge)"
             }
         var lines = ["  \(Self.padded(rule.id, 26)) \(Self.padded(effect, 31)) \(rule.reason)"]
-        for part in rule.condition.resolved.conditionParts {
-            lines.append("      \(rule.condition.text(of: part))  → \(shown(part))")
+        let whole = rule.condition.resolved
+        let isMissing = self.policy.outcome(of: position, input) == .matched && shown(whole) == CELValue.missing.text
+        lines.append(
+            "      \(Self.oneLine(rule.condition.text))  → \(shown(whole))"
+                + (isMissing ? ": it matches, since the rule says when_missing: match" : ""))
+        let parts = whole.conditionParts
+        let isDivided = parts.count > 1 || parts.first !== whole
+        for part in parts {
+            if isDivided { lines.append("        \(Self.oneLine(rule.condition.text(of: part)))  → \(shown(part))") }
             for slot in part.variables where policy.signals.indices.contains(slot) && policy.signals[slot].name != "event" {
-                lines.append("          \(policy.signals[slot].name) = \(policy.value(slot: slot, of: trace.input).text)")
+                lines.append("          \(policy.signals[slot].name) = \(shown(slot))")
             }
         }
         return lines
     }
 
+    /// A condition may be written over several lines.
+    private static func oneLine(_ text: String) -> String { PersonText.withSingleSpaces(text) }
+
+    private func shown(_ slot: Int) -> String {
+        hidden.contains(policy.signals[slot].name)
+            ? "(only a hash of it is kept)" : policy.value(slot: slot, of: input).text
+    }
+
     private func shown(_ part: ResolvedExpression) -> String {
-        switch policy.evaluate(part, trace.input) {
+        var isHidden = part.variables.contains {
+            policy.signals.indices.contains($0) && hidden.contains(policy.signals[$0].name)
+        }
+        // What was in a list at that time is not kept.
+        if result == nil { part.visit { if case .liveList = $0.kind { isHidden = true } } }
+        guard !isHidden else { return "(not kept)" }
+        return switch policy.evaluate(part, input) {
         case .success(let value): value.text
         case .failure(let error): "error: \(error.message)"
         }

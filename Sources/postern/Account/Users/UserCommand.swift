@@ -2,15 +2,18 @@
 
 import Accounts
 import ArgumentParser
+import Database
+import Foundation
+import InternetMessage
 
 struct UserCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "user", abstract: "Add, list, show and remove users.",
+        commandName: "user", abstract: "Add, list, find, show and remove users.",
         discussion: """
             Inbox addresses and names are sealed in the database. On your terminal they show as l…@example.com unless \
             you ask with --reveal; they never show in logs, in the audit or in error messages.
             """,
-        subcommands: [Add.self, List.self, Show.self, Remove.self])
+        subcommands: [Add.self, List.self, Find.self, Show.self, Remove.self])
 
     struct Add: ParsableCommand {
         static let configuration = CommandConfiguration(
@@ -56,6 +59,56 @@ struct UserCommand: ParsableCommand {
                 } columns: {
                     [$0.id, shown.shown(name: $0.name) ?? "-", timestamp($0.createdAt)]
                 }
+            }
+        }
+    }
+
+    struct Find: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Find the user to whom an inbox, a relay address or a sub belongs.",
+            discussion: """
+                Prints user, account and what it was found by. An inbox that is not verified may be with several users. Then: \
+                postern user show USER, postern decision list --user USER, postern trace ADDRESS.
+                """)
+
+        @Argument(help: "An inbox's address, a relay address, or a sub; - reads it from standard input.")
+        var text: String
+        @OptionGroup var installation: InstallationOptions
+        @OptionGroup var output: OutputOptions
+
+        private struct Row: Encodable {
+            let user: String
+            let sub: String?
+            let foundBy: String
+        }
+
+        func run() throws {
+            let text = text == "-" ? try lineOfInput("give an address or a sub on standard input") : text
+            let rows = try installation.withStore { try find(text, $0) }
+            guard !rows.isEmpty else {
+                // What was asked may be an inbox: it is not repeated.
+                throw CommandError(status: EX_NOINPUT, message: "no user is known by it")
+            }
+            try output.print(rows, ["USER", "SUB", "FOUND BY"]) { [$0.user, $0.sub ?? "-", $0.foundBy] }
+        }
+
+        private func find(_ text: String, _ store: Store) throws -> [Row] {
+            func row(_ account: Account, _ what: String) -> Row {
+                Row(user: account.userID ?? "-", sub: account.sub, foundBy: "\(what) of team \(account.teamID)")
+            }
+            func known<Value>(_ body: () throws(StoreFailure) -> Value) throws -> Value? {
+                do throws(StoreFailure) { return try body() } catch  where error.code == .refused(.notFound) { return nil }
+            }
+            guard text.utf8.contains(UInt8(ascii: "@")) else {
+                return try known { () throws(StoreFailure) in try store.accounts.account(sub: text) }.map { [row($0, "sub")] }
+                    ?? []
+            }
+            let address = try AddrSpec.typed(text)
+            if let found = try known({ () throws(StoreFailure) in try store.addresses.address(address) }) {
+                return [row(found.account, "relay address")]
+            }
+            return try store.inboxes.owners(of: InboxAddress(address)).map {
+                Row(user: $0.userID, sub: nil, foundBy: "inbox \($0.number), \($0.isVerified ? "verified" : "not verified")")
             }
         }
     }

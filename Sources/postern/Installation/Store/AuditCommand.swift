@@ -13,12 +13,17 @@ struct AuditCommand: ParsableCommand {
             of a source; never a user's inbox or name.
             """)
 
-    @Option(help: ArgumentHelp("Only changes since then: 7d, 12h, or a date as in 2026-11-01.", valueName: "when"))
+    @Option(help: ArgumentHelp("Only changes since then: 12h, 7d, 8w, or a date as in 2026-11-01.", valueName: "when"))
     var since: String?
     @Option(help: ArgumentHelp("Only by this actor; key:* means all that begin with key:.", valueName: "actor"))
     var actor: String?
     @Option(help: ArgumentHelp("Only this action, as in team.add; team.* means all that begin with team.", valueName: "action"))
     var action: String?
+    @Option(
+        help: ArgumentHelp("Only of this subject, as in team:juice; key:* means all that begin with key:.", valueName: "subject"))
+    var subject: String?
+    @Option(help: ArgumentHelp("Only of this user and the user's accounts.", valueName: "user"))
+    var user: String?
     @Option(help: ArgumentHelp("The maximum number of entries.", valueName: "number"))
     var limit = 100
     @OptionGroup var installation: InstallationOptions
@@ -26,20 +31,20 @@ struct AuditCommand: ParsableCommand {
 
     func run() throws {
         guard (1...1_000_000).contains(limit) else { throw CommandError.usage("--limit must be a number from 1 to 1000000") }
-        let now = PosternClock.now()
-        let start = try since.map { text in
-            guard let time = ExpiryText.duration(text).map({ now - $0 }) ?? ExpiryText.moment(text, endOfDay: false) else {
-                throw CommandError.usage("--since must be 7d, 12h, or a date as in 2026-11-01")
-            }
-            return time
-        }
+        let start = try since.map { try ExpiryText.start($0, now: PosternClock.now()) }
         try installation.withStore { store in
             var left = limit
+            var isMore = false
             try output.print(["AT", "ACTOR", "ACTION", "SUBJECT", "DETAIL"]) {
                 (before: Int64?) -> (rows: [AuditEntry], next: Int64?) in
-                let page = try store.audit.page(since: start ?? 0, actor: actor, action: action, before: before, limit: left)
-                left -= page.rows.count
-                return (page.rows, left > 0 ? page.next : nil)
+                // One more than is shown tells whether there are more.
+                let page = try store.audit.page(
+                    since: start ?? 0, actor: actor, action: action, subject: subject, user: user, before: before,
+                    limit: left + 1)
+                let rows = page.rows.prefix(left)
+                left -= rows.count
+                isMore = page.rows.count > rows.count
+                return (Array(rows), isMore ? nil : page.next)
             } json: {
                 [
                     "number": $0.number, "at": timestamp($0.at), "actor": $0.actor, "action": $0.action, "subject": $0.subject,
@@ -48,6 +53,7 @@ struct AuditCommand: ParsableCommand {
             } columns: {
                 [timestamp($0.at), $0.actor, $0.action, $0.subject, $0.detail]
             }
+            if isMore { Limit.remark(limit, "entry", "entries") }
         }
     }
 }

@@ -4,7 +4,9 @@ import Database
 import Accounts
 import Decisions
 import ArgumentParser
+import CEL
 import Foundation
+import RiskPolicy
 import Support
 
 struct DecisionCommand: ParsableCommand {
@@ -50,6 +52,10 @@ struct DecisionCommand: ParsableCommand {
         var rule: String?
         @Option(help: "Only decisions with this reason code.")
         var reason: String?
+        @Option(help: ArgumentHelp("Only decisions about this user; postern user find says who has an inbox.", valueName: "user"))
+        var user: String?
+        @Option(help: ArgumentHelp("Only decisions about the account with this sub.", valueName: "sub"))
+        var account: String?
         @Option(help: "The maximum number of rows.")
         var limit: Int = 50
         @Flag(help: "Print CSV with a header.")
@@ -63,15 +69,15 @@ struct DecisionCommand: ParsableCommand {
         }
 
         func run() throws {
-            var filter = DecisionFilter(team: team, rule: rule, reason: reason)
-            if let since {
-                let now = PosternClock.now()
-                guard let start = ExpiryText.duration(since).map({ now - $0 }) ?? ExpiryText.moment(since, endOfDay: false) else {
-                    throw CommandError.usage("\(since) is not a valid time: give 12h, 30d, or a date as in 2027-01-31")
-                }
-                filter.since = start
+            var filter = DecisionFilter(team: team, rule: rule, reason: reason, user: user)
+            filter.since = try since.map { try ExpiryText.start($0, now: PosternClock.now()) }
+            let (found, isMore) = try installation.withStore { store in
+                filter.account = try account.map { try store.accounts.account(sub: $0).number }
+                let found = try Limit.read(limit) { try store.decisions.newest(filter, limit: $0) }
+                if found.rows.isEmpty { try DecisionCommand.checkNames(rule, reason, store) }
+                return found
             }
-            let found = try installation.withStore { try $0.decisions.newest(filter, limit: limit) }
+            defer { if isMore { Limit.remark(limit, "decision") } }
             if csv { return CSVLines.print(found) }
             let header = ["TIME", "DECISION", "TEAM", "EVENT", "ANSWER", "REASONS", "OUTCOMES"]
             try output.print(found, header, json: members) { logged in
@@ -86,7 +92,12 @@ struct DecisionCommand: ParsableCommand {
     }
 
     struct Show: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Show a decision with its signals, rule by rule.")
+        static let configuration = CommandConfiguration(
+            abstract: "Show a decision with its signals, rule by rule.",
+            discussion: """
+                Each rule of the policy of that time is shown with its condition, the parts of it and the values that they \
+                compared. Of context the log keeps hashes, so its values are not shown.
+                """)
 
         @Argument(help: "The decision's id, as in rd_….")
         var id: String
@@ -94,8 +105,17 @@ struct DecisionCommand: ParsableCommand {
         @OptionGroup var output: OutputOptions
 
         func run() throws {
-            let logged = try installation.withStore { try DecisionCommand.find(id, $0) }
-            if output.json { return try printJSON(members(logged)) }
+            let (logged, account, explanation) = try installation.withStore { store in
+                let logged = try DecisionCommand.find(id, store)
+                let account = try logged.record.grantNumber.flatMap { try store.accounts.account(grant: $0) }
+                let policy = try? LoadedPolicy(try store.policies.policy(hash: logged.record.policyHash)).policy
+                return (logged, account, policy.flatMap { PolicyExplanation(logged.record, policy: $0) })
+            }
+            if output.json {
+                return try printJSON(
+                    ExtendedView(
+                        members(logged), ["user": account?.userID, "sub": account?.sub, "rules": explanation?.ruleLines]))
+            }
             let record = logged.record
             func words(_ list: [String]) -> String { list.isEmpty ? "-" : list.joined(separator: " ") }
             var lines = [
@@ -103,7 +123,7 @@ struct DecisionCommand: ParsableCommand {
                 ("team", logged.teamID),
                 ("app", record.clientID),
                 ("event", record.event + (record.event == record.claimedEvent ? "" : " (called \(record.claimedEvent))")),
-                ("grant", record.grantNumber.map { "\($0)" } ?? "-"), ("answer", record.decision),
+                ("user", account?.userID ?? "-"), ("account", account?.sub ?? "-"), ("answer", record.decision),
                 ("challenges", words(record.challenges)),
                 ("reasons", words(record.reasons)), ("sent to the team", words(record.wireReasons)),
                 ("asked by", words(record.asked)),
@@ -125,6 +145,7 @@ struct DecisionCommand: ParsableCommand {
             ]
             for (name, value) in DecisionCommand.signals(record.signals) { lines.append((name, value)) }
             Properties(lines: lines).print()
+            for line in explanation?.ruleLines ?? ["", "The policy of that time is not kept any more."] { print(shown(line)) }
         }
     }
 
@@ -179,6 +200,26 @@ struct DecisionCommand: ParsableCommand {
             }
             if !replay.isIdentical { throw ExitCode.failure }
         }
+    }
+
+    /// Throws if no policy in force has the rule or the reason: a misspelt name would look like a rule that never matched.
+    fileprivate static func checkNames(_ rule: String?, _ reason: String?, _ store: Store) throws {
+        guard rule != nil || reason != nil else { return }
+        let policies = try store.policies.arrangement().policies.map {
+            try LoadedPolicy(try store.policies.policy(hash: $0.hash)).policy
+        }
+        func check(_ name: String?, _ kind: String, _ known: (Policy) -> [String]) throws {
+            guard let name else { return }
+            let names = policies.flatMap(known)
+            guard !names.contains(where: { $0.utf8.elementsEqual(name.utf8) }) else { return }
+            throw CommandError(
+                status: EX_NOINPUT,
+                message:
+                    "no decision was found, and no policy in force has the \(kind) '\(name)'\(suggestion(for: name, among: names))"
+            )
+        }
+        try check(rule, "rule") { $0.rules.map(\.id) }
+        try check(reason, "reason") { $0.reasonCodes + [BuiltInReason.historyUnavailable] }
     }
 
     /// The decision; if there is none, an error of one line.

@@ -43,7 +43,10 @@ struct ReviewCommand: ParsableCommand {
             let now = PosternClock.now()
             let filter = ReviewFilter(
                 since: try period.filter(now: now).since ?? 0, team: period.team, cause: cause, includesLabelled: all)
-            let items = try installation.withStore { try $0.reviews.list(filter, limit: limit, now: now) }
+            let (items, isMore) = try installation.withStore { store in
+                try Limit.read(limit) { try store.reviews.list(filter, limit: $0, now: now) }
+            }
+            defer { if isMore { Limit.remark(limit, "decision") } }
             try output.print(
                 items, ["TIME", "DECISION", "TEAM", "EVENT", "ASKED BY", "CAUSE", "LABEL", "NOTES"], json: ReviewCommand.members
             ) { item in

@@ -94,10 +94,16 @@ import Testing
         )
         let backtest = try run(new, test).backtest
         // At other events than the rule's it is not read.
-        let signIns = try #require(backtest.comparison.events[.signIn]).questions
+        let signIns = try test.store.decisions.newest(DecisionFilter(), limit: 10_000).count { $0.record.event == "sign_in" }
         #expect((1..<500).contains(signIns))
+        // Whoever was away for long enough is asked whatever the amount. Of the others it cannot be told.
+        let told = backtest.comparison.events[.signIn]?.questions ?? 0
+        #expect(backtest.untold + told == signIns && backtest.untold > 0)
+        #expect(backtest.untoldRules == ["dormant-return": backtest.untold])
+        #expect(backtest.comparison.total.noLongerAsked == 0 && backtest.comparison.total.newlyAsked == 0)
         #expect(backtest.lackingRows == signIns && backtest.lacking == ["context.amount": signIns])
         #expect(backtest.cautions[0].contains("context.amount in \(signIns)"))
+        #expect(backtest.cautions[0].hasPrefix("For \(backtest.untold) of 500 decisions it cannot be told"))
         // Declared, and read by no one: no lack.
         let unread = try candidate(
             ("  app.signups_1h_baseline: double?", "  app.signups_1h_baseline: double?\n  context.amount: int?"))

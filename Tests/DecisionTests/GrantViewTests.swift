@@ -143,6 +143,44 @@ import Testing
         #expect(replay.takenAsLogged == ["large", "odd"])
     }
 
+    /// The log has hashes of context: what a rule made of it then is known, and what another rule would make of it is not.
+    @Test func backtest_contextOfTheLog_isTakenFromTheSameConditionOrNotTold() async throws {
+        func policy(_ rule: String) throws -> LoadedPolicy {
+            let text = try #require(PolicyDocument(octets: StoredPolicy.builtIn.document)?.files["policy.yaml"])
+                .replacing("counters:\n", with: "  context.amount: int?\ncounters:\n")
+                .replacing(
+                    "rules:\n",
+                    with: "rules:\n- {effect: require, events: [sign_in], challenge: email_code, reason: LARGE, id: \(rule)\n")
+            return LoadedPolicy(policy: try PolicyLoader.load(text), hash: "sha256:test")
+        }
+        let old = try policy("watched, mode: shadow, condition: context.amount  >\n 500}").policy
+        let bench = try await DecisionFixture(policy: LoadedPolicy(policy: old, hash: "sha256:test"))
+        let sub = try bench.user("u1")
+        _ = try bench.logged(try await bench.ask(.signIn, sub: sub).id)
+        for amount in [900, 900, 100] as [Int64] {
+            let request = DecisionRequest(
+                event: .signIn, clientID: DecisionFixture.app, sub: sub, context: [(name: "amount", value: .int(amount))])
+            let record = try bench.logged(try await bench.ask(request).id)
+            #expect(record.decision == "allow" && record.shadow == (amount > 500 ? ["watched"] : []))
+        }
+        func backtest(_ candidate: LoadedPolicy) throws -> Backtest {
+            var backtest = Backtest(candidate.policy, now: DecisionFixture.start)
+            for decision in try bench.store.decisions.newest(DecisionFilter(), limit: 99) {
+                let event = try #require(PolicyEvent(rawValue: decision.record.event))
+                backtest.add(decision, past: PastPolicy(old, at: event, signals: Set(old.signals.map(\.name))))
+            }
+            return backtest
+        }
+        let same = try backtest(policy("active, condition: context.amount > 500}"))
+        #expect(same.untold == 0 && same.comparison.total.newlyAsked == 2)
+        #expect(same.comparison.rules["active"]?.newlyAsks == 2)
+        let other = try backtest(policy("active, condition: context.amount > 400}"))
+        #expect(other.untold == 3 && other.untoldRules == ["active": 3] && other.comparison.total.newlyAsked == 0)
+        #expect(other.text(leftOut: 0).contains("none among the decisions of which it can be told"))
+        let unaffected = try backtest(policy("active, condition: context.amount > 400 && account.age_hours > 100000}"))
+        #expect(unaffected.untold == 0 && unaffected.comparison.total.newlyAsked == 0, "false whatever the amount")
+    }
+
     private static func question(_ sub: String, _ context: [(String, CELValue)]) -> DecisionRequest {
         DecisionRequest(
             event: .sensitiveAction, clientID: DecisionFixture.app, sub: sub, context: context.map { (name: $0.0, value: $0.1) })

@@ -38,6 +38,8 @@ package struct Backtest: Sendable {
     private let now: Int64
     /// By event, the slots that the candidate reads.
     private let readers: [PolicyEvent: Set<Int>]
+    /// By event, the rules of the candidate, with what they read.
+    private let conditions: [PolicyEvent: [ReadingCondition]]
     /// By challenge: 1 for the weakest.
     private let ranks: [String: Int]
 
@@ -54,6 +56,10 @@ package struct Backtest: Sendable {
     /// Labelled decisions, scored as they were decided and as the candidate decides.
     package private(set) var rocBefore = ROC()
     package private(set) var rocAfter = ROC()
+    /// Decisions of which it cannot be told what the candidate would have done, as the log does not have what its conditions
+    /// read: they are in none of the figures. By rule: how many of them depend on it.
+    package private(set) var untold = 0
+    package private(set) var untoldRules: [String: Int] = [:]
     /// Decisions that lack a signal which the candidate's conditions read (their policy did not declare it, or the log keeps
     /// only its hash), and how many decisions lack each signal.
     package private(set) var lackingRows = 0
@@ -74,18 +80,23 @@ package struct Backtest: Sendable {
         self.sliceSeconds = max(1, sliceSeconds)
         self.now = now
         readers = Dictionary(uniqueKeysWithValues: PolicyEvent.allCases.map { ($0, candidate.slotsRead(at: $0)) })
+        conditions = Dictionary(
+            uniqueKeysWithValues: PolicyEvent.allCases.map { ($0, ReadingCondition.all(of: candidate, at: $0)) })
         ranks = ROC.ranks(candidate)
     }
 
-    /// - Parameter declared: signals that the policy of that time declared; nil where that policy is no longer kept.
-    package mutating func add(_ decision: LoggedDecision, declared: Set<String>?) {
+    /// - Parameter past: the policy of that time at that event; nil where it is no longer kept.
+    package mutating func add(_ decision: LoggedDecision, past: PastPolicy?) {
         let record = decision.record
         guard let logged = LoggedSignals(record, for: candidate) else {
             unreadable += 1
             return
         }
-        note(logged, declared)
-        let result = candidate.decide(logged.input)
+        let hidden = note(logged, past?.signals)
+        guard let result = decide(logged, record, hidden, past) else {
+            untold += 1
+            return
+        }
         if candidate.guarantees.indices.contains(Int(result.overridingGuarantee)) {
             brokenGuaranteeCount += 1
             if brokenGuarantees.count < Self.namedFaults {
@@ -123,8 +134,41 @@ package struct Backtest: Sendable {
         last = max(last ?? record.evaluatedAt, record.evaluatedAt)
     }
 
-    private mutating func note(_ logged: LoggedSignals, _ declared: Set<String>?) {
-        var lacks = false
+    /// What the candidate would have decided; nil where that depends on what the log does not have.
+    private mutating func decide(
+        _ logged: LoggedSignals, _ record: DecisionRecord, _ hidden: Set<Int>, _ past: PastPolicy?
+    ) -> PolicyResult? {
+        var input = logged.input
+        var unknown: [ReadingCondition] = []
+        for condition in conditions[input.event] ?? [] where condition.depends(on: hidden, input, candidate) {
+            if let rule = past?.rules[condition.text] {
+                input.known.set(record.outcome(rule), rule: condition.rule)
+            } else {
+                unknown.append(condition)
+            }
+        }
+        guard !unknown.isEmpty else { return candidate.decide(input) }
+        // More would take too long, and so many conditions rarely leave the answer as it is.
+        var results: [PolicyResult] = []
+        if unknown.count <= 4 {
+            for holding in 0..<(1 << unknown.count) {
+                for (place, condition) in unknown.enumerated() {
+                    input.known.set(holding >> place & 1 == 1 ? .holds : .fails, rule: condition.rule)
+                }
+                results.append(candidate.decide(input))
+            }
+        }
+        let isTold = results.dropFirst().allSatisfy {
+            $0.decision == results[0].decision && $0.challenges == results[0].challenges
+        }
+        if !results.isEmpty, isTold { return results[0] }
+        for condition in unknown { untoldRules[candidate.rules[condition.rule].id, default: 0] += 1 }
+        return nil
+    }
+
+    /// Counts what the decision lacks; returns the slots.
+    private mutating func note(_ logged: LoggedSignals, _ declared: Set<String>?) -> Set<Int> {
+        var hidden: Set<Int> = []
         let read = readers[logged.input.event] ?? []
         for (slot, signal) in candidate.signals.enumerated() where read.contains(slot) && signal.name != "event" {
             let isHashed = logged.hashed.contains(signal.name)
@@ -132,9 +176,10 @@ package struct Backtest: Sendable {
             let isUnknown = !logged.present.contains(signal.name) && declared.map { !$0.contains(signal.name) } ?? false
             guard isHashed || isUnknown else { continue }
             lacking[signal.name, default: 0] += 1
-            lacks = true
+            hidden.insert(slot)
         }
-        if lacks { lackingRows += 1 }
+        if !hidden.isEmpty { lackingRows += 1 }
+        return hidden
     }
 }
 

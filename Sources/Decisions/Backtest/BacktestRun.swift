@@ -19,7 +19,7 @@ package struct BacktestRun {
     private let teams: [Int64: String]
     private let apps: [String: String]
     private let standard: String?
-    private var declared: [String: [PolicyEvent: Set<String>]?] = [:]
+    private var past: [String: [PolicyEvent: PastPolicy]?] = [:]
 
     /// Decisions count if the candidate would serve their team or app: those bound to its name and, where it is or would become
     /// the default, the rest. With a team in the filter, all decisions of that team count.
@@ -58,13 +58,13 @@ package struct BacktestRun {
             leftOut += 1
             return
         }
-        if declared[record.policyHash] == nil { declared[record.policyHash] = .some(try signals(of: record.policyHash)) }
-        let known = declared[record.policyHash] ?? nil
-        backtest.add(decision, declared: PolicyEvent(rawValue: record.event).flatMap { known?[$0] })
+        if past[record.policyHash] == nil { past[record.policyHash] = .some(try policy(of: record.policyHash)) }
+        let known = past[record.policyHash] ?? nil
+        backtest.add(decision, past: PolicyEvent(rawValue: record.event).flatMap { known?[$0] })
     }
 
-    /// Signals that a past policy declared (counters only if used), by event; nil where the policy is gone or no longer loads.
-    private func signals(of hash: String) throws -> [PolicyEvent: Set<String>]? {
+    /// A past policy by event; nil where it is gone or no longer loads.
+    private func policy(of hash: String) throws -> [PolicyEvent: PastPolicy]? {
         do {
             let policy = try LoadedPolicy(try store.policies.policy(hash: hash)).policy
             let used = SignalSource(policy).counters
@@ -73,7 +73,8 @@ package struct BacktestRun {
                     let unused = policy.counters.indices.filter { used[event]?.contains($0) == false }.map {
                         policy.counters[$0].signal
                     }
-                    return (event, Set(policy.signals.map(\.name)).subtracting(unused))
+                    let signals = Set(policy.signals.map(\.name)).subtracting(unused)
+                    return (event, PastPolicy(policy, at: event, signals: signals))
                 })
         } catch let failure as StoreFailure where failure.isRefusal {
             return nil

@@ -2,20 +2,10 @@
 
 import Foundation
 import RiskPolicy
+import Support
 
 /// Formats figures for people.
 package enum Figures {
-    /// `12,345`.
-    package static func count(_ number: Int) -> String {
-        var digits = Array(String(number.magnitude))
-        var place = digits.count - 3
-        while place > 0 {
-            digits.insert(",", at: place)
-            place -= 3
-        }
-        return (number < 0 ? "-" : "") + String(digits)
-    }
-
     /// `12.3 %`; `–` where the whole is 0.
     package static func percent(_ part: Int, of whole: Int) -> String {
         whole == 0 ? "–" : percent(Double(part) / Double(whole))
@@ -58,16 +48,21 @@ extension Backtest {
         if brokenGuaranteeCount > 0 {
             let names = brokenGuarantees.map(\.decision).joined(separator: ", ")
             lines.append(
-                "The candidate's rules break its own guarantees in \(Figures.count(brokenGuaranteeCount)) logged decisions "
+                "The candidate's rules break its own guarantees in \(Count.text(brokenGuaranteeCount)) logged decisions "
                     + "(\(names)\(brokenGuaranteeCount > brokenGuarantees.count ? ", …" : "")): activate would refuse it.")
         }
-        if lackingRows > 0 {
-            let each = lacking.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
-                .map { "\($0.key) in \(Figures.count($0.value))" }.joined(separator: ", ")
+        if untold > 0 {
+            func each(_ counts: [String: Int]) -> String {
+                counts.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { "\($0.key) in \(Count.text($0.value))" }
+                    .joined(separator: ", ")
+            }
             lines.append(
-                "\(Figures.count(lackingRows)) of \(Figures.count(total.questions)) decisions lack a signal that the candidate reads "
-                    + "(\(each)): its rules count it as missing there. A signal that was not declared was not gathered, and context.* "
-                    + "is kept as a keyed hash only.")
+                "For \(Count.text(untold)) of \(Count.text(total.questions + untold, "decision")) it cannot be told what the candidate "
+                    + "would have decided, and they are in none of the figures. It depends on \(untoldRules.count == 1 ? "the rule" : "rules") "
+                    + "\(each(untoldRules)). The log lacks what they read"
+                    + (lacking.isEmpty ? ": the entries that lists had." : " (\(each(lacking))): ")
+                    + (lacking.isEmpty
+                        ? "" : "a signal that was not declared was not gathered, and context.* is kept as a keyed hash only."))
         }
         if total.questions > 0 {
             let labelled = Figures.percent(outcomes.labelled, of: total.questions)
@@ -81,7 +76,7 @@ extension Backtest {
                 "A decision changes what is known later: with the candidate, checks would have been passed or failed that the log "
                     + "does not contain, and accounts would have stayed pending or not.")
         }
-        if unreadable > 0 { lines.append("\(Figures.count(unreadable)) decisions of the log could not be read.") }
+        if unreadable > 0 { lines.append("\(Count.text(unreadable, "decision")) of the log could not be read.") }
         return lines
     }
 
@@ -90,7 +85,7 @@ extension Backtest {
     /// The report for a terminal, without colours.
     package func text(leftOut: Int) -> String {
         let total = comparison.total
-        guard total.questions > 0 else { return "No decisions to test against." }
+        guard total.questions + untold > 0 else { return "No decisions to test against." }
         var lines: [String] = []
         func row(_ name: String, _ values: [String]) -> String {
             let width = 28
@@ -106,7 +101,7 @@ extension Backtest {
                     [
                         Figures.percent(count.askedBefore, of: count.questions),
                         Figures.percent(count.askedAfter, of: count.questions),
-                        Figures.count(count.newlyAsked), Figures.count(count.noLongerAsked), Figures.count(count.questions),
+                        Count.text(count.newlyAsked), Count.text(count.noLongerAsked), Count.text(count.questions),
                     ]))
         }
         for event in PolicyEvent.allCases { if let count = comparison.events[event] { add(event.rawValue, count) } }
@@ -114,7 +109,9 @@ extension Backtest {
         lines += ["", "flips per rule"]
         let rules = flippingRules
         if rules.isEmpty {
-            lines.append("  none: every decision would have been the same")
+            lines.append(
+                untold == 0
+                    ? "  none: every decision would have been the same" : "  none among the decisions of which it can be told")
         } else {
             lines.append(row("", ["newly asks", "legitimate", "fraudulent", "no longer", "legitimate", "fraudulent"]))
             for rule in rules {
@@ -124,18 +121,21 @@ extension Backtest {
                         [
                             rule.count.newlyAsks, rule.flips.newlyAsked.legitimate, rule.flips.newlyAsked.fraudulent,
                             rule.count.noLongerAsks, rule.flips.noLongerAsked.legitimate, rule.flips.noLongerAsked.fraudulent,
-                        ].map(Figures.count)))
+                        ].map { Count.text($0) }))
             }
         }
         let gone = flips.noLongerAsked
         if gone.asked > 0 {
-            lines += ["", "outcomes for the \(Figures.count(gone.asked)) who would no longer be asked"]
+            lines += ["", "outcomes for the \(Count.text(gone.asked)) who would no longer be asked"]
             for (name, count) in [
                 ("passed", gone.passed), ("failed", gone.failed), ("abandoned", gone.abandoned), ("open", gone.open),
-            ] where count > 0 { lines.append(row(name, [Figures.count(count), Figures.percent(count, of: gone.asked)])) }
+            ] where count > 0 { lines.append(row(name, [Count.text(count), Figures.percent(count, of: gone.asked)])) }
         }
         if leftOut > 0 {
-            lines += ["", "\(Figures.count(leftOut)) decisions of teams and apps with policies of their own were left out."]
+            lines += [
+                "",
+                "\(Count.text(leftOut, "decision")) of teams and apps with policies of their own \(leftOut == 1 ? "was" : "were") left out.",
+            ]
         }
         for caution in cautions { lines += ["", "! " + caution] }
         return lines.joined(separator: "\n")

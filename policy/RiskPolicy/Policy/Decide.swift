@@ -61,6 +61,32 @@ struct RuleOutcomes {
     }
 }
 
+/// Outcomes of conditions by the position of their rule.
+package struct KnownOutcomes: Sendable {
+    /// The rules whose outcome is known.
+    fileprivate var rules: UInt128 = 0
+    fileprivate var outcomes = RuleOutcomes()
+
+    package init() {}
+
+    /// - Parameter rule: its position in the policy.
+    package mutating func set(_ outcome: ConditionOutcome, rule: Int) {
+        let others = ~(1 << UInt128(rule) as UInt128)
+        outcomes.matched &= others
+        outcomes.missing &= others
+        outcomes.errors &= others
+        outcomes.note(outcome, rule: rule)
+        rules |= ~others
+    }
+
+    fileprivate func replace(_ own: inout RuleOutcomes, among evaluated: UInt128) {
+        let rules = self.rules & evaluated
+        own.matched = own.matched & ~rules | outcomes.matched & rules
+        own.missing = own.missing & ~rules | outcomes.missing & rules
+        own.errors = own.errors & ~rules | outcomes.errors & rules
+    }
+}
+
 extension PolicyPlan {
     func decide(_ input: PolicyInput) -> PolicyResult {
         var result = PolicyResult(event: input.event)
@@ -69,6 +95,7 @@ extension PolicyPlan {
         // One budget for all conditions.
         var interpreter = Interpreter(variables: input.variables, zones: zones)
         for rule in event.rules { outcomes.note(interpreter.outcome(rule.condition.expression), rule: rule.position) }
+        input.known.replace(&outcomes, among: event.evaluated)
         let isDoubtful = !input.faults.isEmpty
         let doubtful = isDoubtful ? holdFaults(input, &outcomes) : 0
         let matched = outcomes.matched | (outcomes.missing & whenMissing)

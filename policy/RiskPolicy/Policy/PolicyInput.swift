@@ -31,6 +31,8 @@ package struct PolicyInput: Sendable {
     package var isHistoryUnavailable = false
     /// Rules that do not ask this account for now, because a person snoozed them.
     package var snoozed = RuleSet()
+    /// Outcomes of conditions that are known, whatever the values say: of decisions whose values were not kept.
+    package var known = KnownOutcomes()
     /// The current live lists; nil where they are unknown: what depends on them is then missing.
     package var lists: (any LiveLists)?
     private var time: CELTimestamp

@@ -57,6 +57,11 @@ extension Policy {
         }
     }
 
+    /// Why a rule's condition cannot be evaluated for an input; nil where it can.
+    package func fault(of rule: Int, _ input: PolicyInput) -> EvaluationError? {
+        fault(in: rules[rule].condition.resolved, input)
+    }
+
     /// Evaluates any part of a condition by the interpreter; returns the reason where there is no value.
     package func evaluate(_ part: ResolvedExpression, _ input: PolicyInput) -> Result<CELValue, EvaluationError> {
         if let fault = fault(in: part, input) { return .failure(fault) }

@@ -6,6 +6,7 @@ import ArgumentParser
 import CEL
 import Foundation
 import RiskPolicy
+import Support
 
 struct PolicyBacktest: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -47,7 +48,7 @@ struct PolicyBacktest: ParsableCommand {
                 try OwnedFile.write(page.html.utf8, to: html)
             }
             if output.json { return try printJSON(Self.members(run, referred)) }
-            print("\(referred.label) on \(Figures.count(run.backtest.comparison.total.questions)) decisions\(period.words)\n")
+            print("\(referred.label) on \(Count.text(run.backtest.comparison.total.questions, "decision"))\(period.words)\n")
             print(run.backtest.text(leftOut: run.leftOut))
             if let html { print("\nWrote \(html)") }
         }
@@ -65,18 +66,7 @@ struct PeriodOptions: ParsableArguments {
     var words: String { " since \(since)" + (team.map { " of team \($0)" } ?? "") }
 
     func filter(now: Int64) throws -> DecisionFilter {
-        guard let start = Self.start(since, now: now) else {
-            throw CommandError.usage("--since \(since): give a time as in 12h, 30d, 8w or 2026-11-01")
-        }
-        return DecisionFilter(since: start, team: team)
-    }
-
-    static func start(_ text: String, now: Int64) -> Int64? {
-        let units: [Character: Int64] = ["m": 60, "h": 3_600, "d": 86_400, "w": 604_800]
-        if let last = text.last, let unit = units[last], let number = Int64(text.dropLast()), (0...100_000).contains(number) {
-            return max(0, now - number * unit)
-        }
-        return CELTimestamp(text: text + "T00:00:00Z")?.seconds ?? CELTimestamp(text: text)?.seconds
+        DecisionFilter(since: try ExpiryText.start(since, now: now), team: team)
     }
 }
 
@@ -101,6 +91,7 @@ extension PolicyBacktest {
             "step_up_before": backtest.stepUpBefore, "step_up_after": backtest.stepUpAfter,
             "comparison": backtest.comparison.members, "flips": flips, "newly_asked": backtest.flips.newlyAsked.members,
             "no_longer_asked": backtest.flips.noLongerAsked.members, "slices": slices, "lacking_decisions": backtest.lackingRows,
+            "untold": backtest.untold, "untold_rules": backtest.untoldRules,
             "lacking_signals": backtest.lacking, "broken_guarantees": backtest.brokenGuaranteeCount,
             "unreadable": backtest.unreadable, "cautions": backtest.cautions,
         ]

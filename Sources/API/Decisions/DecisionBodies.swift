@@ -18,11 +18,15 @@ struct Members {
         self.members = members
     }
 
-    subscript(name: String) -> JSONValue? { members[name] }
+    /// Null is the same as a member that is missing.
+    subscript(name: String) -> JSONValue? {
+        guard let value = members[name], case .null = value else { return members[name] }
+        return nil
+    }
 
     /// A text of 1 to `limit` octets; nil if the member is missing.
     func text(_ name: String, limit: Int) throws -> String? {
-        guard let value = members[name] else { return nil }
+        guard let value = self[name] else { return nil }
         guard case .string(let text) = value else { throw Problem.invalid("must be a string, not \(value.kind)", at: "/\(name)") }
         guard (1...limit).contains(text.utf8.count) else {
             throw Problem.invalid("must be 1 to \(limit) octets", at: "/\(name)")

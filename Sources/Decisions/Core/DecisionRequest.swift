@@ -21,6 +21,8 @@ package struct DecisionRequest: Sendable {
     package var device: String?
     /// Values that the backend adds, by the name under `context.`.
     package var context: [(name: String, value: CELValue)]
+    /// Whether the values were typed as text, and are read by the type that the policy declares.
+    package var isContextTyped = false
 
     package init(
         event: PolicyEvent, clientID: String, identityToken: String? = nil, nonce: String? = nil, sub: String? = nil,

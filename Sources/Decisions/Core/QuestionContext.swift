@@ -54,7 +54,8 @@ enum ContextMark {
 
 extension SignalSource {
     /// Reads the context that the backend added.
-    package func context(_ values: [(name: String, value: CELValue)]) -> QuestionContext {
+    /// - Parameter areTyped: whether the values are texts that a person typed.
+    package func context(_ values: [(name: String, value: CELValue)], areTyped: Bool = false) -> QuestionContext {
         var context = QuestionContext()
         guard !values.isEmpty, let now = CELTimestamp(seconds: 0) else { return context }
         var input = policy.makeInput(event: .signIn, now: now)
@@ -69,7 +70,7 @@ extension SignalSource {
                 if !signal.mayBeMissing { context.unusable.append((slot, name, .wrongType)) }
                 continue
             }
-            let taken = Self.asDeclared(value, signal.type)
+            let taken = Self.asDeclared(areTyped ? Self.read(value, signal.type) : value, signal.type)
             do throws(PolicyInputError) {
                 try policy.set(slot: slot, to: taken, in: &input)
                 context.values.append((slot, name, taken))
@@ -88,6 +89,24 @@ extension SignalSource {
         if let (slot, name, fault) = context.unusable.first {
             let type = policy.signals[slot].type.text
             throw .invalid("/context/\(StrictDecoder.escaped(name))", "'context.\(name)' (\(type)) \(fault.text)")
+        }
+    }
+
+    /// A text as the type that is declared; the text itself where it is none of that type. A list is JSON, or has commas.
+    private static func read(_ value: CELValue, _ type: CELType) -> CELValue {
+        guard case .string(let text) = value else { return value }
+        switch type {
+        case .bool: return text == "true" ? .bool(true) : text == "false" ? .bool(false) : value
+        case .int: return (Int64(text) ?? Double(text).flatMap(Int64.init(exactly:))).map(CELValue.int) ?? value
+        case .uint: return (UInt64(text) ?? Double(text).flatMap(UInt64.init(exactly:))).map(CELValue.uint) ?? value
+        case .double: return Double(text).map(CELValue.double) ?? value
+        case .list(let element):
+            if case .array(let items)? = try? StrictJSON.parse(Array(text.utf8), limit: 1 << 16) {
+                return .list(items.map { $0.string.map(CELValue.string) ?? LoggedSignals.value($0, element) ?? .null })
+            }
+            let items = text.utf8.split(separator: UInt8(ascii: ",")).map { String(decoding: $0, as: UTF8.self) }
+            return .list(items.map { read(.string($0), element) })
+        default: return value
         }
     }
 

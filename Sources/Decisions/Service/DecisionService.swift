@@ -141,7 +141,7 @@ package final class DecisionService: Sendable {
             throw DecisionError.unavailable("no policy is active", retryAfter: 30)
         }
         let source = policy.signals
-        let context = source.context(question.context)
+        let context = source.context(question.context, areTyped: question.isContextTyped)
         if settings.refusesOddContext { try source.checkStrictly(context) }
         let token = try await meaning(of: question, app: app, now: time.seconds)
         if let token, let mark = token.nonceMark, let used = memory.nonce(mark) {

@@ -52,9 +52,14 @@ struct DecideCommand: AsyncParsableCommand {
         guard let event = PolicyEvent(rawValue: event) else {
             throw CommandError.usage("--event must be one of \(PolicyEvent.allCases.map(\.rawValue).joined(separator: ", "))")
         }
-        let question = DecisionRequest(
+        var question = DecisionRequest(
             event: event, clientID: clientID, identityToken: try token(), nonce: nonce, sub: sub, appAccount: appAccount,
             device: device, context: try context.map(Self.contextValue))
+        question.isContextTyped = true
+        for (place, value) in question.context.enumerated()
+        where question.context[..<place].contains(where: { $0.name.hasSameOctets(as: value.name) }) {
+            throw CommandError.usage("--context \(value.name) is given twice")
+        }
         let opened = try installation.open()
         defer { try? opened.close() }
         let asking = try opened.store.teams.team(team)
@@ -87,21 +92,15 @@ struct DecideCommand: AsyncParsableCommand {
         guard let identityToken else { return nil }
         let text =
             identityToken == "-"
-            ? readLine() ?? "" : String(decoding: try InputFile.octets(identityToken, maximum: 65_536), as: UTF8.self)
+            ? readLine() ?? "" : try InputFile.text(identityToken, maximum: 65_536)
         return text.trimmingCharacters(in: .whitespacesAndNewlines)
     }
 
-    /// `amount=12` or `ip_prefix=192.0.2`: a truth value, a number, or otherwise text.
+    /// `amount=12` or `ip_prefix=192.0.2`; the value is read by the type that the policy declares.
     static func contextValue(_ text: String) throws -> (name: String, value: CELValue) {
         let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
         guard parts.count == 2, !parts[0].isEmpty else { throw CommandError.usage("--context: \"\(text)\" is not NAME=VALUE") }
-        let value: CELValue
-        switch parts[1] {
-        case "true": value = .bool(true)
-        case "false": value = .bool(false)
-        default: value = Int64(parts[1]).map(CELValue.int) ?? Double(parts[1]).map(CELValue.double) ?? .string(parts[1])
-        }
-        return (parts[0], value)
+        return (parts[0], .string(parts[1]))
     }
 
     private static func commandError(_ error: any Error) -> any Error {

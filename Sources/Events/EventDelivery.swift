@@ -346,6 +346,9 @@ package final class EventDelivery: Sendable {
     /// Reports how many events wait, and since when.
     package func measure() async {
         guard let metrics, var backlog = try? await blocking({ try $0.outbox.backlog() }) else { return }
+        if let parked = try? await blocking({ try ParkedEvents.all($0.outbox.database) }) {
+            metrics.outboxParked.set(Double(parked.reduce(0) { $0 + $1.events }))
+        }
         if !backlog.isWhole {
             // The last whole count is closer to the truth than a partial one.
             let isTurn = wholeCount.withLock { last in

@@ -5,6 +5,7 @@ import Accounts
 import Decisions
 import Foundation
 import PosternConfiguration
+import Support
 
 /// What `postern status` shows.
 package struct StatusReport: Encodable, Sendable {
@@ -156,6 +157,16 @@ package struct StatusReport: Encodable, Sendable {
         }
     }
 
+    /// Events that nothing tries any more.
+    package static func parkedEvents(_ store: Store) throws(StoreFailure) -> [(text: String, remedy: String)] {
+        try ParkedEvents.all(store.database).map { parked in
+            (
+                "\(Count.text(parked.events, "event")) for team \(parked.team) \(parked.events == 1 ? "was" : "were") given up after three days",
+                "repair the endpoint (postern endpoint test \(parked.team)), then run postern event retry --team \(parked.team)"
+            )
+        }
+    }
+
     private static func warnings(
         _ installation: Installation, _ hosts: [Host], _ minutes: [Minute], _ now: Int64
     ) throws(StoreFailure) -> [String] {
@@ -187,8 +198,10 @@ package struct StatusReport: Encodable, Sendable {
             warnings.append(
                 "\(host.host): \(trouble); renew the files of http.tls_certificate, which are read again by themselves")
         }
-        if running.isEmpty { warnings.append("no service is running: mail waits at its senders; start postern serve") }
-        for host in hosts where !host.isRunning {
+        // Without a disk the services cannot report, and run.
+        let canReport = Self.writingTrouble(installation, now) == nil
+        if running.isEmpty, canReport { warnings.append("no service is running: mail waits at its senders; start postern serve") }
+        for host in hosts where !host.isRunning && canReport {
             warnings.append(
                 "\(host.host) has not reported for \(duration(host.silentFor)): check whether postern serve (pid \(host.pid)) still runs"
             )
@@ -199,6 +212,7 @@ package struct StatusReport: Encodable, Sendable {
         warnings += trouble(minutes, now) + (try suspended(installation.store))
         warnings += try removals(installation.store, now).map { "\($0): \(removalRemedy)" }
         warnings += try receivers(installation.store).map { "\($0): \(PrivateReceivers.remedy)" }
+        warnings += try parkedEvents(installation.store).map { "\($0.text): \($0.remedy)" }
         let oldest = running.map { $0.snapshot?.outboxOldest ?? 0 }.max() ?? 0
         if oldest > 3600 {
             warnings.append("an event has waited \(duration(Int64(oldest))) to be delivered: see postern event list")
@@ -212,8 +226,11 @@ package struct StatusReport: Encodable, Sendable {
         let keys = try installation.store.dkimKeys.keys()
         for domain in installation.configuration.relayDomains
         where !keys.contains(where: { $0.domain == domain && $0.state == .active }) {
+            let waiting = keys.first { $0.domain == domain && $0.state == .pending && $0.algorithm == .rsa }
             warnings.append(
-                "\(domain) has no active signing key, so mail leaves unsigned: run postern dkim generate --domain \(domain)")
+                "\(domain) has no active signing key, so mail leaves unsigned: run postern dkim "
+                    + (waiting.map { "activate \($0.selector) --domain \(domain), once its record is in the DNS" }
+                        ?? "generate --domain \(domain)"))
         }
         for key in try installation.store.apiKeys.keys() {
             guard let end = key.expiresAt, key.state(now: now) == .active, end - now < 7 * 86_400, key.rotatedTo == nil else {

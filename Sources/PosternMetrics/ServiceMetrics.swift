@@ -35,10 +35,14 @@ package final class ServiceMetrics: Sendable {
     /// Seconds since the oldest undelivered event was created; 0 if there is none.
     package let outboxAge: Gauge
     package let outboxSize: Gauge
+    /// Events that were given up.
+    package let outboxParked: Gauge
     /// Messages in Postfix's queue for addresses at a relay domain, where nothing is delivered; -1 if unknown.
     package let parkedMessages: Gauge
     /// Whether the store accepted the last change: 1, or 0, for example, on a full disk.
     package let storeWritable: Gauge
+    /// Seconds since 1970 at which the certificate of the HTTP API ends; 0 where it has none.
+    package let certificateEnd: Gauge
     /// `outcome`: done, refused.
     package let reloads: Family<Counter>
     /// `result`: delivered, retried, parked.
@@ -71,6 +75,11 @@ package final class ServiceMetrics: Sendable {
             labels: ["trouble", "name"])
         outboxAge = registry.gauge("postern_outbox_oldest_seconds", "Age of the oldest event that waits to be delivered.")()
         outboxSize = registry.gauge("postern_outbox_events", "Events that wait to be delivered.")()
+        outboxParked = registry.gauge(
+            "postern_outbox_parked_events", "Events that were given up, and can be sent again with postern event retry.")()
+        certificateEnd = registry.gauge(
+            "postern_http_certificate_not_after_seconds",
+            "When the certificate of the HTTP API ends, in seconds since 1970; 0: it has none.")()
         storeWritable = registry.gauge(
             "postern_store_writable", "Whether the store accepted the last change: 0, for example, on a full disk.")()
         storeWritable.set(1)

@@ -50,7 +50,7 @@ struct CopyHandOver: CopyCarrier {
             stuffed = content
             do throws(SubmissionFailure) {
                 switch try connection.send(from: original.sender, parameters: parameters, to: paths, stuffed: content) {
-                case .taken: return .taken
+                case .taken(let queueID): return .taken(queueID: queueID)
                 case .refused(let code, let enhanced, let text):
                     // The reference of the copy's own transaction is dropped.
                     let end = text.hasSuffix("]") ? text.lastIndex(of: "[") ?? text.endIndex : text.endIndex

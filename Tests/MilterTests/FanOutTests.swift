@@ -20,7 +20,7 @@ private final class Carrier: CopyCarrier {
     private let state = Mutex(State())
     private let answer: @Sendable ([String]) -> CopyOutcome
 
-    init(answer: @escaping @Sendable ([String]) -> CopyOutcome = { _ in .taken }) { self.answer = answer }
+    init(answer: @escaping @Sendable ([String]) -> CopyOutcome = { _ in .taken(queueID: nil) }) { self.answer = answer }
 
     var clients: [CopyClient] { state.withLock(\.clients) }
     var logins: [String] { state.withLock(\.logins) }

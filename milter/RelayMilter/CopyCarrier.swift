@@ -30,7 +30,8 @@ package protocol CopySession: AnyObject {
 
 package enum CopyOutcome: Sendable, Hashable {
     /// Postfix has accepted it.
-    case taken
+    /// - Parameter queueID: under which it keeps the copy; nil if its reply does not say.
+    case taken(queueID: String?)
     case refused(SMTPReply)
     /// The copy was not refused, but as far as is known it was not accepted either. For the log; holds no address.
     case failed(String)

@@ -198,7 +198,7 @@ final class RelayMilterSession: MilterSession {
         if decision.reasons.contains(where: { $0.code == .linksLeft }) { handler.metrics.linksLeft.add() }
         if decision.outcome == .relay { handler.recent.insert(queueID) }
         log(
-            .info, decision.reasons, transaction.subjects, stage: "message",
+            .info, decision.reasons, transaction.passedSubjects, stage: "message",
             answer: decision.outcome == .discard ? "discard" : "accept",
             macros: actions.macros)
         return decision.outcome == .discard ? .discard : .accept
@@ -217,9 +217,12 @@ final class RelayMilterSession: MilterSession {
             // Postfix keeps waiting as long as progress is reported.
             try actions.progress()
             switch copies.hand(over: original, parameters: mailParameters, to: copy.paths) {
-            case .taken:
+            case .taken(let queueID):
                 handed += 1
                 handler.metrics.copies("handed_over").add()
+                // The line that leads from the message to its copy.
+                handler.logger.info(
+                    "copy", metadata: ["ref": "\(reference)", "queue": "\(self.queueID)", "copy": "\(queueID ?? "unknown")"])
                 do throws(Refusal) { try transaction.handedOver(copy) } catch { return error }
             case .refused(let reply):
                 handler.metrics.copies("refused").add()
@@ -308,6 +311,8 @@ final class RelayMilterSession: MilterSession {
             "detail": "\(reasons.map(\.detail).filter { !$0.isEmpty }.joined(separator: "; "))",
         ]
         if let subjects, !subjects.addresses.isEmpty { metadata["address"] = "\(subjects.addresses.joined(separator: ","))" }
+        if let direction = transaction?.direction { metadata["direction"] = "\(direction.rawValue)" }
+        if let subjects, !subjects.accounts.isEmpty { metadata["account"] = "\(subjects.accounts.joined(separator: ","))" }
         if let subjects, !subjects.teams.isEmpty { metadata["team"] = "\(subjects.teams.joined(separator: ","))" }
         handler.logger.log(level: level, "\(answer)", metadata: metadata)
     }

@@ -23,7 +23,8 @@ package final class ClientSubmission {
     /// The result for a message.
     package enum Outcome: Sendable, Hashable {
         /// The server has accepted responsibility for it.
-        case taken
+        /// - Parameter queueID: what Postfix's reply ends with (`queued as 4XyZ`); nil for other replies.
+        case taken(queueID: String?)
         /// The server refused a recipient or the message.
         case refused(code: Int, enhanced: String, text: String)
     }
@@ -111,13 +112,21 @@ package final class ClientSubmission {
         }
         try dialogue.expect(try dialogue.command("DATA", .data), 3, .data)
         reply = try dialogue.content(stuffed)
-        return reply.code / 100 == 2 ? .taken : Self.refused(reply)
+        return reply.code / 100 == 2 ? .taken(queueID: Self.queueID(reply)) : Self.refused(reply)
     }
 
     /// A message in wire form: with dots stuffed, and its end. Made once for any number of recipients.
     package static func stuffed(_ message: [UInt8]) -> [UInt8] { Dialogue.stuffed(message) }
 
     package func quit() { dialogue.quit() }
+
+    private static func queueID(_ reply: ServerReply) -> String? {
+        let words = (reply.lines.last ?? "").utf8.split(separator: UInt8(ascii: " "))
+        guard words.count >= 3, words[words.count - 3].elementsEqual("queued".utf8), let last = words.last, last.count <= 32,
+            last.allSatisfy({ $0.isASCIILetter || $0.isASCIIDigit })
+        else { return nil }
+        return String(decoding: last, as: UTF8.self)
+    }
 
     private static func refused(_ reply: ServerReply) -> Outcome {
         // The text without its enhanced code, with octets that are not SMTP text replaced.

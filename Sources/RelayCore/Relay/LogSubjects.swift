@@ -6,12 +6,15 @@ import InternetMessage
 package struct LogSubjects: Sendable, Hashable {
     package private(set) var addresses: [String] = []
     package private(set) var teams: [String] = []
+    /// Numbers of accounts.
+    package private(set) var accounts: [String] = []
 
     /// A message to more is found by the first ones.
     private static let limit = 20
 
     mutating func add(_ account: RelayAccount) {
         add(account.relayAddress)
+        Self.add("\(account.number.rawValue)", to: &accounts)
         if let team = account.team { Self.add(team, to: &teams) }
     }
 
@@ -35,6 +38,12 @@ extension RelayTransaction {
             }
         }
         return subjects
+    }
+
+    /// Those of a message that passes, also where it came for a reverse address or a return path.
+    package var passedSubjects: LogSubjects {
+        let subjects = subjects
+        return subjects.accounts.isEmpty ? self.subjects(ofRefused: nil) : subjects
     }
 
     /// Those of a refused message, with the accounts of its reverse addresses and return paths.

@@ -6,7 +6,7 @@ import ArgumentParser
 enum MailCommands {
     /// Setup, checks and explanations.
     static var all: [any ParsableCommand.Type] {
-        [SetupCommand.self, DoctorCommand.self, QueueCommand.self, ExplainCommand.self, VerifyCommand.self]
+        [SetupCommand.self, DoctorCommand.self, QueueCommand.self, TraceCommand.self, ExplainCommand.self, VerifyCommand.self]
     }
     /// The keys that sign the mail.
     static var keys: [any ParsableCommand.Type] { [DKIMCommand.self] }

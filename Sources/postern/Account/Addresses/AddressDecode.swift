@@ -1,0 +1,99 @@
+// postern address decode: whom an address at a relay domain is about, whatever its form.
+
+import Accounts
+import ArgumentParser
+import Foundation
+import InternetMessage
+import PosternConfiguration
+import RelayCore
+import Support
+
+extension AddressCommand {
+    struct Decode: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Show what an address at a relay domain is: a relay address, a reverse address or a return path.",
+            discussion: """
+                A reverse address leads from a user to a correspondent, and a return path to the sender of a message: the logs \
+                of Postfix have them. The correspondent shows as l…@example.com; --reveal shows it in full, and the audit says so.
+                """)
+
+        @Argument(help: "The address, as a log has it; - reads it from standard input.")
+        var address: String
+        @OptionGroup var reveal: RevealOptions
+        @OptionGroup var installation: InstallationOptions
+        @OptionGroup var output: OutputOptions
+
+        func run() throws {
+            let text = address == "-" ? try lineOfInput("give an address on standard input") : address
+            let bare =
+                text.utf8.first == UInt8(ascii: "<") && text.utf8.last == UInt8(ascii: ">")
+                ? String(text.dropFirst().dropLast()) : text
+            let address = try AddrSpec.typed(bare)
+            let decoded = try installation.withInstallation { try DecodedAddress(address, $0, reveal) }
+            try output.print(decoded) { decoded.lines }
+        }
+    }
+}
+
+/// What an address at a relay domain is.
+private struct DecodedAddress: Encodable {
+    let kind: String
+    let account: Int64
+    let sub: String
+    let team: String
+    let user: String?
+    /// The account's own relay address.
+    let relayAddress: String?
+    /// As it may be shown.
+    let correspondent: String?
+    let goodUntil: String?
+
+    init(_ address: AddrSpec, _ installation: Installation, _ reveal: RevealOptions) throws {
+        let store = installation.store
+        guard installation.configuration.relayDomains.contains(where: { $0.hasSameOctets(as: address.domain.asciiLowercased) })
+        else {
+            throw CommandError.data(
+                "the address is not at a relay domain (\(installation.configuration.relayDomains.joined(separator: ", ")))")
+        }
+        guard let keys = TokenKeys(installation.keys.token) else {
+            throw CommandError.data("the key file has no key for addresses")
+        }
+        let mint = TokenMint(keys: keys)
+        let number: Int64
+        switch mint.read(address.localPart) {
+        case .token(let token):
+            let directory = StoreDirectory(store: store, counters: nil, now: PosternClock.now)
+            let stored = StoredAddresses(directory: directory, tokens: mint)
+            let correspondent = stored.address(of: token)
+            if let failure = stored.failure { throw failure }
+            number = Int64(token.account.rawValue)
+            let shown = try reveal.disclosure(of: "account:\(number)", in: store, as: "address.reveal")
+            self.correspondent = correspondent.map { shown.shown(InboxAddress($0)) }
+            goodUntil = token.purpose.isReverse ? nil : String(timestamp(Int64(token.expiryDay) * 86_400).prefix(10))
+            kind =
+                switch token.purpose {
+                case .reverse, .storedReverse: "reverse address: mail from the user to it goes to the correspondent"
+                case .forward, .storedForward: "return path of a forwarded message: reports go to the correspondent, who sent it"
+                case .silentForward: "return path of a forwarded message whose sender was not proved: reports are counted only"
+                case .reply: "return path of a reply: reports go to the user"
+                }
+        case .answer, .forgedAnswer:
+            throw CommandError.data("it receives the answers to a verification message, and belongs to no account")
+        case .forged: throw CommandError.data("it was not made by this installation, or with a key that the key file lacks")
+        case .notAToken:
+            number = try store.addresses.address(address).account.number
+            (correspondent, goodUntil) = (nil, nil)
+            kind = "relay address"
+        }
+        let account = try store.accounts.account(number)
+        (self.account, sub, team, user) = (number, account.sub, account.teamID, account.userID)
+        relayAddress = try store.addresses.current(account: number)?.address.wireForm
+    }
+
+    var lines: [(String, String)] {
+        [
+            ("kind", kind), ("account", "\(account)"), ("sub", sub), ("team", team), ("user", user ?? "-"),
+            ("address", relayAddress ?? "-"), ("correspondent", correspondent ?? "-"),
+        ] + (goodUntil.map { [("good until", $0)] } ?? [])
+    }
+}

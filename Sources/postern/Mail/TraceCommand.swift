@@ -1,0 +1,109 @@
+// postern trace: a message from arrival to delivery, by whatever the operator has in hand.
+
+import ArgumentParser
+import Concurrency
+import Foundation
+import Monitoring
+import PosternConfiguration
+import Support
+
+struct TraceCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "trace", abstract: "Follow a message through the logs, from arrival to delivery.",
+        discussion: """
+            Prints the lines of Postfix and Postern about every message that the clue leads to, with its copies, its bounces \
+            and what was answered. A clue is a queue id, a Message-ID, the reference in brackets of a refusal, or an address.
+
+            The lines come from the journal, or from the files that --log names. Addresses that are not at a relay domain \
+            show as l…@example.com unless you ask with --reveal; the audit then says so. postern address decode shows what a \
+            reverse address or a return path stands for.
+            """)
+
+    @Argument(help: "A queue id, a Message-ID, a reference or an address; - reads it from standard input.")
+    var clue: String
+    @Option(
+        help: ArgumentHelp("A log to read instead of the journal; may be repeated; - for standard input.", valueName: "file"),
+        completion: .file())
+    var log: [String] = []
+    @Option(help: ArgumentHelp("How far back in the journal: 12h, 30d, 8w, or a date as in 2026-11-01.", valueName: "time"))
+    var since = "2d"
+    @OptionGroup var reveal: RevealOptions
+    @OptionGroup var installation: InstallationOptions
+
+    /// Octets of all logs: their lines are kept in memory.
+    private static let maximumOctets = 512 << 20
+
+    func run() throws {
+        let clue = clue == "-" ? try lineOfInput("give a clue on standard input") : clue
+        let start = try ExpiryText.start(since, now: PosternClock.now())
+        let (isFull, domains) = try installation.withInstallation { installation in
+            _ = try reveal.disclosure(of: "mail", in: installation.store, as: "mail.trace")
+            return (reveal.reveal, installation.configuration.relayDomains)
+        }
+        let octets =
+            try log.isEmpty
+            ? Self.journal(since: start) : log.flatMap { Array(try InputFile.octets($0, maximum: Self.maximumOctets)) }
+        let lines = octets.split(separator: 0x0A)
+        var trace = LogTrace()
+        let found = trace.lines(about: clue, in: lines)
+        guard !found.isEmpty else {
+            throw CommandError(
+                status: EX_NOINPUT,
+                message:
+                    "no line has it among \(Count.text(lines.count, "line")): look further back with --since, or name the logs with --log"
+            )
+        }
+        for line in found {
+            print(shown(isFull ? String(decoding: line, as: UTF8.self) : LogTrace.masked(line) { Self.isShown($0, domains) }))
+        }
+        if trace.isCut {
+            Failure.remark(
+                "the clue leads to more than \(Count.text(LogTrace.maximumIdentifiers)) messages: give a queue id of one")
+        }
+    }
+
+    /// Relay addresses say nothing of anyone. A reverse address or a return path holds its correspondent.
+    private static func isShown(_ address: String, _ domains: [String]) -> Bool {
+        let octets = Array(address.utf8)
+        guard let at = octets.lastIndex(of: UInt8(ascii: "@")), !octets[..<at].contains(UInt8(ascii: "=")) else { return false }
+        let domain = octets[(at + 1)...].map(\.asciiLowercased)
+        return domains.contains { $0.utf8.elementsEqual(domain) }
+    }
+
+    /// What the journal has of the mail system and of Postern.
+    private static func journal(since start: Int64) throws -> [UInt8] {
+        let places: [String] = ["/usr/bin/journalctl", "/bin/journalctl"]
+        guard let program = places.first(where: { (place: String) in access(place, X_OK) == 0 }) else {
+            throw CommandError.noInput("there is no journal here: name the logs with --log, as in --log /var/log/mail.log")
+        }
+        let ends = try SystemProcess.pipe()
+        let none = open("/dev/null", O_RDWR | O_CLOEXEC)
+        defer { close(none) }
+        let process: SystemProcess
+        do {
+            defer { close(ends.write) }
+            process = try SystemProcess(
+                program,
+                [
+                    "--quiet", "--no-pager", "--output=short-iso", "--since=@\(start)", "SYSLOG_FACILITY=2", "+",
+                    "_SYSTEMD_UNIT=postern.service",
+                ], environment: ["PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "TZ": "UTC"], descriptors: (none, ends.write, none)
+            )
+        }
+        let input = FileHandle(fileDescriptor: ends.read, closeOnDealloc: true)
+        var octets: [UInt8] = []
+        while let piece = try input.read(upToCount: 1 << 20), !piece.isEmpty {
+            octets += piece
+            guard octets.count <= maximumOctets else {
+                kill(process.identifier, SIGTERM)
+                _ = process.wait()
+                throw CommandError.data("the journal since then is larger than \(maximumOctets >> 20) MiB: give a later --since")
+            }
+        }
+        guard process.wait() == 0 else {
+            throw CommandError(
+                status: EX_NOPERM, message: "the journal cannot be read: run this as root, or name the logs with --log")
+        }
+        return octets
+    }
+}

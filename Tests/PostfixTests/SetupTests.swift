@@ -54,6 +54,33 @@ private func writeCheck(_ content: String, _ path: String) throws {
         #expect(doors(screened, master: ["smtpd/pass/smtpd_milters": "inet:127.0.0.1:1"]) == [])
     }
 
+    @Test(arguments: [
+        ("smtpd_recipient_restrictions", "reject_unverified_recipient"),
+        ("smtpd_recipient_restrictions", "permit_mynetworks, reject_unauth_destination, strict"),
+        ("smtpd_relay_restrictions", "permit_mynetworks, permit_sasl_authenticated, reject"),
+        ("smtpd_relay_restrictions", "permit_mynetworks defer"), ("smtpd_client_restrictions", "permit_mynetworks, reject"),
+        ("smtpd_helo_restrictions", "check_helo_access hash:/x, REJECT"), ("smtpd_data_restrictions", "reject"),
+        ("smtpd_recipient_restrictions", "$mine"),
+    ]) func plan_restrictionThatStopsEveryOne_isAConflict(name: String, value: String) {
+        let values = [
+            name: value, "smtpd_restriction_classes": "strict", "strict": "reject_unverified_recipient",
+            "mine": "permit_mynetworks, reject_unverified_recipient",
+        ]
+        let conflicts = plan(values).conflicts.filter { $0.hasPrefix(name) }
+        #expect(conflicts.count == 1 && conflicts[0].contains("keeps the mail of other servers"), "\(conflicts)")
+    }
+
+    @Test(arguments: [
+        ("smtpd_relay_restrictions", "permit_mynetworks, permit_sasl_authenticated, defer_unauth_destination"),
+        ("smtpd_recipient_restrictions", "permit_auth_destination, reject"),
+        ("smtpd_recipient_restrictions", "check_policy_service unix:reject, reject_unauth_destination"),
+        ("smtpd_recipient_restrictions", "warn_if_reject reject_unverified_recipient"),
+        ("smtpd_client_restrictions", "reject_unknown_client_hostname"), ("smtpd_data_restrictions", "reject_unauth_pipelining"),
+        ("smtpd_sender_restrictions", "permit, reject"),
+    ]) func plan_restrictionThatLetsMailThrough_isNone(name: String, value: String) {
+        #expect(plan([name: value]).conflicts.filter { $0.hasPrefix(name) } == [])
+    }
+
     @Test func everySettingHasAReasonAndStandsOnce() {
         let settings = PostfixSettings.main(Self.inputs)
         var fanOutInputs = Self.inputs
@@ -298,6 +325,48 @@ private func writeCheck(_ content: String, _ path: String) throws {
         #expect(check.status == 0 && !check.output.contains("warning"), "\(check.output)")
         let master = try String(contentsOfFile: folder + "/master.cf", encoding: .utf8)
         #expect(master.contains("milter_macro_daemon_name=internal") && master.contains("milter_macro_daemon_name=ORIGINATING"))
+    }
+
+    /// What was not set is not set again, what was set gets its value back, and what was changed since stays.
+    @Test(arguments: [
+        "",
+        "smtpd_milters = inet:localhost:1\nnon_smtpd_milters = $smtpd_milters\nvirtual_mailbox_domains = own.example\nvirtual_transport = lmtp:unix:x\n",
+    ]) func remove_afterApplying_leavesWhatWasThere(_ main: String) throws {
+        let folder = try directory(main)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        func files() throws -> [String] {
+            try ["-n", "-P", "-M"].map { try ManagedProcess.run("/usr/sbin/postconf", ["-c", folder, $0]).output }
+        }
+        #expect(try PostfixSetup.removal(directory: folder) == nil)
+        let before = try files()
+        for domains in [["relay.example"], ["relay.example", "hide.example"]] {
+            let plan = try PostfixSetup.plan(
+                relayDomains: domains, socket: "inet:127.0.0.1:8891", fanOut: "127.0.0.1:8892", directory: folder)
+            #expect(plan.conflicts.isEmpty)
+            try PostfixSetup.apply(plan, write: writeCheck)
+        }
+        #expect(try files() != before)
+        let removal = try #require(try PostfixSetup.removal(directory: folder))
+        #expect(!removal.isEmpty && removal.kept.isEmpty, "\(removal.text)")
+        try PostfixSetup.remove(removal)
+        #expect(try files() == before)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder).sorted() == ["main.cf", "master.cf"])
+    }
+
+    @Test func remove_valueThatWasChangedSince_staysAndIsNamed() throws {
+        let folder = try directory("")
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let plan = try PostfixSetup.plan(relayDomains: ["relay.example"], socket: "inet:127.0.0.1:8891", directory: folder)
+        try PostfixSetup.apply(plan, write: writeCheck)
+        _ = try ManagedProcess.run(
+            "/usr/sbin/postconf", ["-c", folder, "-e", "smtpd_milters = inet:127.0.0.1:8891, inet:127.0.0.1:2"])
+        _ = try ManagedProcess.run("/usr/sbin/postconf", ["-c", folder, "-X", "milter_default_action"])
+        let removal = try #require(try PostfixSetup.removal(directory: folder))
+        #expect(removal.kept == ["smtpd_milters = inet:127.0.0.1:8891, inet:127.0.0.1:2"])
+        #expect(removal.text.contains("- virtual_transport\n") && !removal.text.contains("milter_default_action"))
+        try PostfixSetup.remove(removal)
+        let left = try ManagedProcess.run("/usr/sbin/postconf", ["-c", folder, "-n"]).output
+        #expect(left.contains("inet:127.0.0.1:2") && !left.contains("virtual_transport"))
     }
 
     /// An operator's own mailbox domain beside a relay domain, on a running Postfix: both are accepted, each as it should be.

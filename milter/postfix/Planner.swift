@@ -201,11 +201,32 @@ struct Planner {
             }
         }
         examineMaster()
+        examineRestrictions()
         let size = Int(expanded("message_size_limit")) ?? 0
         for parameter in ["mailbox_size_limit", "virtual_mailbox_limit"] {
             if let limit = Int(expanded(parameter)), limit > 0, limit < max(size, 40_000_000) {
                 plan.conflicts.append("\(parameter) is \(limit), less than message_size_limit will be: raise it or set it to 0")
             }
+        }
+    }
+
+    /// What refuses mail to relay addresses before Postern is asked.
+    private mutating func examineRestrictions() {
+        let planned = planned
+        let restrictions = Restrictions(
+            items: { planned.items(of: $0) }, classes: Set(planned.items(of: "smtpd_restriction_classes")))
+        var lists = Restrictions.lists.map { ($0, planned.items(of: $0)) }
+        for service in inputs.incoming {
+            lists += Restrictions.lists.compactMap { name in
+                configuration.master["\(service)/\(name)"].map { ("\(service)/\(name)", planned.items(in: $0)) }
+            }
+        }
+        for (name, items) in lists {
+            guard let item = restrictions.refusal(in: items) else { continue }
+            plan.conflicts.append(
+                "\(name) has \(item), which keeps the mail of other servers from every relay address: write "
+                    + (name.hasSuffix("smtpd_relay_restrictions") || name.hasSuffix("smtpd_recipient_restrictions")
+                        ? "permit_auth_destination before it, or remove it" : "what it is meant for instead of it, or remove it"))
         }
     }
 

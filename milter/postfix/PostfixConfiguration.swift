@@ -19,6 +19,8 @@ package struct PostfixConfiguration: Sendable, Hashable {
     package var master: [String: String]
     /// Fields of master.cf, by `service/type/field`: `smtp/inet/chroot`, `smtp/inet/command`.
     package var fields: [String: String]
+    /// Parameters that main.cf sets.
+    package var ownNames: Set<String> = []
 
     package init(
         directory: String, values: [String: String], expanded: [String: String]? = nil, master: [String: String] = [:],
@@ -41,8 +43,10 @@ package struct PostfixConfiguration: Sendable, Hashable {
         let expanded = try settings(PostfixTool.run("postconf", ["-c", directory, "-x"] + names))
         let master = try settings(PostfixTool.run("postconf", ["-c", directory, "-P"]))
         let fields = try settings(PostfixTool.run("postconf", ["-c", directory, "-F"]))
-        return PostfixConfiguration(
+        var configuration = PostfixConfiguration(
             directory: directory, values: values, expanded: expanded, master: master, fields: fields)
+        configuration.ownNames = Set(set.keys)
+        return configuration
     }
 
     /// The smtpd services that take mail from other servers, as `name/type`: all except those for the operator's own users
@@ -67,13 +71,19 @@ package struct PostfixConfiguration: Sendable, Hashable {
         }.sorted()
     }
 
+    /// The milters that a parameter names, each by its socket.
+    package func milters(of parameter: String) -> [String] {
+        PostfixList.items(expanded[parameter] ?? "").map(PostfixList.milterSocket)
+    }
+
     /// RFC 6409 and RFC 8314, by name and number.
     private static let submissionPorts: Set = ["submission", "submissions", "smtps", "465", "587"]
 
     /// The parameters that the plan and doctor use.
     static var names: [String] {
         let inputs = PostfixInputs(relayDomains: [], socket: "", hostName: "")
-        return PostfixSettings.main(inputs).map(\.name) + PostfixSettings.errorLimitNames + [
+        return PostfixSettings.main(inputs).map(\.name) + PostfixSettings.errorLimitNames + Restrictions.lists + [
+            "smtpd_restriction_classes",
             "transport_maps", "mydestination", "relay_domains", "virtual_alias_domains", "myhostname", "mail_name",
             "smtpd_milter_maps", "smtpd_discard_ehlo_keyword_address_maps", "receive_override_options",
             "smtpd_recipient_limit", "smtpd_tls_cert_file", "smtpd_tls_chain_files", "smtpd_tls_eccert_file",

@@ -67,6 +67,33 @@ package enum PostfixSetup {
             socketInChroot: FileManager.default.fileExists(atPath: inChroot))
     }
 
+    /// What was changed in a configuration directory; nil where no record is. Throws if the record cannot be read.
+    package static func record(directory: String) throws -> SetupRecord? {
+        let path = "\(directory)/\(SetupRecord.fileName)"
+        guard FileManager.default.fileExists(atPath: path) else { return nil }
+        do {
+            return try JSONDecoder().decode(SetupRecord.self, from: Data(contentsOf: URL(filePath: path)))
+        } catch {
+            throw PostfixToolError(description: "\(path) cannot be read")
+        }
+    }
+
+    /// What taking the settings back would change; nil where no record of them is.
+    package static func removal(directory: String) throws -> RemovalPlan? {
+        let directory = URL(fileURLWithPath: directory).standardizedFileURL.path
+        guard let record = try record(directory: directory) else { return nil }
+        return RemovalPlan(record, for: try PostfixConfiguration.read(directory: directory))
+    }
+
+    /// Takes the settings back, with the header check and the record. Postfix must then be reloaded.
+    package static func remove(_ plan: RemovalPlan) throws {
+        try plan.apply()
+        for name in ["postern_header_checks", SetupRecord.fileName] {
+            let path = "\(plan.directory)/\(name)"
+            if FileManager.default.fileExists(atPath: path) { try FileManager.default.removeItem(atPath: path) }
+        }
+    }
+
     /// Whether the Postfix configured in `directory` runs; nil if that cannot be determined, as without root.
     package static func isRunning(directory: String) -> Bool? {
         guard geteuid() == 0 else { return nil }
@@ -86,6 +113,15 @@ package enum PostfixSetup {
     package static func apply(_ plan: SetupPlan, write: (_ content: String, _ path: String) throws -> Void) throws {
         guard plan.conflicts.isEmpty else {
             throw PostfixToolError(description: plan.conflicts.joined(separator: "; "))
+        }
+        // Before the first change: what is recorded and was not changed is recognised as such.
+        if !plan.isEmpty {
+            var record = try record(directory: plan.directory) ?? SetupRecord()
+            record.add(plan, to: try PostfixConfiguration.read(directory: plan.directory))
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+            try write(
+                String(decoding: try encoder.encode(record), as: UTF8.self) + "\n", "\(plan.directory)/\(SetupRecord.fileName)")
         }
         if let (path, content) = plan.headerChecks {
             try write(content, path)

@@ -24,18 +24,26 @@ struct SetupPostfixCommand: ParsableCommand {
             --apply, the settings are applied after the difference is printed. Your own values are kept if they do not \
             conflict; if any conflicts, nothing is changed. With --print, the whole fragments for main.cf and master.cf are \
             printed, also without Postfix on this machine.
+
+            What --apply changes is recorded in postern_settings.json beside main.cf. --remove takes it back, before Postern \
+            is removed from the machine: settings that are still as they were written get the values that they had, and the \
+            others stay and are named. With --apply it does so; without, it shows it.
             """)
 
     @OptionGroup var options: InstallationOptions
     @Option(help: ArgumentHelp("Postfix's configuration directory.", valueName: "dir")) var configDirectory = "/etc/postfix"
     @Flag(help: "Set what differs. Then reload Postfix.") var apply = false
+    @Flag(help: "Take the settings back, instead of making them.") var remove = false
     @Flag(name: .customLong("print"), help: "Print the whole fragments instead of the difference.") var printsFragments = false
 
     func validate() throws {
         guard !(apply && printsFragments) else { throw ValidationError("--apply and --print exclude each other") }
+        guard !(remove && printsFragments) else { throw ValidationError("--remove and --print exclude each other") }
     }
 
     func run() throws {
+        // The configuration of Postern may be gone already.
+        if remove { return try takeBack() }
         let (configuration, resolved) = try options.configuration()
         guard let socket = MilterSocket(configuration.milter.socket) else {
             throw CommandError(
@@ -88,5 +96,23 @@ struct SetupPostfixCommand: ParsableCommand {
             throw CommandError(status: EX_NOPERM, message: "\(configDirectory) cannot be changed: \(error)")
         }
         print("Applied. Now: postfix -c \(configDirectory) reload")
+    }
+
+    private func takeBack() throws {
+        let found: RemovalPlan?
+        do { found = try PostfixSetup.removal(directory: configDirectory) } catch {
+            throw CommandError(status: EX_UNAVAILABLE, message: "\(configDirectory) cannot be read: \(error)")
+        }
+        guard let plan = found else {
+            throw CommandError.noInput(
+                "\(configDirectory)/\(SetupRecord.fileName) is not there: postern setup postfix --apply was never run here, or the settings "
+                    + "were taken back already")
+        }
+        print(plan.text, terminator: "")
+        guard apply else { return }
+        do { try PostfixSetup.remove(plan) } catch {
+            throw CommandError(status: EX_NOPERM, message: "\(configDirectory) cannot be changed: \(error)")
+        }
+        print("Taken back. Now: postfix -c \(configDirectory) reload")
     }
 }

@@ -1,0 +1,43 @@
+// Access restrictions of Postfix that keep mail from relay addresses, whoever sends it.
+
+/// Reads the restriction lists of smtpd as Postfix does: in order, until one of them decides.
+struct Restrictions {
+    /// The lists that a message from another server passes. Each has to let it through.
+    static let lists = [
+        "smtpd_client_restrictions", "smtpd_helo_restrictions", "smtpd_sender_restrictions", "smtpd_relay_restrictions",
+        "smtpd_recipient_restrictions", "smtpd_data_restrictions", "smtpd_end_of_data_restrictions",
+    ]
+
+    /// The items of a list or of a restriction class by its name.
+    let items: (String) -> [String]
+    /// Names in `smtpd_restriction_classes`.
+    let classes: Set<String>
+
+    private enum Answer { case passes, refused(by: String), undecided }
+
+    /// What in a list refuses mail to every relay address from a server that nothing else lets through; nil if nothing does.
+    func refusal(in list: [String]) -> String? {
+        if case .refused(let item) = answer(list, depth: 0) { item } else { nil }
+    }
+
+    private func answer(_ list: [String], depth: Int) -> Answer {
+        var rest = list[...]
+        while let item = rest.popFirst() {
+            switch item.lowercased() {
+            // Only logs what the next one would refuse.
+            case "warn_if_reject": _ = rest.popFirst()
+            // The relay domains are destinations of this Postfix.
+            case "permit", "permit_auth_destination": return .passes
+            // It asks the transport of the address, which is a dead end here.
+            case "reject", "defer", "defer_if_permit", "reject_unverified_recipient": return .refused(by: item)
+            case let word where word.hasPrefix("check_"): _ = rest.popFirst()
+            default:
+                guard classes.contains(item), depth < 8 else { continue }
+                let own = answer(items(item), depth: depth + 1)
+                if case .undecided = own { continue }
+                return own
+            }
+        }
+        return .undecided
+    }
+}

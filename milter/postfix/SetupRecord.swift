@@ -1,0 +1,118 @@
+// What `setup postfix` changed: so that it can be taken back, value by value.
+
+import Foundation
+
+/// Kept in a file beside main.cf. Of a setting that was changed several times, the value before the first change counts.
+package struct SetupRecord: Codable, Sendable, Hashable {
+    package struct Entry: Codable, Sendable, Hashable {
+        /// As it was written; nil where it was not set.
+        package var before: String?
+        /// As we wrote it.
+        package var after: String
+    }
+
+    /// Parameters of main.cf.
+    package var main: [String: Entry] = [:]
+    /// Parameters of services in master.cf, as `service/type/parameter`.
+    package var master: [String: Entry] = [:]
+    /// Services that we added to master.cf, as `name/type`, with their line.
+    package var services: [String: String] = [:]
+
+    package init() {}
+
+    /// The file's name in Postfix's configuration directory.
+    package static let fileName = "postern_settings.json"
+
+    /// Adds what a plan changes.
+    package mutating func add(_ plan: SetupPlan, to configuration: PostfixConfiguration) {
+        for change in plan.mainChanges {
+            let before = configuration.ownNames.contains(change.name) ? configuration.values[change.name] : nil
+            main[change.name] = Entry(before: main[change.name].map(\.before) ?? before, after: change.new)
+        }
+        for change in plan.masterChanges {
+            let before = configuration.master[change.name]
+            master[change.name] = Entry(before: master[change.name].map(\.before) ?? before, after: change.new)
+        }
+        for service in plan.newServices { services[service.name] = service.new }
+    }
+}
+
+/// What `setup postfix --remove` does: a value, computed before anything is changed.
+package struct RemovalPlan: Sendable, Hashable {
+    /// The configuration directory.
+    package let directory: String
+    /// Parameters of main.cf, and the values that some get back; the others were not set.
+    private var mainNames: [String] = []
+    private var mainValues: [String: String] = [:]
+    /// The same of services in master.cf.
+    private var masterNames: [String] = []
+    private var masterValues: [String: String] = [:]
+    /// Services that go.
+    private var services: [String] = []
+    /// Settings that are no longer as we wrote them, and stay: each with its value.
+    package private(set) var kept: [String] = []
+
+    package init(_ record: SetupRecord, for configuration: PostfixConfiguration) {
+        directory = configuration.directory
+        for (name, entry) in record.main.sorted(by: { $0.key < $1.key }) {
+            let isSet = configuration.ownNames.contains(name)
+            let now = isSet ? configuration.values[name] : nil
+            if now == entry.before { continue }
+            guard now == entry.after else {
+                kept.append("\(name) = \(now ?? "(not set)")")
+                continue
+            }
+            mainNames.append(name)
+            if let before = entry.before { mainValues[name] = before }
+        }
+        // With a service go its own parameters.
+        for (name, line) in record.services.sorted(by: { $0.key < $1.key }) {
+            guard let command = configuration.fields[name + "/command"] else { continue }
+            let isOurs = Self.words(line).dropFirst(7).joined(separator: " ") == Self.words(command).prefix(1).joined()
+            if isOurs { services.append(name) } else { kept.append("\(name) in master.cf: \(command)") }
+        }
+        for (name, entry) in record.master.sorted(by: { $0.key < $1.key }) {
+            let service = name.split(separator: "/").prefix(2).joined(separator: "/")
+            guard !services.contains(service) else { continue }
+            let now = configuration.master[name]
+            if now == entry.before || now == nil { continue }
+            guard now == entry.after else {
+                kept.append("\(name) = \(now ?? "")")
+                continue
+            }
+            masterNames.append(name)
+            if let before = entry.before { masterValues[name] = before }
+        }
+    }
+
+    private static func words(_ text: String) -> [Substring] { text.split(separator: " ") }
+
+    /// Whether there is nothing to take back.
+    package var isEmpty: Bool { mainNames.isEmpty && masterNames.isEmpty && services.isEmpty }
+
+    /// The plan as text for the operator, ending in a line feed.
+    package var text: String {
+        var lines: [String] = []
+        if !mainNames.isEmpty { lines.append("# \(directory)/main.cf") }
+        lines += mainNames.map { name in mainValues[name].map { "  \(name) = \($0)" } ?? "- \(name)" }
+        if !masterNames.isEmpty || !services.isEmpty { lines.append("# \(directory)/master.cf") }
+        lines += services.map { "- \($0)" }
+        lines += masterNames.map { name in masterValues[name].map { "  \(name) = \($0)" } ?? "- \(name)" }
+        if isEmpty { lines.append("Nothing in \(directory) is as postern setup postfix wrote it.") }
+        lines += kept.map { "note: \($0) was changed since, and stays" }
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    /// Takes back what the plan says. Postfix must then be reloaded.
+    package func apply() throws {
+        let given = mainNames.compactMap { name in mainValues[name].map { "\(name) = \($0)" } }
+        if !given.isEmpty { try PostfixTool.run("postconf", ["-c", directory, "-e"] + given) }
+        let gone = mainNames.filter { mainValues[$0] == nil }
+        if !gone.isEmpty { try PostfixTool.run("postconf", ["-c", directory, "-X"] + gone) }
+        for service in services { try PostfixTool.run("postconf", ["-c", directory, "-MX", service]) }
+        let own = masterNames.compactMap { name in masterValues[name].map { "\(name)=\($0)" } }
+        if !own.isEmpty { try PostfixTool.run("postconf", ["-c", directory, "-P"] + own) }
+        let without = masterNames.filter { masterValues[$0] == nil }
+        if !without.isEmpty { try PostfixTool.run("postconf", ["-c", directory, "-PX"] + without) }
+    }
+}

@@ -96,7 +96,7 @@ package struct Migrator: Sendable {
     package func requireBegun(_ database: any Database) throws(StoreFailure) {
         guard try !isBegun(database) else { return }
         throw .permanent(
-            .corrupted,
+            .empty,
             "the database holds nothing of Postern: restore a backup with postern restore, or make a new installation with postern init"
         )
     }

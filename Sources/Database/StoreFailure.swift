@@ -34,6 +34,8 @@ package struct StoreFailure: Error, Sendable, Hashable, CustomStringConvertible 
     package enum Permanent: String, Sendable {
         /// The file is damaged or not a database.
         case corrupted
+        /// It holds nothing of Postern.
+        case empty
         /// The database was migrated by a newer program.
         case newerSchema = "newer schema"
         /// A migration that was applied is not the one this program knows: its text was edited since.
@@ -71,6 +73,8 @@ package struct StoreFailure: Error, Sendable, Hashable, CustomStringConvertible 
     /// What happened; for a refusal, what is wrong and what to do, in one line. Contains no inbox address; only a refusal may
     /// name anyone.
     package let message: String
+    /// What a server says is to be put right; nil where it does not say, and for files.
+    package internal(set) var serverFault: ServerFault?
 
     package static func temporary(_ code: Temporary, _ message: String) -> Self { Self(code: .temporary(code), message: message) }
     package static func permanent(_ code: Permanent, _ message: String) -> Self { Self(code: .permanent(code), message: message) }

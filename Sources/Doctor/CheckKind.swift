@@ -3,11 +3,14 @@
 /// A kind of check. Its word is shown, stored by no one, and stable: scripts look for it.
 package enum CheckKind: CaseIterable, Sendable, Hashable {
     // The installation and its machine.
-    case configuration, relayDomains, keyFile, secretOrFile, database, databaseMode, databaseIntegrity, databaseDisk, disk, clock,
+    case configuration, relayDomains, keyFile, serviceUser, secretOrFile, database, databaseMode, databaseIntegrity, databaseDisk,
+        disk, clock,
         clocks
-    case milter, filter, http, httpKey, httpCertificate, copies, policy, postmaster, userPage, removals, receivers
+    case milter, filter, http, httpKey, httpCertificate, copies, policy, postmaster, userPage, removals, receivers,
+        parkedEvents
     // Postfix.
-    case postfix, postfixSetting, postfixService, postfixOwner, postfixHeaderCheck, postfixBypass, postfixConflict, postfixQueue
+    case postfix, postfixSetting, postfixService, postfixOwner, postfixHeaderCheck, postfixBypass, postfixConflict, postfixFilter,
+        postfixQueue
     case certificate, probe, probeReply, probeBounce, probeDSN, probeQueue, parkedMail
     // The host and its relay domains, as others see them.
     case dns, address, ptr, blockList, warmUp, mx, spf, dkim, dmarc, dmarcTags, dmarcReports, mtaSTS, tlsReports
@@ -32,6 +35,7 @@ package enum CheckKind: CaseIterable, Sendable, Hashable {
         case .configuration: Facts("configuration", "postern.yaml can be read, and each value is within its limits")
         case .relayDomains: Facts("relay_domains", "every domain that addresses were issued at is still a relay domain")
         case .keyFile: Facts("key file", "it is there, of this installation, and readable by its owner only")
+        case .serviceUser: Facts("service user", "the user of the service can read its files, whoever runs the check")
         case .secretOrFile: Facts(nil, of: "KEY", "the secret or file that a key names can be read (`postern config check`)")
         case .database: Facts("database", "it can be written, and has the schema of this program")
         case .databaseMode: Facts("database mode", "other users cannot read it (SQLite)")
@@ -51,6 +55,7 @@ package enum CheckKind: CaseIterable, Sendable, Hashable {
         case .userPage: Facts("user page", "users can confirm an inbox themselves")
         case .removals: Facts("removals", "what was deleted is gone")
         case .receivers: Facts("receivers", "no endpoint or stream leads into a private network that it may not reach")
+        case .parkedEvents: Facts("parked events", "no event was given up, and could be sent again")
         case .postfix: Facts("postfix", "its settings can be read, and are those that the relay needs")
         case .postfixSetting: Facts("postfix", of: "PARAMETER", "a parameter that is not what the relay needs")
         case .postfixService: Facts("postfix service", "Postfix runs")
@@ -58,6 +63,7 @@ package enum CheckKind: CaseIterable, Sendable, Hashable {
         case .postfixHeaderCheck: Facts("postfix header check", "the one that hides users' machines is there")
         case .postfixBypass: Facts("postfix bypass", "no service of master.cf takes mail past the milter")
         case .postfixConflict: Facts("postfix conflict", "nothing in Postfix contradicts the relay")
+        case .postfixFilter: Facts("postfix filter", "the other milters that Postfix asks answer")
         case .postfixQueue: Facts("postfix queue", "it can be read, and holds no mail that was not rewritten")
         case .certificate: Facts("certificate", "that of Postfix names this host, and is valid for two weeks more")
         case .probe: Facts("probe", "messages of the doctor's own can be sent through Postfix")

@@ -12,12 +12,24 @@ package struct LocalFacts: Sendable {
         case trouble(String)
     }
 
+    /// What a part of the service did when it was asked.
+    package enum Answer: Sendable, Hashable {
+        case fine
+        /// It took the connection, and said nothing for some seconds.
+        case silent
+        case trouble(String)
+    }
+
     /// Whether configuration, key file and database can be used, and if not, why.
     package var configuration = Outcome.fine
     package var keyFile = Outcome.fine
     package var database = Outcome.fine
-    /// What is wrong with a database permanently; nil if it may answer another time.
-    package var databaseFault: StoreFailure.Permanent?
+    /// Why the database cannot be used; nil if it can.
+    package var databaseFailure: StoreFailure?
+    /// Files that the user of the service cannot read, with its name.
+    package var unreadable: [(path: String, user: String)] = []
+    /// Whether a folder is at its path.
+    package var isDatabaseFolder = false
     /// Migrations that the database lacks.
     package var pendingMigrations: [String] = []
     /// Relay domains with addresses that the configuration does not name, in words; nil for none.
@@ -34,7 +46,7 @@ package struct LocalFacts: Sendable {
     package var totalOctets: UInt64?
     /// The milter's socket, and whether a milter answered there.
     package var socket = ""
-    package var filter = Outcome.fine
+    package var filter = Answer.fine
     /// Seconds since 1970, by the machine's clock.
     package var now: Int64 = 0
     /// The newest time in the audit; nil if there is none.
@@ -43,9 +55,9 @@ package struct LocalFacts: Sendable {
     /// Whether users reach their page.
     package var hasUserPage = true
     /// Where the HTTP API listens, and whether it answers there; nil if there is no API, or it listens on any free port.
-    package var http: (address: String, outcome: Outcome)?
+    package var http: (address: String, outcome: Answer)?
     /// Where copies of messages are submitted, and whether that is Postfix; nil if this is off, or no server listens there.
-    package var copies: (address: String, outcome: Outcome)?
+    package var copies: (address: String, outcome: Answer)?
     /// Problems of the policies in force, one line each; nil if the policies could not be read.
     package var policyProblems: [String]?
     /// Damage that the database engine reports in the file, one line each; nil if it could not be asked.
@@ -60,6 +72,8 @@ package struct LocalFacts: Sendable {
     package var removals: [String] = []
     /// Streams without delivery because their receivers are private, one sentence each.
     package var receivers: [String] = []
+    /// Events that nothing tries any more, one sentence and one remedy for each team.
+    package var parkedEvents: [(text: String, remedy: String)] = []
     /// Hosts that use another policy than the active one, because that one does not load there, one line each.
     package var policyRefusals: [String] = []
 
@@ -77,16 +91,17 @@ package enum LocalChecks {
     package static let earliestTime: Int64 = 1_767_225_600
 
     package static func judge(_ facts: LocalFacts) -> [Check] {
-        [configuration(facts), keyFile(facts)].compactMap { $0 } + database(facts)
+        [configuration(facts), keyFile(facts)].compactMap { $0 } + serviceUser(facts) + database(facts)
             + [filter(facts), copies(facts), http(facts)].compactMap { $0 } + policy(facts)
             + [disk(facts), clock(facts), clocks(facts), operatorAddress(facts), userPage(facts)].compactMap { $0 }
             + facts.removals.map { .warning(.removals, $0, remedy: StatusReport.removalRemedy) }
             + facts.receivers.map { .warning(.receivers, $0, remedy: PrivateReceivers.remedy) }
+            + facts.parkedEvents.map { .warning(.parkedEvents, $0.text, remedy: $0.remedy) }
     }
 
     /// What the service needs before it can start.
     static func ofStore(_ facts: LocalFacts) -> [Check] {
-        [configuration(facts), keyFile(facts)].compactMap { $0 } + database(facts) + policy(facts)
+        [configuration(facts), keyFile(facts)].compactMap { $0 } + serviceUser(facts) + database(facts) + policy(facts)
             + [disk(facts)].compactMap { $0 }
     }
 
@@ -119,19 +134,20 @@ package enum LocalChecks {
         }
     }
 
+    private static func serviceUser(_ facts: LocalFacts) -> [Check] {
+        facts.unreadable.map { path, user in
+            .broken(
+                .serviceUser, "\(path) cannot be read by \(user), whom postern serve runs as",
+                remedy: "run chown \(user): \(path)")
+        }
+    }
+
     private static func database(_ facts: LocalFacts) -> [Check] {
         guard facts.configuration == .fine else { return [] }
         if case .trouble(let what) = facts.database {
-            let remedy =
-                switch facts.databaseFault {
-                case .newerSchema, .changedMigration: "run the postern that made it"
-                case .corrupted, .unsealing, .unexpectedData, .constraint, .statement:
-                    "stop postern serve, keep \(facts.databasePath) for later, and restore the last backup, with the key file that belongs to it"
-                default:
-                    facts.isOnServer
-                        ? "check that PostgreSQL runs at \(facts.databasePath), accepts writes, and admits this user"
-                        : "run this as the user that postern serve runs as; check the folder of \(facts.databasePath)"
-                }
+            let remedy = DatabaseRemedies.remedy(
+                facts.databaseFailure ?? .temporary(.unreachable, what), at: facts.databasePath, isOnServer: facts.isOnServer,
+                isFolder: facts.isDatabaseFolder)
             return [.broken(.database, what, remedy: remedy)]
         }
         var checks: [Check] = [
@@ -185,6 +201,10 @@ package enum LocalChecks {
         }
         return switch facts.filter {
         case .fine: .ok(.filter, "a milter answers at \(facts.socket)")
+        case .silent:
+            .broken(
+                .filter, "postern serve runs and does not answer at \(facts.socket). Mail waits at its senders meanwhile",
+                remedy: "restart postern serve; its log before that says what it was doing")
         case .trouble(let what):
             .broken(
                 .filter, "\(facts.socket): \(what). Mail waits at its senders meanwhile",
@@ -193,9 +213,16 @@ package enum LocalChecks {
     }
 
     private static func copies(_ facts: LocalFacts) -> Check? {
-        guard let copies = facts.copies else { return nil }
+        // Postfix waits for the milter there too.
+        guard let copies = facts.copies, facts.filter != .silent else { return nil }
         return switch copies.outcome {
         case .fine: .ok(.copies, "Postfix accepts copies of messages at \(copies.address)")
+        case .silent:
+            .broken(
+                .copies,
+                "\(copies.address) (fan_out_smtpd) accepts connections and does not greet as a mail server. Copies of messages to several users "
+                    + "are not submitted there",
+                remedy: "find the process that listens there (ss -ltnp); if it is Postfix, its log says what it waits for")
         case .trouble(let what):
             .broken(
                 .copies,
@@ -213,6 +240,10 @@ package enum LocalChecks {
         }
         return switch http.outcome {
         case .fine: .ok(.http, "the HTTP API answers at \(http.address)")
+        case .silent:
+            .broken(
+                .http, "\(http.address) accepts connections and does not answer. Teams get no decisions meanwhile",
+                remedy: "restart postern serve; its log before that says what it was doing")
         case .trouble(let what):
             .broken(
                 .http, "\(http.address): \(what). Teams get no decisions meanwhile",

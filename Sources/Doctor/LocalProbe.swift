@@ -25,7 +25,13 @@ package enum LocalProbe {
         facts.now = now
         let configuration: Configuration
         do {
-            configuration = try Installation.configuration(flag: flag, environment: environment, set: set).0
+            let resolved: ResolvedConfiguration
+            (configuration, resolved) = try Installation.configuration(flag: flag, environment: environment, set: set)
+            let folder = (configuration.keyFilePath as NSString).deletingLastPathComponent
+            if let user = ServiceUser(ownerOf: folder) {
+                let paths = [resolved.path, configuration.keyFilePath] + [configuration.database.path].compactMap { $0 }
+                facts.unreadable = paths.filter { !user.canRead($0) }.map { ($0, user.name) }
+            }
         } catch {
             facts.configuration = .trouble("\(error)")
             return facts
@@ -95,6 +101,7 @@ package enum LocalProbe {
             facts.policyProblems = try policyProblems(store)
             facts.removals = try StatusReport.removals(store, now)
             facts.receivers = try StatusReport.receivers(store)
+            facts.parkedEvents = try StatusReport.parkedEvents(store)
             // PostgreSQL has no such check for clients; its tool is pg_amcheck.
             if facts.unchecked == nil, configuration.database.path != nil {
                 facts.damage = try database.values("PRAGMA quick_check(5)", String.self).filter { $0 != "ok" }
@@ -103,7 +110,10 @@ package enum LocalProbe {
                 \.refusal)
         } catch {
             facts.database = .trouble("\(error)")
-            if case .permanent(let code)? = (error as? StoreFailure)?.code { facts.databaseFault = code }
+            facts.databaseFailure = error as? StoreFailure
+            var isFolder: ObjCBool = false
+            facts.isDatabaseFolder =
+                FileManager.default.fileExists(atPath: facts.databasePath, isDirectory: &isFolder) && isFolder.boolValue
         }
     }
 }
@@ -166,7 +176,7 @@ package enum MilterProbe {
     private static let timeout = 5
 
     /// Opens a session as Postfix does, offering every action and protocol step, and ends it after the milter's answer.
-    package static func ask(_ socket: String) -> LocalFacts.Outcome {
+    package static func ask(_ socket: String) -> LocalFacts.Answer {
         guard let parsed = MilterSocket(socket) else { return .trouble("the socket cannot be read") }
         let descriptor: Int32
         switch parsed {
@@ -187,6 +197,7 @@ package enum MilterProbe {
                 recv(descriptor, $0.baseAddress?.advanced(by: length), $0.count - length, 0)
             }
             guard count > 0 else {
+                if isTimeOut(count) { return .silent }
                 return .trouble(
                     length == 0
                         ? "something listens, but does not answer as a milter; Postern's milter answers only root and the users that milter.peers names"
@@ -201,7 +212,7 @@ package enum MilterProbe {
     }
 
     /// Asks the HTTP API for /readyz; if it is encrypted, checks only whether a server listens.
-    static func askHTTP(_ listen: ListenAddress, isEncrypted: Bool) -> LocalFacts.Outcome {
+    static func askHTTP(_ listen: ListenAddress, isEncrypted: Bool) -> LocalFacts.Answer {
         let host = ["0.0.0.0": "127.0.0.1", "::": "::1"][listen.host] ?? listen.host
         let descriptor = connectInternet(host, UInt16(clamping: listen.port))
         guard descriptor >= 0 else { return .trouble("nothing listens there (\(String(cString: strerror(errno))))") }
@@ -213,19 +224,22 @@ package enum MilterProbe {
         }
         var answer = [UInt8](repeating: 0, count: 12)
         let count = recv(descriptor, &answer, answer.count, Int32(MSG_WAITALL))
+        if isTimeOut(count) { return .silent }
         guard count == answer.count else { return .trouble("something listens, but does not answer as HTTP") }
         let status = String(decoding: answer.suffix(3), as: UTF8.self)
         return status == "200" ? .fine : .trouble("it answers /readyz with \(status)")
     }
 
     /// Checks which user runs the smtpd for copies; nil if no server listens, which the check of Postfix reports.
-    static func askCopies(_ smtpd: ListenAddress, _ peers: MilterPeers) -> LocalFacts.Outcome? {
+    static func askCopies(_ smtpd: ListenAddress, _ peers: MilterPeers) -> LocalFacts.Answer? {
         let descriptor = connectInternet(smtpd.host, UInt16(clamping: smtpd.port))
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
         // Until the server has sent its greeting, it may not have accepted the connection, which then belongs to no process.
         var greeting: UInt8 = 0
-        guard recv(descriptor, &greeting, 1, 0) == 1 else {
+        let count = recv(descriptor, &greeting, 1, 0)
+        guard count == 1 else {
+            if isTimeOut(count) { return .silent }
             return .trouble("something listens, but does not greet as a mail server")
         }
         if let objection = peers.objection(to: descriptor) { return .trouble(objection) }
@@ -233,6 +247,8 @@ package enum MilterProbe {
         _ = send(descriptor, quit, quit.utf8.count, Int32(MSG_NOSIGNAL))
         return .fine
     }
+
+    private static func isTimeOut(_ count: Int) -> Bool { count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) }
 
     private static func open(_ family: Int32) -> Int32 {
         let descriptor = Glibc.socket(family, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)

@@ -38,6 +38,8 @@ package struct PostfixFacts: Sendable {
     package var queueTrouble: String?
     /// Postfix's own user has no access to the milter's socket: what is wrong, and the setting that fixes it.
     package var ownerTrouble: (sentence: String, remedy: String)?
+    /// Other milters that Postfix asks and that do not answer: the parameter, the milter, and what happened.
+    package var silentMilters: [(parameter: String, milter: String, trouble: String)] = []
     /// Conflicts that only the operator can resolve.
     package var conflicts: [String] = []
 
@@ -47,6 +49,16 @@ package struct PostfixFacts: Sendable {
 package enum PostfixChecks {
     /// How to fix the problems that a plan can fix.
     private static let remedy = "run postern setup postfix --apply, then postfix reload"
+    /// More settings than an operator would change by hand.
+    private static let manySettings = 10
+
+    private static func notAttached(_ facts: PostfixFacts) -> Check {
+        .broken(
+            .postfix,
+            "Postfix in \(facts.directory) is not set up for Postern: smtpd_milters does not name it, and \(facts.differences.count - 1) other "
+                + "settings differ", remedy: "postern setup postfix shows them; " + remedy)
+    }
+
     /// Without these settings an inbox can leave, or mail can pass without being rewritten.
     private static let leaking: Set<String> = [
         "non_smtpd_milters", "internal_mail_filter_classes", "smtpd_milters", "milter_default_action",
@@ -62,15 +74,20 @@ package enum PostfixChecks {
                     remedy: "name its configuration with --config-directory, or skip this part with --skip postfix")
             ]
         }
-        var checks = facts.differences.map { difference in
-            let present = difference.present.isEmpty ? "empty" : difference.present
-            let leak = leaking.contains(difference.name) ? " (without it an inbox becomes visible)" : ""
-            return Check.broken(
-                CheckKind.postfixSetting.of(difference.name),
-                "\(difference.name) is \(present), not \(difference.needed): \(difference.reason)\(leak)",
-                remedy: remedy)
-        }
-        if !facts.hasHeaderCheck {
+        // Before the set-up, every setting differs: that is one thing to do.
+        let isAttached = facts.differences.count <= manySettings || !facts.differences.contains { $0.name == "smtpd_milters" }
+        var checks =
+            !isAttached
+            ? [notAttached(facts)]
+            : facts.differences.map { difference in
+                let present = difference.present.isEmpty ? "empty" : difference.present
+                let leak = leaking.contains(difference.name) ? " (without it an inbox becomes visible)" : ""
+                return Check.broken(
+                    CheckKind.postfixSetting.of(difference.name),
+                    "\(difference.name) is \(present), not \(difference.needed): \(difference.reason)\(leak)",
+                    remedy: remedy)
+            }
+        if !facts.hasHeaderCheck, isAttached {
             checks.append(
                 .broken(
                     .postfixHeaderCheck,
@@ -79,6 +96,12 @@ package enum PostfixChecks {
         }
         checks += facts.bypasses.map {
             .broken(.postfixBypass, $0, remedy: "add Postern's milter to that service in master.cf, or remove the service")
+        }
+        checks += facts.silentMilters.map {
+            .broken(
+                .postfixFilter,
+                "\($0.parameter) has \($0.milter), which does not answer (\($0.trouble)): Postfix defers the mail that it should see",
+                remedy: "start it, or remove it from \($0.parameter)")
         }
         checks += facts.conflicts.map {
             .broken(.postfixConflict, $0, remedy: "decide which of the two you want, and change the other")

@@ -38,6 +38,7 @@ package struct PostfixProbe {
             facts.hasHeaderCheck = plan.headerChecks == nil
             facts.bypasses = plan.bypasses
             facts.conflicts = plan.conflicts
+            facts.silentMilters = Self.silentMilters(postfix, besides: socket.postfixName)
             facts.ownerTrouble = MilterPeers(configuration.milter.peers).trouble(
                 mailOwner: postfix.expanded["mail_owner"] ?? "postfix")
             do { facts.parked = try PostfixQueue.parked(at: configuration.relayDomains, directory: plan.directory) } catch {
@@ -47,6 +48,31 @@ package struct PostfixProbe {
         } catch {
             facts.trouble = "\(error)"
             return (facts, [], nil)
+        }
+    }
+
+    /// Milters beside ours that do not answer, each once.
+    private static func silentMilters(
+        _ postfix: PostfixConfiguration, besides ours: String
+    ) -> [(parameter: String, milter: String, trouble: String)] {
+        var seen: Set = [ours]
+        return ["smtpd_milters", "non_smtpd_milters"].flatMap { parameter in
+            postfix.milters(of: parameter).compactMap { name -> (parameter: String, milter: String, trouble: String)? in
+                guard seen.insert(name).inserted else { return nil }
+                // Postfix takes a path from its queue directory where it is relative, and in its chroot.
+                let path = name.hasPrefix("unix:") ? String(name.dropFirst("unix:".count)) : nil
+                let queue = postfix.expanded["queue_directory"] ?? ""
+                let places = path.map { ["unix:\(queue)/\($0)"] + ($0.hasPrefix("/") ? [name] : []) } ?? [name]
+                var troubles: [String] = []
+                for place in places {
+                    switch MilterProbe.ask(place) {
+                    case .fine: return nil
+                    case .silent: troubles.append("it takes connections and says nothing")
+                    case .trouble(let what): troubles.append(what)
+                    }
+                }
+                return troubles.last.map { (parameter, name, $0) }
+            }
         }
     }
 

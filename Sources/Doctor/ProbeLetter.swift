@@ -184,8 +184,9 @@ struct ProbeJudgement {
             .broken(
                 name, "doctor's \(what) was not accepted: \(why)",
                 remedy:
-                    "search the logs of Postfix and postern serve for \"postern-doctor\"; a serve that was started with another key file "
-                    + "or an older version does not know it")
+                    "search the logs of Postfix and postern serve for \"postern-doctor\"; Postfix's log names a milter or policy service "
+                    + "that does not answer, and a restriction that refuses; a serve with another key file or of an older version does not know it"
+            )
         case .neverCame:
             .broken(
                 name, "doctor's \(what) was accepted but did not leave Postfix in time",

@@ -147,7 +147,10 @@ package struct RelayDomainChecks {
                     active.isEmpty
                         ? "\(domain) has no active key: mail from it is not signed"
                         : "\(domain) signs with Ed25519 alone, which many providers do not check",
-                    remedy: "run postern dkim generate --domain \(domain), publish the record, and run postern dkim activate"))
+                    remedy: keys.first { $0.key.state == .pending && $0.key.algorithm == .rsa }.map {
+                        "publish the record that postern dkim dns \($0.key.selector) --domain \(domain) prints, then run "
+                            + "postern dkim activate \($0.key.selector) --domain \(domain)"
+                    } ?? "run postern dkim generate --domain \(domain), and do what it prints"))
         }
         return checks
     }
@@ -167,7 +170,7 @@ package struct RelayDomainChecks {
                 remedy: "publish the record that \(command) prints")
         case .pending:
             return objection == nil
-                ? .ok(name, "\(key.selector) is published and waits for postern dkim activate \(key.selector)")
+                ? .ok(name, "\(key.selector) is published and waits for postern dkim activate \(key.selector) --domain \(domain)")
                 : .ok(name, "\(key.selector) is not in use, and not published yet")
         case .retiring, .retired:
             let end = (key.deactivatedAt ?? now) + DKIMKeyRepository.publicationAfterUse

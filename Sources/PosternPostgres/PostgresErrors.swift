@@ -11,6 +11,8 @@ struct PostgresFailure: Error {
     let message: String
     /// Whether the connection cannot be used any more.
     let isConnectionLost: Bool
+    /// What is to be put right, where a connection was not made.
+    private let fault: ServerFault?
     /// The store's failure, if it was not the server that failed.
     private var known: StoreFailure?
 
@@ -32,7 +34,11 @@ struct PostgresFailure: Error {
     /// The failure as the store reports it.
     var storeFailure: StoreFailure {
         if let known { return known }
-        if isNoPrimary { return .temporary(.away, "the server is read-only: it is not the primary") }
+        if isNoPrimary { return .temporary(.away, "the server is read-only: it is not the primary").by(.standby) }
+        return plainFailure.by(state == "42501" ? .noPrivilege : state == "53300" ? .full : fault)
+    }
+
+    private var plainFailure: StoreFailure {
         switch state {
         case "40001", "40P01", "55P03": return .temporary(.busy, message)
         case "57014": return .temporary(.busy, "a statement took too long and was cancelled")
@@ -61,10 +67,12 @@ struct PostgresFailure: Error {
         // With 57P01 and the like, and 25P03, the server says that it ends the connection; libpq may not know yet.
         isConnectionLost = PQstatus(connection) != CONNECTION_OK || state.hasPrefix("57P") || state == "25P03"
         let primary = field(Int32(UInt8(ascii: "M")))
+        fault = nil
         message = !primary.isEmpty ? primary : isConnectionLost ? "the connection to the server was lost" : "the statement failed"
     }
 
-    init(state: String, message: String, isConnectionLost: Bool) {
+    init(state: String, message: String, isConnectionLost: Bool, fault: ServerFault? = nil) {
+        self.fault = fault
         self.state = state
         self.message = message
         self.isConnectionLost = isConnectionLost

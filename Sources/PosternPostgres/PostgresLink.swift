@@ -115,12 +115,30 @@ final class PostgresLink: @unchecked Sendable {
             line = line.replacing(password, with: "(redacted)")
         }
         // libpq gives no SQLSTATE here. What someone must fix is recognized by its words in the C locale.
-        let isRefusal = ["authentication failed", "no password supplied", "does not exist", "no pg_hba.conf entry"].contains {
-            full.contains($0)
-        }
-        let isFull = ["too many clients", "too many connections", "connection slots are reserved"].contains { full.contains($0) }
-        return PostgresFailure(state: isRefusal ? "28000" : isFull ? "53300" : "", message: line, isConnectionLost: !isRefusal)
+        let fault = faults.first { words in words.all.allSatisfy { full.contains($0) } }?.fault
+        let isRefusal = fault.map { ![.full, .noHost, .noAnswer].contains($0) } ?? false
+        let state = isRefusal ? "28000" : fault == .full ? "53300" : ""
+        return PostgresFailure(state: state, message: line, isConnectionLost: !isRefusal, fault: fault)
     }
+
+    /// Words of the server, of libpq and of PgBouncer; the first that are all there count.
+    private static let faults: [(all: [String], fault: ServerFault)] = [
+        (["Peer authentication failed"], .wrongSystemUser), (["Ident authentication failed"], .wrongSystemUser),
+        (["no password supplied"], .noPassword), (["no pg_hba.conf entry"], .notAdmitted),
+        (["pg_hba.conf rejects"], .notAdmitted), (["role \"", "does not exist"], .noUser), (["no such user"], .noUser),
+        (["role \"", "is not permitted to log in"], .notAdmitted),
+        (["database \"", "does not exist"], .noDatabase), (["no such database"], .noDatabase),
+        (["authentication failed"], .wrongPassword), (["auth failed"], .wrongPassword),
+        (["unsupported startup parameter"], .poolerParameter),
+        (["server does not support SSL"], .encryption), (["SSL required"], .encryption),
+        (["certificate verify failed"], .encryption),
+        (["server certificate"], .encryption), (["root certificate file"], .encryption), (["SSL error"], .encryption),
+        (["too many clients"], .full), (["too many connections"], .full), (["connection slots are reserved"], .full),
+        (["no more connections allowed"], .full), (["query_wait_timeout"], .full),
+        (["could not translate host name"], .noHost), (["invalid port"], .badURL), (["invalid integer value"], .badURL),
+        (["Connection refused"], .noAnswer), (["No such file or directory"], .noAnswer), (["timeout expired"], .noAnswer),
+        (["Connection timed out"], .noAnswer), (["No route to host"], .noAnswer), (["Network is unreachable"], .noAnswer),
+    ]
 
     /// Whether another caller may use it: nothing is in progress. Costs nothing.
     var isReusable: Bool { !isBroken && !isInTransaction && beginning.isEmpty && PQstatus(connection) == CONNECTION_OK }

@@ -1,5 +1,6 @@
 // What the doctor makes of facts, and of a relay domain as the DNS has it.
 
+import Database
 import Doctor
 import Foundation
 import MailAuth
@@ -84,6 +85,40 @@ import Testing
             let text = try #require(try help(words), "postern \(words.joined(separator: " "))")
             for option in options { #expect(text.contains(option), "postern \(line.joined(separator: " "))") }
         }
+    }
+
+    @Test func remedy_databaseThatCannotBeUsed_isThatOfTheCause() throws {
+        func remedy(_ failure: StoreFailure, isOnServer: Bool = true, isFolder: Bool = false) -> String {
+            var facts = healthy()
+            facts.database = .trouble(failure.message)
+            (facts.databaseFailure, facts.isOnServer, facts.isDatabaseFolder) = (failure, isOnServer, isFolder)
+            return LocalChecks.judge(facts).first { $0.name.kind == .database }?.remedy ?? ""
+        }
+        let remedies = ServerFault.allCases.map { remedy(StoreFailure.permanent(.refused, "x").by($0)) }
+        #expect(
+            Set(remedies).count == ServerFault.allCases.count && !remedies.contains { $0.contains("check that PostgreSQL runs") })
+        #expect(remedy(.permanent(.unsealing, "x"), isOnServer: false).hasPrefix("name in key_file"))
+        #expect(remedy(.temporary(.diskFull, "x"), isOnServer: false).hasPrefix("free space on the file system"))
+        #expect(remedy(.permanent(.empty, "x")).hasPrefix("look at the name of the database"))
+        #expect(remedy(.temporary(.unreachable, "x"), isOnServer: false, isFolder: true).hasPrefix("database names a folder"))
+    }
+
+    @Test func serviceUser_whoCannotReadItsFiles_isNamedToRoot() {
+        let verdict = verdicts { $0.unreadable = [("/var/lib/postern/postern.keys", "postern")] }
+        #expect(verdict == ["service user": .broken])
+    }
+
+    @Test func postfix_beforeTheSetUp_isOneThingToDo() {
+        var facts = PostfixFacts()
+        facts.directory = "/etc/postfix"
+        facts.differences = (["smtpd_milters"] + (1...20).map { "parameter\($0)" }).map {
+            PostfixFacts.Difference(name: $0, present: "", needed: "x", reason: "y")
+        }
+        facts.hasHeaderCheck = false
+        let checks = PostfixChecks.judge(facts)
+        #expect(checks.count == 1 && checks[0].sentence.contains("smtpd_milters does not name it, and 20 other settings differ"))
+        facts.differences.removeFirst()
+        #expect(PostfixChecks.judge(facts).count == 21, "it is attached, and something was changed")
     }
 
     @Test func aHealthyMachineHasNothingToMend() {

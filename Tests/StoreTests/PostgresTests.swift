@@ -202,9 +202,10 @@ struct PostgresTests {
         defer { try? database.close() }
         #expect(try database.read { try $0.value("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()", Bool.self) } == true)
         // A certificate of no one that is trusted: no connection, rather than one without proof.
-        #expect(throws: StoreFailure.temporary(.away)) {
+        let untrusted = #expect(throws: StoreFailure.permanent(.refused)) {
             try PostgresDatabase(url: place + "?sslmode=verify-ca&sslrootcert=\(certificates)/receiver.pem")
         }
+        #expect(untrusted?.serverFault == .encryption)
     }
 
     @Test func aPasswordIsNeverSaid() throws {
@@ -226,6 +227,21 @@ struct PostgresTests {
                 #expect(!"\(error)".contains(secret), "\(error)")
                 #expect(!"\(error)".contains("\n"))
             }
+        }
+    }
+
+    /// The remedy is that of the cause, and not always to look whether PostgreSQL runs.
+    @Test func open_serverThatDoesNotLetUsIn_tellsWhatToPutRight() throws {
+        let server = try #require(PostgresServer.shared)
+        for (url, fault) in [
+            ("postgresql://postern@\(server.host)/no_such_database", ServerFault.noDatabase),
+            ("postgresql://nobody@\(server.host)/postgres", .noUser),
+            ("postgresql://postern@127.0.0.1:1/postgres", .noAnswer),
+            ("postgresql://postern@127.0.0.1:port/postgres", .badURL),
+            ("postgresql://postern@no.such.host.invalid/postgres", .noHost),
+        ] {
+            let error = #expect(throws: StoreFailure.self, "\(url)") { try PostgresDatabase(url: url) }
+            #expect(error?.serverFault == fault, "\(url): \(String(describing: error))")
         }
     }
 

@@ -7,6 +7,7 @@ import Foundation
 import MailAuth
 import PosternConfiguration
 import Relay
+import Support
 
 struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -122,7 +123,8 @@ struct DoctorCommand: AsyncParsableCommand {
             if !outcome.isFinished, let count = try? postfix.clearQueue(of: probe.isProbes), count > 0 {
                 checks.append(
                     .warning(
-                        .probeQueue, "\(count) messages of the probe were removed from Postfix's queue",
+                        .probeQueue,
+                        "\(Count.text(count, "message")) of the probe \(count == 1 ? "was" : "were") removed from Postfix's queue",
                         remedy: "no action is needed"))
             }
             return checks

@@ -105,7 +105,7 @@ enum Failure {
         case .temporary: EX_TEMPFAIL
         case .permanent(.readOnly), .permanent(.refused): EX_NOPERM
         case .permanent(.newerSchema), .permanent(.changedMigration), .permanent(.unsealing): EX_CONFIG
-        case .permanent(.corrupted): EX_UNAVAILABLE
+        case .permanent(.corrupted), .permanent(.empty): EX_UNAVAILABLE
         case .permanent: EX_SOFTWARE
         }
     }

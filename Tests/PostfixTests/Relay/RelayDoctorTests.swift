@@ -125,7 +125,9 @@ import Testing
         defer { fixture.stop() }
         try fixture.postfix.set(["non_smtpd_milters": "inet:127.0.0.1:1"])
         let found = try doctor(fixture, skip: ["outside", "postfix"], ["--patience", "3"])
-        #expect(found.status == 1 && found.output.contains("of the probe were removed from Postfix's queue"), "\(found.output)")
+        #expect(
+            found.status == 1 && found.output.contains(#/of the probe (was|were) removed from Postfix's queue/#),
+            "\(found.output)")
         #expect(try fixture.postfix.queue().isEmpty, "neither its message nor a bounce is left")
         #expect(fixture.sink.messages.isEmpty)
     }

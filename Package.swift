@@ -291,8 +291,9 @@ let package = Package(
         .target(
             name: "Rehearsal",
             dependencies: [
-                "Accounts", "API", "CEL", "Database", "Decisions", "HTTP", "InternetMessage", "Languages", "MailCrypto",
-                "PosternSQLite", "RiskPolicy", "Service", "SignIn", "Support", "Transport", asyncHTTPClient, httpTypes,
+                "Accounts", "Administration", "API", "CEL", "Database", "Decisions", "HTTP", "InternetMessage", "Languages",
+                "MailCrypto", "PosternSQLite", "RiskPolicy", "Service", "SignIn", "Support", "Transport", asyncHTTPClient,
+                httpTypes,
                 hummingbird, logging, nioCore, nioHTTP1, nioPosix, serviceLifecycle, yams,
             ], swiftSettings: strict, plugins: [embedText]),
 
@@ -302,7 +303,8 @@ let package = Package(
             dependencies: [
                 "Accounts", "Administration", "CEL", "Concurrency", "Database", "Decisions", "Declaration", "DNSClient", "Doctor",
                 "Events", "HTTP", "InternetMessage", "Mail", "MailAuth", "Milter", "Monitoring", "PosternConfiguration",
-                "PostfixSetup", "Rehearsal", "Relay", "RiskPolicy", "Service", "SharedSignals", "SignIn", "Support", "WebAuthn",
+                "PostfixSetup", "Rehearsal", "Relay", "RelayCore", "RiskPolicy", "Service", "SharedSignals", "SignIn", "Support",
+                "WebAuthn",
                 argumentParser, asyncHTTPClient, logging,
             ], swiftSettings: strict, linkerSettings: standalone),
 

@@ -15,7 +15,9 @@ struct Lives {
 
     private init(_ world: World, _ population: Population, start: Int64) {
         (self.world, self.population, self.start) = (world, population, start)
-        waiting = population.actors.indices.sorted { population.actors[$0].since < population.actors[$1].since }[...]
+        waiting =
+            population.actors.indices.filter { population.actors[$0].kind != .real(.imported) }
+            .sorted { population.actors[$0].since < population.actors[$1].since }[...]
     }
 
     private mutating func name(_ actor: Int) throws -> String {
@@ -25,6 +27,19 @@ struct Lives {
         names[actor] = name
         try world.add(name, inbox: population.actors[actor].inbox)
         return name
+    }
+
+    /// Imports the people who are brought along.
+    private mutating func bring() throws {
+        let brought = population.actors.indices.filter { population.actors[$0].kind == .real(.imported) }
+        var rows: [(user: String, inbox: String, since: Int64)] = []
+        for (number, actor) in brought.enumerated() {
+            names[actor] = "b\(number)"
+            // Their consent is between a month and two years old.
+            rows.append(("b\(number)", population.actors[actor].inbox, start - Int64(30 + number * 37 % 700) * 86_400))
+        }
+        world.set(start)
+        try world.bring(rows)
     }
 
     /// The report, and the number of questions.
@@ -38,7 +53,12 @@ struct Lives {
 
     private mutating func run() async throws -> (FraudReport, questions: Int) {
         var report = FraudReport()
+        var isBegun = false
         for step in population.steps {
+            if step.at >= 0, !isBegun {
+                isBegun = true
+                try bring()
+            }
             while let next = waiting.first, population.actors[next].since <= step.at {
                 world.set(start + population.actors[next].since)
                 _ = try name(next)

@@ -16,6 +16,8 @@ package enum People: String, Sendable, CaseIterable {
     case returning = "returning"
     /// Delete everything, and come back.
     case leaver = "delete, come back"
+    /// Brought along from another system on the first day, with nothing known of when they were last there.
+    case imported = "imported"
 }
 
 /// A kind of attack.
@@ -87,6 +89,8 @@ package struct PopulationParameters: Sendable {
     package var bought = 60
     /// Promotion hunters, with ten accounts each.
     package var hunters = 10
+    /// People who are imported on the first day.
+    package var imported = 200
     package var seed: UInt64 = 1
 
     package init() {}
@@ -105,6 +109,7 @@ struct Population {
         addPeople(parameters.people)
         addFarms(parameters.farm)
         addOthers(parameters)
+        addImported(parameters.imported)
         steps.sort { ($0.at, $0.actor) < ($1.at, $1.actor) }
     }
 
@@ -170,6 +175,18 @@ struct Population {
                 continue
             }
             steps.append(Step(at: at, actor: person, what: random(20) == 0 ? .sensitive : .signIn, network: network))
+        }
+    }
+
+    private mutating func addImported(_ count: Int) {
+        for number in 0..<count {
+            let person = actor(.real(.imported), "brought\(number)@\(["gmail.com", "outlook.com"][random(2)])", since: 0)
+            var at = moment()
+            while at < Self.days * Self.day {
+                let what: Step.What = random(20) == 0 ? .sensitive : .signIn
+                steps.append(Step(at: at, actor: person, what: what, network: "brought\(number)"))
+                at += Self.day / 2 + Int64(random(Int(6 * Self.day)))
+            }
         }
     }
 

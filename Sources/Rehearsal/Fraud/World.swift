@@ -2,6 +2,7 @@
 
 import API
 import Accounts
+import Administration
 import AsyncHTTPClient
 import CEL
 import Database
@@ -109,6 +110,21 @@ final class World: Sendable {
         _ = try store.users.add(
             id: user, name: nil, inbox: InboxAddress(try AddrSpec.typed(inbox)), isVerified: true,
             Change(actor: "bench", now: time.now))
+    }
+
+    /// Imports users with their accounts at the app, as `postern import` does.
+    func bring(_ people: [(user: String, inbox: String, since: Int64)]) throws {
+        let rows = people.map { "\($0.user),\($0.inbox),true,bench,\(Self.clientID),\($0.since)" }
+        let file = (["user,inbox,verified,team,app,since"] + rows).joined(separator: "\n")
+        var reader = ImportReader()
+        var importer = Importer(
+            imports: store.imports,
+            reading: ImportReading(trustsVerified: true, relayDomains: ["relay.example"], now: time.now),
+            change: Change(actor: "bench", now: time.now), pauses: false
+        ) { throw BenchFailure("line \($0): \($1)") }
+        try reader.push(Array(file.utf8)) { try importer.take($0) }
+        try reader.finish { try importer.take($0) }
+        try importer.finish()
     }
 
     /// The user deletes everything.

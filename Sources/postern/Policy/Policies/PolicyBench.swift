@@ -6,6 +6,7 @@ import Database
 import Decisions
 import Rehearsal
 import RiskPolicy
+import Support
 
 struct PolicyBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -26,6 +27,7 @@ struct PolicyBench: AsyncParsableCommand {
     var status: String?
     @Option(help: "The number of real people.") var people = 1_000
     @Option(help: "The number of accounts of each farm.") var farm = 200
+    @Option(help: "The number of people who are imported on the first day, with nothing known of their past.") var imported = 200
     @Option(help: "Another number gives another population of the same kind.") var seed: UInt64 = 1
     @Option(help: ArgumentHelp("Also write a self-contained page with plots.", valueName: "file"), completion: .file())
     var html: String?
@@ -33,8 +35,8 @@ struct PolicyBench: AsyncParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
-        guard (1...100_000).contains(people), (1...10_000).contains(farm) else {
-            throw ValidationError("--people must be 1 to 100000, and --farm 1 to 10000.")
+        guard (1...100_000).contains(people), (1...10_000).contains(farm), (0...100_000).contains(imported) else {
+            throw ValidationError("--people must be 1 to 100000, --imported 0 to 100000, and --farm 1 to 10000.")
         }
     }
 
@@ -42,8 +44,10 @@ struct PolicyBench: AsyncParsableCommand {
         let (risk, status) = try policies()
         var parameters = PopulationParameters()
         (parameters.people, parameters.farm, parameters.seed) = (people, farm, seed)
+        parameters.imported = imported
         let (report, questions) = try await FraudBench.run(risk.policy, status: status, parameters)
-        let words = "\(Figures.count(people)) people, farms of \(farm), \(Figures.count(questions)) questions, seed \(seed)"
+        let words =
+            "\(Count.text(people, "person", "people")), farms of \(farm), \(Count.text(questions, "question")), seed \(seed)"
         if let html { try OwnedFile.write(FraudPage.html(report, label: risk.label, sub: words).utf8, to: html) }
         if output.json { return try printJSON(Self.members(report, risk.label, questions: questions)) }
         print("\(risk.label): \(words)\n\n\(report.text)")

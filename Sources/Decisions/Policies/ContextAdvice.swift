@@ -5,6 +5,7 @@ import Accounts
 import CEL
 import Database
 import RiskPolicy
+import Support
 
 /// What the newest questions of a day had as context, and which rules ended in an error.
 package struct RecentQuestions: Sendable {
@@ -94,13 +95,19 @@ package struct ContextAdvice {
         arrangement.policies.first { $0.name == policy.name }?.name ?? arrangement.standard?.name ?? ""
     }
 
-    /// For all policies in force: what of the context of their apps they do not take, and rules that end in errors.
-    package func troubles() throws(StoreFailure) -> [String] {
+    /// For all policies in force: what of the context of their apps they do not take.
+    package func contextTroubles() throws(StoreFailure) -> [String] {
         var sentences: [String] = []
         for named in arrangement.policies where recent.sent.keys.contains(where: { current($0.clientID, $0.team) == named }) {
             guard let policy = try loaded(named.hash) else { continue }
             sentences += self.sentences("\(named.name) \(named.version)", policy) { current($0.clientID, $0.team) == named }
         }
+        return sentences
+    }
+
+    /// The same, and rules that end in errors.
+    package func troubles() throws(StoreFailure) -> [String] {
+        var sentences = try contextTroubles()
         let failed = recent.failed.filter { failed in arrangement.policies.contains { $0.hash == failed.key.policyHash } }
         for (failed, count) in failed.sorted(by: { ($1.value, $0.key.name) < ($0.value, $1.key.name) }) {
             sentences.append(
@@ -156,7 +163,7 @@ package struct ContextAdvice {
     /// Undeclared names of one app that are named.
     private static let mostNames = 5
 
-    private static func questions(_ count: Int) -> String { count == 1 ? "1 question" : "\(count) questions" }
+    private static func questions(_ count: Int) -> String { Count.text(count, "question") }
 }
 
 extension SignalDeclaration {

@@ -46,6 +46,7 @@ struct PolicyBind: ParsableCommand {
             let target = try options.resolve(store)
             try store.policies.bind(target, to: policy, thisChange())
             print("\(policy) now decides for \(target).")
+            try ContextAdvice.warn(store)
         }
     }
 }
@@ -62,7 +63,15 @@ struct PolicyUnbind: ParsableCommand {
             let target = try options.resolve(store)
             try store.policies.unbind(target, thisChange())
             print("The default now decides for \(target)\(target.isApp ? ", unless its team has a policy of its own" : "").")
+            try ContextAdvice.warn(store)
         }
+    }
+}
+
+extension ContextAdvice {
+    /// After a change of what decides: says what apps sent in the last day that the policies in force do not take.
+    static func warn(_ store: Store) throws {
+        for sentence in try ContextAdvice(store, now: PosternClock.now()).contextTroubles() { Failure.warn(sentence) }
     }
 }
 

@@ -125,7 +125,8 @@ package struct KeyRotationRepository: Sendable {
             try connection.demand(.seal, ring.seal.active.idText)
             try connection.demand(.index, ring.index.active.idText)
             try connection.audit(
-                change, "key-file.rotate", "key-file", "seal \(ring.seal.active.idText) index \(ring.index.active.idText)")
+                change, "key-file.rotate", "key-file",
+                "seal \(ring.seal.active.idText) index \(ring.index.active.idText) token \(ring.token.active.idText)")
         }
     }
 

@@ -47,7 +47,7 @@ package enum StoreBackup {
             try place(new, at: target)
             return contents
         } catch {
-            unlink(new)
+            for end in ["", "-journal", "-wal", "-shm"] { unlink(new + end) }
             throw error
         }
     }
@@ -61,7 +61,11 @@ package enum StoreBackup {
         let folder = url.deletingLastPathComponent()
         for name in (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? [] {
             let start = url.lastPathComponent + incomplete
-            guard name.hasPrefix(start), let process = pid_t(name.dropFirst(start.count)), kill(process, 0) != 0, errno == ESRCH
+            // SQLite's own files beside it have more behind the number.
+            let digits = name.utf8.dropFirst(start.utf8.count).prefix { (0x30...0x39).contains($0) }
+            guard name.utf8.starts(with: start.utf8), let process = pid_t(String(decoding: digits, as: UTF8.self)),
+                kill(process, 0) != 0,
+                errno == ESRCH
             else { continue }
             unlink(folder.appendingPathComponent(name).path)
         }

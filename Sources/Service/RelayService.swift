@@ -62,7 +62,8 @@ package enum RelayService {
             ),
             StatusService(
                 parts: parts, pool: servicePool, queueTrouble: queueTrouble,
-                certificateTrouble: { http?.certificateTrouble(now: $0) }, keysInUse: keysInUse),
+                certificateTrouble: { http?.certificateTrouble(now: $0) }, certificateEnd: { http?.certificateEnd },
+                keysInUse: keysInUse),
             QueueWatchService(
                 directory: configuration.postfixDirectory, relayDomains: configuration.relayDomains, pool: parts.pool,
                 metrics: parts.metrics, trouble: queueTrouble, logger: logger),

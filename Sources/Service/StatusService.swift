@@ -21,6 +21,8 @@ struct StatusService: Service {
     let queueTrouble: ValueHolder<String?>
     /// Why HTTP clients cannot connect, or should not trust the certificate.
     let certificateTrouble: @Sendable (_ now: Int64) -> String?
+    /// When that certificate ends; nil where there is none.
+    let certificateEnd: @Sendable () -> Int64?
     /// The keys used to decide mail: those of the store, once the engine was made with them.
     let keysInUse: ValueHolder<KeyRing>
 
@@ -40,6 +42,7 @@ struct StatusService: Service {
             made.keys = keysInUse.current.summary
             made.queueTrouble = queueTrouble.current
             made.certificateTrouble = certificateTrouble(now)
+            parts.metrics.certificateEnd.set(Double(certificateEnd() ?? 0))
             let snapshot = made
             do {
                 try await pool.run { [store = parts.store] in

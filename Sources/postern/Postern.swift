@@ -1,6 +1,7 @@
 // The command `postern`: its subcommands, and how it ends.
 
 import ArgumentParser
+import CEL
 import Glibc
 import Monitoring
 
@@ -41,7 +42,9 @@ struct Postern: AsyncParsableCommand {
                 guard let argument, String(validatingCString: argument) == nil else { continue }
                 throw CommandError(status: EX_USAGE, message: "an argument is not UTF-8")
             }
-            var command = try parseAsRoot(hoisted(Array(CommandLine.arguments.dropFirst())))
+            let arguments = hoisted(Array(CommandLine.arguments.dropFirst()))
+            try checkHelp(arguments)
+            var command = try parseAsRoot(arguments)
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()
             } else {
@@ -52,6 +55,20 @@ struct Postern: AsyncParsableCommand {
             // A command that ends with a status, as doctor does, has printed too.
             if error is ExitCode { do { try finishOutput() } catch { Failure.exit(error) } }
             Failure.exit(error)
+        }
+    }
+
+    /// Throws where `help` names a command that does not exist: the help of another one is no answer.
+    private static func checkHelp(_ arguments: [String]) throws {
+        guard arguments.first == "help" else { return }
+        var known: ParsableCommand.Type = Postern.self
+        for word in arguments.dropFirst() where !word.hasPrefix("-") {
+            let commands = known.configuration.subcommands
+            guard let next = commands.first(where: { $0._commandName == word }) else {
+                throw CommandError.usage(
+                    "there is no command '\(word)'\(suggestion(for: word, among: commands.map { $0._commandName }))")
+            }
+            known = next
         }
     }
 

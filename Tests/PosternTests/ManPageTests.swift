@@ -1,7 +1,9 @@
-// The commands in docs/postern.1 are those of the program. POSTERN_TEST_RECORD=1 writes them again.
+// The commands in docs/postern.1 and the keys in docs/postern.yaml.5 are those of the program. POSTERN_TEST_RECORD=1 writes them
+// again.
 
 import ArgumentParser
 import Foundation
+import PosternConfiguration
 import Testing
 
 @testable import postern
@@ -42,9 +44,8 @@ import Testing
         var isGeneral: Bool { ["config", "set", "help", "version", "json"].contains(preferredName?.name) }
     }
 
-    private static let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent().appending(path: "docs/postern.1")
-    private static let marks = (start: ".\\\" commands: written by ManPageTests\n", end: ".\\\" end of commands\n")
+    private static let docs = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent().appending(path: "docs")
 
     /// Text for a line of its own.
     private static func roff(_ text: String) -> String {
@@ -116,11 +117,28 @@ import Testing
         let groups = (tool.command.subcommands ?? []).filter { $0.shouldDisplay ?? true && $0.commandName != "help" }
         try #require(groups.count > 30)
         let made = groups.map { ".SS \(Self.roff($0.commandName))\n" + Self.entries($0, ["postern", $0.commandName]) }.joined()
-        let text = try String(contentsOf: Self.page, encoding: .utf8)
-        let start = try #require(text.range(of: Self.marks.start)?.upperBound)
-        let end = try #require(text.range(of: Self.marks.end)?.lowerBound)
+        try Self.compare(made, "commands", in: "postern.1")
+    }
+
+    @Test func manPage_keys_areThoseOfTheConfiguration() throws {
+        let made = ConfigurationKey.allCases.map { key in
+            let facts = key.facts
+            let words =
+                "\(facts.values); default: \(facts.standardText)\(facts.isLive ? "" : "; needs a restart").\n\n\(facts.reason)"
+                + (facts.beyond.map { " Beyond it: \($0)." } ?? "")
+            return ".TP\n\\fB\(Self.roff(key.rawValue))\\fP\n" + Self.prose(words)
+        }.joined()
+        try Self.compare(made, "keys", in: "postern.yaml.5")
+    }
+
+    /// Compares what stands between the marks of a page.
+    private static func compare(_ made: String, _ what: String, in name: String) throws {
+        let page = docs.appending(path: name)
+        let text = try String(contentsOf: page, encoding: .utf8)
+        let start = try #require(text.range(of: ".\\\" \(what): written by ManPageTests\n")?.upperBound)
+        let end = try #require(text.range(of: ".\\\" end of \(what)\n")?.lowerBound)
         if ProcessInfo.processInfo.environment["POSTERN_TEST_RECORD"] == "1" {
-            try Data((String(text[..<start]) + made + text[end...]).utf8).write(to: Self.page)
+            try Data((String(text[..<start]) + made + text[end...]).utf8).write(to: page)
         }
         #expect(text[start..<end].utf8.elementsEqual(made.utf8))
     }

@@ -26,7 +26,9 @@ package struct TeamRepository: Sendable {
                 INSERT INTO teams (handle, name, created_at) VALUES (\(id), \(name), \(change.now))
                 ON CONFLICT (handle) DO NOTHING RETURNING id
                 """)
-            guard let number else { throw .refused(.exists, "team \(id) already exists") }
+            guard let number else {
+                throw .refused(.exists, "team \(id) already exists: postern team rename \(id) NAME changes its name")
+            }
             try connection.audit(change, "team.add", "team:\(id)")
             return Team(number: number, id: id, name: name, createdAt: change.now)
         }

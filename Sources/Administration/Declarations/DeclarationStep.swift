@@ -9,6 +9,7 @@ import Events
 import RiskPolicy
 import MailCrypto
 import SignIn
+import Support
 
 struct DeclarationStep {
     let run: DeclarationRun
@@ -21,7 +22,7 @@ struct DeclarationStep {
         let isRemoval = planned.kind == .remove
         switch planned.item {
         case .list(let team, let name):
-            if isRemoval { return try store.liveLists.removeList(team: team, name: name, change) }
+            if isRemoval { return try remove(list: name, of: team) }
             let lists = team == nil ? declaration.lists : declaration.teams?[team ?? ""]?.lists
             guard let text = lists?[name]?.kind, let kind = LiveListKind(rawValue: text) else { throw Self.lost }
             try store.liveLists.create(team: team, name: name, kind: kind, change)
@@ -129,17 +130,29 @@ struct DeclarationStep {
             throw .refused(
                 .unmet,
                 """
-                \(BoundedCount.text(takes.accounts)) accounts and \(BoundedCount.text(takes.addresses)) relay addresses go with it: \
-                repeat with --yes
+                \(BoundedCount.text(takes.accounts)) account\(takes.accounts == 1 ? "" : "s") and \
+                \(BoundedCount.text(takes.addresses)) relay address\(takes.addresses == 1 ? "" : "es") go with it: repeat with --yes
                 """)
         }
         try store.teams.remove(id, change)
     }
 
+    private func remove(list name: String, of team: String?) throws(StoreFailure) {
+        let entries = try store.liveLists.list(team: team, name: name).entries
+        guard run.takesDependents || entries == 0 else {
+            throw .refused(
+                .unmet, "\(Count.text(Int(entries), "entry goes", "entries go")) with it, which no file has: repeat with --yes")
+        }
+        try store.liveLists.removeList(team: team, name: name, change)
+    }
+
     private func remove(app id: String, of team: String) throws(StoreFailure) {
         let takes = try store.apps.dependents(team: team, clientID: id)
         guard run.takesDependents || takes.grants == 0 else {
-            throw .refused(.unmet, "consent of \(BoundedCount.text(takes.grants)) users goes with it: repeat with --yes")
+            throw .refused(
+                .unmet,
+                "consent of \(BoundedCount.text(takes.grants)) user\(takes.grants == 1 ? "" : "s") goes with it: repeat with --yes"
+            )
         }
         try store.apps.remove(team: team, clientID: id, change)
     }

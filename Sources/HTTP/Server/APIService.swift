@@ -126,6 +126,9 @@ package struct APIService: Service {
     /// Why clients cannot connect, or should not trust the certificate; nil where all is well.
     package func certificateTrouble(now: Int64) -> String? { certificates?.trouble(now: now) }
 
+    /// When the certificate in use ends, in seconds since 1970; nil where there is none.
+    package var certificateEnd: Int64? { certificates?.end }
+
     /// Reads the certificate again if its files changed; returns whether they did; blocks. Throws `TLSCertificates.Failure`,
     /// and the old certificate stays.
     package func reloadCertificate() throws -> Bool { try certificates?.reloadIfChanged() ?? false }

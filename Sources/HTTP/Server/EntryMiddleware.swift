@@ -83,8 +83,12 @@ struct EntryMiddleware: RouterMiddleware {
             metadata["key"] = "\(principal.keyID)"
             if let team = principal.team { metadata["team"] = "\(team.id)" }
         }
-        context.logger.info("request", metadata: metadata)
+        // Monitoring asks several times a minute, and only what fails is news.
+        let isRoutine = status < 400 && Self.monitored.contains { $0.hasSameOctets(as: route) }
+        context.logger.log(level: isRoutine ? .debug : .info, "request", metadata: metadata)
     }
+
+    private static let monitored = ["/metrics", "/healthz", "/readyz"]
 
     /// The client's id if it is harmless (1–64 letters, digits, `.`, `_`, `-`), otherwise a new one.
     static func requestID(_ headers: HTTPFields) -> String {

@@ -48,9 +48,18 @@ package final class TLSCertificates: Sendable {
     package func trouble(now: Int64) -> String? {
         let (failure, end, isServing) = state.withLock { ($0.failure, $0.end, $0.context != nil) }
         if let failure { return isServing ? "\(failure); the former one stays in use" : "\(failure): no request is answered" }
-        guard let end, end <= now else { return nil }
-        return "\(certificatePath): the certificate has expired"
+        guard let end, end < now + Self.warnedBefore else { return nil }
+        guard end > now else { return "\(certificatePath): the certificate has expired" }
+        let days = (end - now) / 86_400
+        return
+            "\(certificatePath): the certificate ends in \(days == 0 ? "less than a day" : days == 1 ? "a day" : "\(days) days")"
     }
+
+    /// Seconds: who renews every 60 or 90 days does so a month before.
+    private static let warnedBefore: Int64 = 7 * 86_400
+
+    /// When the certificate in use ends, in seconds since 1970; nil while there is none.
+    package var end: Int64? { state.withLock { $0.context == nil ? nil : $0.end } }
 
     /// Reads the files again if they changed; returns whether they did. Throws `Failure` if they cannot be used: the old ones
     /// stay, and the next call tries again.

@@ -42,6 +42,7 @@ struct ConfigCommand: ParsableCommand {
                 limits.hops), and --set limits.hops=30 overrides both. An unknown key is an error. Passwords are not shown.
                 """)
 
+        @Flag(help: "Only keys that a file, the environment or --set gives, as postconf -n does.") var changed = false
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
 
@@ -54,8 +55,9 @@ struct ConfigCommand: ParsableCommand {
 
         func run() throws {
             let (_, resolved) = try installation.configuration()
+            let entries = resolved.entries.filter { !changed || $0.origin != .standard }
             if output.json {
-                let rows = resolved.entries.map { entry in
+                let rows = entries.map { entry in
                     let row = Row(
                         value: JSONValue(entry), source: entry.origin.text, reason: entry.key.facts.reason,
                         beyond: entry.key.facts.beyond)
@@ -64,7 +66,7 @@ struct ConfigCommand: ParsableCommand {
                 try printJSON(Dictionary(uniqueKeysWithValues: rows))
                 return
             }
-            for entry in resolved.entries {
+            for entry in entries {
                 let why = entry.key.facts.reason + (entry.key.facts.beyond.map { " Beyond it: \($0)." } ?? "")
                 if isTerminal {
                     // One line would be too long for any terminal.

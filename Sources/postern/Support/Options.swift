@@ -6,6 +6,7 @@ import ArgumentParser
 import Foundation
 import InternetMessage
 import PosternConfiguration
+import Support
 
 /// Names the installation.
 struct InstallationOptions: ParsableArguments {
@@ -77,8 +78,9 @@ struct RevealOptions: ParsableArguments {
 
     /// What may be shown. With --reveal the audit says so first: what cannot be written there is not shown.
     /// - Parameter subject: whose data, as the audit names it.
-    func disclosure(of subject: String, in store: Store) throws(StoreFailure) -> Disclosure {
-        if reveal { try store.audit.note(thisChange(), "user.reveal", subject) }
+    /// - Parameter action: as the audit has it.
+    func disclosure(of subject: String, in store: Store, as action: String = "user.reveal") throws(StoreFailure) -> Disclosure {
+        if reveal { try store.audit.note(thisChange(), action, subject) }
         return Disclosure(isFull: reveal)
     }
 }
@@ -108,11 +110,18 @@ struct ConfirmationOptions: ParsableArguments {
     /// Throws if something depends on the object and --yes was not given. The counts are those of `BoundedCount`.
     func check(_ what: String, takes dependents: [(Int, String)]) throws {
         let parts = dependents.filter { $0.0 > 0 }.map { count, name in
-            "\(BoundedCount.text(count)) \(name)\(count == 1 ? "" : name.hasSuffix("s") ? "es" : "s")"
+            "\(BoundedCount.text(count)) \(count == 1 ? name : Self.many(name))"
         }
         guard !yes, !parts.isEmpty else { return }
         throw CommandError.usage(
             "removing \(what) also removes \(parts.joined(separator: ", ")): repeat with --yes to do so; nothing was changed")
+    }
+}
+
+extension ConfirmationOptions {
+    private static func many(_ name: String) -> String {
+        if name.hasSuffix("y") { return name.dropLast() + "ies" }
+        return name + (name.hasSuffix("s") || name.hasSuffix("x") ? "es" : "s")
     }
 }
 
@@ -148,10 +157,13 @@ func leaveTurn(after took: Duration) { Thread.sleep(forTimeInterval: (took / 4) 
 /// An inbox address from an argument; `-` reads it from standard input, so that it does not show in the list of processes.
 func inboxArgument(_ text: String) throws -> InboxAddress {
     guard text == "-" else { return InboxAddress(try AddrSpec.typed(text)) }
-    guard let line = readLine(), !line.isEmpty else {
-        throw CommandError.noInput("give an inbox address on standard input")
-    }
-    return InboxAddress(try AddrSpec.typed(line))
+    return InboxAddress(try AddrSpec.typed(lineOfInput("give an inbox address on standard input")))
+}
+
+/// The first line of standard input. Throws `CommandError` with the words if there is none.
+func lineOfInput(_ words: String) throws -> String {
+    guard let line = readLine(), !line.isEmpty else { throw CommandError.noInput(words) }
+    return line.unicodeScalars.first == "\u{FEFF}" ? String(line.unicodeScalars.dropFirst()) : line
 }
 
 /// An inbox of a user by its number or address.

@@ -7,8 +7,8 @@ import InternetMessage
 
 struct AddressCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "address", abstract: "Issue, list, show, switch and retire relay addresses.",
-        subcommands: [Issue.self, List.self, Show.self, On.self, Off.self, Retire.self])
+        commandName: "address", abstract: "Issue, list, show, decode, switch and retire relay addresses.",
+        subcommands: [Issue.self, List.self, Show.self, Decode.self, On.self, Off.self, Retire.self])
 
     struct Issue: ParsableCommand {
         static let configuration = CommandConfiguration(
@@ -148,11 +148,18 @@ struct AddressCommand: ParsableCommand {
             discussion: "Mail to it is then refused. postern address issue then issues a new address.")
 
         @OptionGroup var address: AddressArgument
+        @Flag(help: "Confirm: it cannot be undone.") var yes = false
         @OptionGroup var installation: InstallationOptions
 
         func run() throws {
             try installation.withStore { store in
-                try store.addresses.retire(address.resolve(store), thisChange())
+                let found = try address.resolve(store)
+                guard yes else {
+                    throw CommandError.usage(
+                        "mail to \(found.wireForm) will be refused, and it is never issued again: repeat with --yes to retire it, or use "
+                            + "postern address off; nothing was changed")
+                }
+                try store.addresses.retire(found, thisChange())
                 print("The address is retired.")
             }
         }

@@ -151,10 +151,19 @@ extension AppCommand {
             var clientID: String
             @Argument(help: "The secret's name, as in postern app secret list; it is the second part of the secret.")
             var secret: String
+            @Flag(help: "Confirm that the app has no other secret.") var yes = false
             @OptionGroup var installation: InstallationOptions
 
             func run() throws {
                 try installation.withStore { store in
+                    let others = try store.openIDClients.secrets(team: team, clientID: clientID).filter {
+                        !$0.name.hasSameOctets(as: secret)
+                    }
+                    guard yes || !others.isEmpty else {
+                        throw CommandError.usage(
+                            "app \(clientID) has no other secret, and can sign in no one without one: issue another first, or repeat with "
+                                + "--yes; nothing was changed")
+                    }
                     try store.openIDClients.revokeSecret(team: team, clientID: clientID, name: secret, thisChange())
                     print("Revoked the secret \(secret) of app \(clientID).")
                 }

@@ -119,7 +119,7 @@ struct KeyCommand: ParsableCommand {
             abstract: "Issue a key that replaces another.",
             discussion:
                 """
-                The new key has the same owner and scopes. Both work until the overlap is over; then the old key expires, with the \
+                The new key has the same owner and scopes, and lives as long as the old one was issued for. Both work until the overlap is over; then the old key expires, with the \
                 keys that it issued: the new key issues others. For a key that was stolen, use postern key revoke.
                 """)
 
@@ -128,7 +128,7 @@ struct KeyCommand: ParsableCommand {
         @Option(help: ArgumentHelp("How long the old key still works, as in 7d or 12h.", valueName: "time"))
         var overlap = "7d"
         @Option(help: ArgumentHelp("When the new key expires: 90d, 12h, a date as in 2027-01-31, or never.", valueName: "when"))
-        var expires = "never"
+        var expires: String?
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
 
@@ -137,8 +137,14 @@ struct KeyCommand: ParsableCommand {
             guard let seconds = ExpiryText.duration(overlap) else {
                 throw CommandError.usage("--overlap must be a duration as in 7d, 12h or 0d")
             }
-            let end = try ExpiryText.seconds(expires, now: change.now)
             try installation.withStore { store in
+                let end: Int64?
+                if let expires {
+                    end = try ExpiryText.seconds(expires, now: change.now)
+                } else {
+                    let old = try store.apiKeys.key(self.key)
+                    end = old.expiresAt.map { change.now + max(0, $0 - old.createdAt) }
+                }
                 let (key, _, old) = try SecretOutput.issue { secret in
                     try store.apiKeys.rotate(self.key, overlap: seconds, expiresAt: end, change) {
                         new, text throws(StoreFailure) in

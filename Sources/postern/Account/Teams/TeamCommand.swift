@@ -5,8 +5,8 @@ import ArgumentParser
 
 struct TeamCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "team", abstract: "Add, list, show and remove teams, and read the complaints about their mail.",
-        subcommands: [Add.self, List.self, Show.self, Complaints.self, Remove.self])
+        commandName: "team", abstract: "Add, list, show, rename and remove teams, and read the complaints about their mail.",
+        subcommands: [Add.self, Rename.self, List.self, Show.self, Complaints.self, Remove.self])
 
     struct Add: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Add a team.")
@@ -21,6 +21,25 @@ struct TeamCommand: ParsableCommand {
             try installation.withStore { store in
                 _ = try store.teams.add(id: team, name: name, thisChange())
                 print("Added team \(team). Next: postern source add \(team) DOMAIN-OR-ADDRESS")
+            }
+        }
+    }
+
+    struct Rename: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Change the name of a team that people read.",
+            discussion: "The identifier stays: addresses and keys hang on it.")
+
+        @Argument(help: "The team's identifier.")
+        var team: String
+        @Argument(help: "The new display name.")
+        var name: String
+        @OptionGroup var installation: InstallationOptions
+
+        func run() throws {
+            try installation.withStore { store in
+                try store.teams.rename(team, name: name, thisChange())
+                print("Team \(team) is called \(name) now.")
             }
         }
     }

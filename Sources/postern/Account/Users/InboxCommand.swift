@@ -234,17 +234,30 @@ struct InboxCommand: ParsableCommand {
     struct Remove: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Remove an inbox.",
-            discussion: "Mail that went to it then goes to the user's oldest verified inbox, or waits for one.")
+            discussion: """
+                Mail that went to it then goes to the user's oldest verified inbox. Without one it waits at its senders, and \
+                comes back to them after days: removing the last one needs --yes.
+                """)
 
         @Argument(help: "The user's identifier.")
         var user: String
         @Argument(help: "The inbox: its address or its number.")
         var inbox: String
+        @Flag(help: "Confirm that mail for the user goes nowhere without this inbox.") var yes = false
         @OptionGroup var installation: InstallationOptions
 
         func run() throws {
             try installation.withStore { store in
-                try store.inboxes.remove(user: user, inboxName(inbox), thisChange())
+                let name = try inboxName(inbox)
+                let removed = try store.inboxes.inbox(user: user, name)
+                func isLed(_ inbox: Inbox) -> Bool { inbox.isVerified && !inbox.isReplyOnly }
+                let others = try store.inboxes.inboxes(user: user).filter { $0.number != removed.number }
+                if isLed(removed), !others.contains(where: isLed), !yes {
+                    throw CommandError.usage(
+                        "without this inbox, mail to the relay addresses of user \(user) goes nowhere: add and verify another first, or "
+                            + "repeat with --yes; nothing was changed")
+                }
+                try store.inboxes.remove(user: user, name, thisChange())
                 print("Removed the inbox of user \(user).")
                 if try !store.inboxes.inboxes(user: user).contains(where: { $0.isVerified && !$0.isReplyOnly }) {
                     Failure.warn(

@@ -43,7 +43,9 @@ struct ApplyCommand: ParsableCommand {
     @Flag(help: "Also remove what is not in the files, in the sections that the files have.")
     var prune = false
 
-    @Flag(help: "With --prune: remove teams with their accounts, and apps with the consent of their users.")
+    @Flag(
+        help:
+            "With --prune: remove teams with their accounts, apps with the consent of their users, and lists with their entries.")
     var yes = false
 
     @Flag(help: "Print a JSON Schema of the files, for editors.")
@@ -70,7 +72,7 @@ struct ApplyCommand: ParsableCommand {
 
     private func apply(_ reader: DeclarationReader, _ installation: Installation) throws {
         let store = installation.store
-        var run = DeclarationRun(prunes: prune, takesDependents: yes)
+        var run = DeclarationRun(prunes: prune, takesDependents: yes || dryRun)
         run.place = reader.place
         try held { try policies(reader, store, &run) }
         let (declaration, faults) = run.normalized(reader.declaration, in: store, now: PosternClock.now())
@@ -80,8 +82,14 @@ struct ApplyCommand: ParsableCommand {
             ? try run.rehearse(declaration, on: store, thisChange()) : try run.apply(declaration, to: store, thisChange())
         try hold(plan.faults, reader)
         try show(plan)
-        guard !dryRun else { return }
+        guard !dryRun else {
+            if plan.count(.remove) > 0, !yes {
+                Failure.remark("without --yes, no team with accounts, no app with consent and no list with entries is removed")
+            }
+            return
+        }
         warn(plan, installation)
+        try ContextAdvice.warn(store)
         guard plan.count(.remove) > 0 else { return }
         takeAway(from: store)
         while try store.liveLists.step(now: PosternClock.now()) {}

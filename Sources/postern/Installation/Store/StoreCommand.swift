@@ -2,9 +2,12 @@
 
 import Database
 import Administration
+import Accounts
 import ArgumentParser
+import Foundation
 import Monitoring
 import PosternConfiguration
+import Support
 
 extension StoreBackup.Contents {
     fileprivate func print(file: String, done: String, _ output: OutputOptions) throws {
@@ -16,7 +19,8 @@ extension StoreBackup.Contents {
                 ] as Members)
         }
         Swift.print(
-            "\(done): \(teams) teams, \(users) users, \(relayAddresses) relay addresses, schema version \(schemaVersion)")
+            "\(done): \(Count.text(teams, "team")), \(Count.text(users, "user")), \(Count.text(relayAddresses, "relay address", "relay addresses")), schema version \(schemaVersion)"
+        )
     }
 }
 
@@ -72,8 +76,20 @@ struct RestoreCommand: ParsableCommand {
         let (configuration, _) = try installation.configuration()
         try refuseStandardStream(file, "read")
         let keys = try KeyFile.read(path: configuration.keyFilePath)
-        try StoreBackup.restore(file, to: configuration.database, keys: keys)
-            .print(file: file, done: "Restored \(configuration.database)", output)
+        // A server's database is restored otherwise, whatever the file.
+        guard configuration.database.path == nil || access(file, R_OK) == 0 else {
+            throw CommandError.noInput("\(file): \(Failure.words(errno))")
+        }
+        try contents(configuration, keys).print(file: file, done: "Restored \(configuration.database)", output)
+    }
+
+    /// What is wrong with the backup is said with its name: it is not the store.
+    private func contents(_ configuration: Configuration, _ keys: KeyRing) throws -> StoreBackup.Contents {
+        do {
+            return try StoreBackup.restore(file, to: configuration.database, keys: keys)
+        } catch let failure as StoreFailure where failure.code == .permanent(.corrupted) {
+            throw CommandError.data("\(file): \(failure.message)")
+        }
     }
 }
 
@@ -121,8 +137,13 @@ struct StoreCommand: ParsableCommand {
             }
             if output.json { return try printJSON(counts.map { ["table": $0.table, "rows": $0.rows] as Members }) }
             Table(header: ["TABLE", "ROWS"], rows: counts.filter { $0.rows > 0 }.map { [$0.table, "\($0.rows)"] }).print()
-            print("Copied \(counts.reduce(0) { $0 + $1.rows }) rows in \(counts.count) tables; the counts of both sides agree.")
+            print(
+                "Copied \(Count.text(Int(counts.reduce(0) { $0 + $1.rows }), "row")) in \(counts.count) tables; the counts of both sides agree."
+            )
             print("Next: set database in postern.yaml to this URL, and start postern serve.")
+            if let path = try installation.configuration().0.database.path {
+                print("Once it runs, remove \(path) (and -wal, -shm): it keeps what it had, and nothing reads it any more.")
+            }
         }
     }
 }

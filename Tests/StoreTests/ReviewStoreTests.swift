@@ -158,7 +158,9 @@ import Testing
         let reviews = test.inner.store.reviews
         #expect(try reviews.story("rd_9", now: TestStore.now) == nil)
         expectRefusal(.notFound) { try reviews.note(decision: "rd_9", text: "a", TestStore.change) }
-        for text in ["", "  ", "a\nb", "mail jane@home.example", String(repeating: "a", count: 1_001)] {
+        for text in [
+            "", "  ", "a\nb", "a\u{1B}[2Jb", "a\tb", "a\u{202E}b", "mail jane@home.example", String(repeating: "a", count: 1_001),
+        ] {
             expectRefusal(.invalid) { try reviews.note(decision: "rd_1", text: text, TestStore.change) }
         }
     }

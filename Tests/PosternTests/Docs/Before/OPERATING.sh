@@ -97,5 +97,29 @@ case "$first" in
     signed_by_apple
     https_server /tmp/body appleid.apple.com
     ;;
+"install -o postern"*)
+    # What was brought along from the old machine.
+    mail_system; installation; juice
+    command postern backup copy.db
+    mv /var/lib/postern/postern.yaml /var/lib/postern/postern.keys .
+    rm -f /var/lib/postern/postern.db*
+    own_user
+    ;;
+"postern trace"*)
+    installation; juice
+    echo "Nov 28 09:00:01 mx postfix/smtpd[1]: 4ZxQy31vT1z9: client=out.juice.example[192.0.2.10]" >/var/log/mail.log
+    echo "Nov 28 09:00:01 mx postern[1]: notice 550 5.1.1 queue=4ZxQy31vT1z9 ref=vgutqnhz" >>/var/log/mail.log
+    # This machine has no journal, and its keys made no such return path.
+    replace 'postern trace vgutqnhz .*' 'postern trace vgutqnhz --log /var/log/mail.log'
+    replace 'news=[^ ]*' "$address"
+    ;;
+"postern user find"*)
+    installation; juice
+    sub=$(command postern account list | cut -f1 | head -1)
+    for event in sign_in sensitive_action; do
+        command postern decide juice --app com.example.juice --event $event --sub "$sub" >/dev/null
+    done
+    replace rd_ID "$(command postern decision list | cut -f2 | head -1)"
+    ;;
 *) installation; juice ;;
 esac

@@ -57,6 +57,30 @@ import Testing
         #expect(try runner.succeed("user", "show", "joe").contains("j…@home.example unverified, default"))
     }
 
+    /// It emptied the key file, with a dry run too: without the keys no inbox can be read again.
+    @Test func import_errorsIntoAFileOfTheInstallation_isRefusedAndNothingTouched() throws {
+        let runner = try installed()
+        try write(runner, "people.csv", "user,inbox\njane,no address\n")
+        for name in ["postern.keys", "postern.yaml", "postern.db"] {
+            let place = runner.folder.appendingPathComponent("data/\(name)")
+            let before = try Data(contentsOf: place)
+            try runner.fail(
+                "import", "people.csv", "--dry-run", "--errors", "data/\(name)", status: 64,
+                saying: "is a file of the installation")
+            #expect(try Data(contentsOf: place) == before)
+        }
+        // What an earlier run wrote stays where this one is refused as a whole.
+        #expect(try runner.run(["import", "people.csv", "--errors", "refused.csv"]).status == 65)
+        let refused = try String(contentsOf: runner.folder.appendingPathComponent("refused.csv"), encoding: .utf8)
+        #expect(refused.hasPrefix("line,reason\n2,"))
+        try write(runner, "broken.csv", "no,columns\n")
+        #expect(try runner.run(["import", "broken.csv", "--errors", "refused.csv"]).status == 65)
+        #expect(try runner.run(["import", "broken.csv", "--errors", "new.csv"]).status == 65)
+        #expect(try String(contentsOf: runner.folder.appendingPathComponent("refused.csv"), encoding: .utf8) == refused)
+        #expect(!FileManager.default.fileExists(atPath: runner.folder.appendingPathComponent("new.csv").path))
+        #expect(try runner.run(["import", "people.csv", "--errors", "/dev/full"]).status == 74)
+    }
+
     /// What spreadsheets write: separators of the country, empty rows and columns, blanks.
     @Test(arguments: [
         "user;inbox;verified;\r\njane; jane@home.example ;true;\r\n;;;\r\n;;;\r\n",
@@ -98,6 +122,9 @@ import Testing
                 "last_seen must be seconds since 1970, or as in"
             ),
             ("x,x@home.example,true,,,,,2024-05-01", "last_seen is given without team"),
+            ("x,x@home.example,true,juice,com.example.juice,,45000,", "since is a number that cannot be seconds since 1970"),
+            ("x,x@home.example,true,juice,com.example.juice,,20240101,", "since is a number that cannot be seconds since 1970"),
+            ("x,x@home.example,true,juice,com.example.juice,,2024-01-01,2025", "last_seen is a number that cannot be seconds"),
         ] {
             try write(runner, "bad.csv", "user,inbox,verified,team,app,sub,since,last_seen\n" + row + "\n")
             #expect(try runner.run(["import", "bad.csv"]).errors.contains(words), "\(words)")

@@ -59,6 +59,20 @@ struct InstallationOptions: ParsableArguments {
     }
 }
 
+extension InstallationOptions {
+    /// Refuses to write a report over a file of the installation: without its keys no inbox can be read again.
+    func refuse(output path: String?) throws {
+        var target = stat()
+        guard let path, stat(path, &target) == 0, let (configuration, resolved) = try? configuration() else { return }
+        let database = configuration.database.path.map { path in ["", "-wal", "-shm", "-journal"].map { path + $0 } } ?? []
+        for own in [resolved.path, configuration.keyFilePath] + database {
+            var status = stat()
+            guard stat(own, &status) == 0, status.st_dev == target.st_dev, status.st_ino == target.st_ino else { continue }
+            throw CommandError.usage("\(path) is a file of the installation: name another; nothing was written")
+        }
+    }
+}
+
 /// How a reading command prints.
 struct OutputOptions: ParsableArguments {
     /// Instead of text.

@@ -55,7 +55,9 @@ struct ImportCommand: ParsableCommand {
     func run() throws {
         let input = try open()
         defer { if file != "-" { try? input.close() } }
+        try installation.refuse(output: errors)
         let reasons = try ReasonsFile(errors, input: file)
+        defer { reasons?.abandon() }
         let bar = ProgressBar(total: file == "-" ? nil : size(input))
         let report = try installation.withInstallation { installation in
             guard dryRun else { return try run(input, installation, installation.store, reasons, bar) }
@@ -170,18 +172,23 @@ private final class ReasonsFile {
     private let handle: FileHandle
     private let path: String
     private var waiting = Data("line,reason\n".utf8)
+    /// Whether the file was made for this.
+    private let isNew: Bool
+    /// Whether something was written. Until then an earlier file stays as it is: the import may be refused as a whole.
+    private var isBegun = false
 
     /// Nil if no file was named. Refuses the file that is imported.
     init?(_ path: String?, input: String) throws {
         guard let path else { return nil }
         self.path = path
         var (own, other) = (stat(), stat())
-        if stat(path, &own) == 0, stat(input, &other) == 0, own.st_dev == other.st_dev, own.st_ino == other.st_ino {
+        isNew = stat(path, &own) != 0
+        if !isNew, stat(input, &other) == 0, own.st_dev == other.st_dev, own.st_ino == other.st_ino {
             throw CommandError.usage("--errors must not name the file that is imported")
         }
         do {
             handle = FileHandle(
-                fileDescriptor: try OwnedFile.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o666), closeOnDealloc: true)
+                fileDescriptor: try OwnedFile.open(path, O_WRONLY | O_CREAT, mode: 0o666), closeOnDealloc: true)
         } catch {
             throw CommandError(status: EX_CANTCREAT, message: "the file of --errors cannot be written: \(error)")
         }
@@ -197,7 +204,15 @@ private final class ReasonsFile {
         try handle.close()
     }
 
+    /// Leaves things as they were where nothing was written.
+    func abandon() { if isNew, !isBegun { unlink(path) } }
+
     private func flush() throws {
+        if !isBegun {
+            isBegun = true
+            // Not of a device or a pipe.
+            _ = ftruncate(handle.fileDescriptor, 0)
+        }
         do { try handle.write(contentsOf: waiting) } catch {
             throw CommandError(
                 status: EX_IOERR, message: "\(path): not everything could be written: the import has ended, and can be run again")

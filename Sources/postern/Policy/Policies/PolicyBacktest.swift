@@ -32,6 +32,7 @@ struct PolicyBacktest: ParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func run() throws {
+        try installation.refuse(output: html)
         try installation.withStore { store in
             let now = PosternClock.now()
             let referred = try ReferredPolicy(candidate) { store.policies }

@@ -41,6 +41,7 @@ struct PolicyBench: AsyncParsableCommand {
     }
 
     func run() async throws {
+        try installation.refuse(output: html)
         let (risk, status) = try policies()
         var parameters = PopulationParameters()
         (parameters.people, parameters.farm, parameters.seed) = (people, farm, seed)

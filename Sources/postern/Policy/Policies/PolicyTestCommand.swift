@@ -36,6 +36,7 @@ struct PolicyTestCommand: ParsableCommand {
         let suite = found ?? PolicyTestSuite(description: "", tests: [], file: files.file("tests.yaml"))
         let report = PolicyTestReport(policy: policy, suite: suite, withCoverage: coverage)
         print(json ? String(decoding: try report.json, as: UTF8.self) : report.text)
+        try InstallationOptions().refuse(output: junit)
         if let junit { try OwnedFile.write(report.junit.utf8, to: junit) }
         let isEmpty = report.results.isEmpty && (found != nil || failOnEmpty)
         if isEmpty { ErrorOutput.write("\(suite.file): no tests\n") }

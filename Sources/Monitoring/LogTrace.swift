@@ -131,31 +131,67 @@ package struct LogTrace {
 }
 
 extension LogTrace {
-    /// A line in which every address shows as `l…@example.com`, but those that are let through.
-    /// - Parameter isShown: gets an address without its brackets.
+    /// A line as it may be shown: one of Postern's own, which holds no inbox, as it is; of others, addresses as
+    /// `l…@example.com`, and the text of other servers not at all, since it may name anyone in any form.
+    /// - Parameter isShown: gets an address that stands between angle brackets.
     package static func masked(_ line: ArraySlice<UInt8>, unless isShown: (String) -> Bool) -> String {
+        guard !isPosterns(line) else { return String(decoding: line, as: UTF8.self) }
         var text: [UInt8] = []
-        var rest = line
-        while let at = rest.firstIndex(of: UInt8(ascii: "@")) {
-            let before = rest[..<at].reversed().prefix(while: isAddress)
-            let start = at - before.count
-            let after = rest[(at + 1)...].prefix { isAddress($0) && $0 != UInt8(ascii: "=") }
-            let whole = String(decoding: rest[start..<after.endIndex], as: UTF8.self)
-            text += rest[..<start]
-            if before.isEmpty || after.isEmpty || isShown(whole) {
-                text += whole.utf8
-            } else {
-                let first = String(decoding: rest[start..<at], as: UTF8.self).unicodeScalars.first.map { String($0) } ?? ""
-                text += "\(first)…@".utf8
-                text += after
+        var rest = withoutAnswers(line)[...]
+        while let next = rest.first {
+            if next == UInt8(ascii: "<"), let end = rest.firstIndex(of: UInt8(ascii: ">")) {
+                text += masked(address: rest[(rest.startIndex + 1)..<end], unless: isShown)
+                rest = rest[(end + 1)...]
+                continue
             }
-            rest = rest[after.endIndex...]
+            let word = rest.prefix { $0 != 0x20 && $0 != UInt8(ascii: "<") }
+            text += hasAt(word) ? Array("…".utf8) : Array(word)
+            rest = rest[word.endIndex...]
+            if rest.first == 0x20 { text.append(0x20); rest = rest.dropFirst() }
         }
-        return String(decoding: text + rest, as: UTF8.self)
+        return String(decoding: text, as: UTF8.self)
     }
 
-    /// What a local part or a domain has in a log, without the characters around them.
-    private static func isAddress(_ octet: UInt8) -> Bool {
-        octet >= 0x80 || octet.isASCIILetter || octet.isASCIIDigit || "!#$%&'*+-/=?^_`{|}~.".utf8.contains(octet)
+    /// Whether a line was written by Postern: from the journal or a file, as text or as JSON. In doubt it was not.
+    private static func isPosterns(_ line: ArraySlice<UInt8>) -> Bool {
+        if line.starts(with: "{\"".utf8) { return line.firstRange(of: Array("\"level\":\"".utf8)) != nil }
+        let head = line.prefix { $0 != UInt8(ascii: "]") }
+        if head.count < line.count {
+            return head.firstRange(of: Array(" postern[".utf8)) != nil && head.firstRange(of: Array("postfix".utf8)) == nil
+        }
+        // `2026-11-21T08:51:18.769Z notice …`
+        let words = line.split(separator: 0x20, maxSplits: 2)
+        guard words.count == 3, words[0].last == UInt8(ascii: "Z"), words[0].first?.isASCIIDigit == true else { return false }
+        return ["info", "notice", "warning", "error", "debug"].contains { words[1].elementsEqual($0.utf8) }
+    }
+
+    /// Without what stands in parentheses: the answers of other servers. The queue id in an answer of Postfix stays.
+    private static func withoutAnswers(_ line: ArraySlice<UInt8>) -> [UInt8] {
+        guard let open = line.firstIndex(of: UInt8(ascii: "(")), let close = line.lastIndex(of: UInt8(ascii: ")")), open < close
+        else { return Array(line) }
+        var kept = Array("(…".utf8)
+        if let mark = line[open..<close].firstRange(of: Array("queued as ".utf8)) {
+            kept += " queued as ".utf8
+            kept += line[mark.upperBound..<close].prefix { $0.isASCIILetter || $0.isASCIIDigit }
+        }
+        return Array(line[..<open]) + kept + Array(line[close...])
+    }
+
+    private static func masked(address: ArraySlice<UInt8>, unless isShown: (String) -> Bool) -> [UInt8] {
+        let whole = Array("<".utf8) + address + Array(">".utf8)
+        guard hasAt(address) else { return whole }
+        let text = String(decoding: address, as: UTF8.self)
+        if isShown(text) { return whole }
+        guard let at = address.lastIndex(of: UInt8(ascii: "@")) else { return Array("<…>".utf8) }
+        let domain = address[(at + 1)...]
+        let isDomain = domain.allSatisfy { $0 >= 0x80 || $0.isASCIILetter || $0.isASCIIDigit || "-._".utf8.contains($0) }
+        let first = text.unicodeScalars.first.map { String($0) } ?? ""
+        return Array("<\(first)…@".utf8) + (isDomain ? Array(domain) : Array("…".utf8)) + Array(">".utf8)
+    }
+
+    /// Whether a word has an at sign in one of its forms.
+    private static func hasAt(_ word: ArraySlice<UInt8>) -> Bool {
+        word.contains(UInt8(ascii: "@")) || word.firstRange(of: Array("%40".utf8)) != nil
+            || word.firstRange(of: Array("\u{FF20}".utf8)) != nil || word.firstRange(of: Array("\u{FE6B}".utf8)) != nil
     }
 }

@@ -44,11 +44,38 @@ import Testing
         #expect(lines("4A1B2C").isEmpty && lines("").isEmpty && lines("nothing").isEmpty)
     }
 
-    @Test func masked_addresses_showTheirFirstLetter() {
-        let line = Array("to=<jane@home.example>, orig_to=<x7k2m9q4wd@relay.example> <@x> jörg@home.example, a@b".utf8)[...]
-        let masked = LogTrace.masked(line) { $0.hasSuffix("@relay.example") }
-        // Postfix writes key=<address>: the bracket ends the address.
-        #expect(masked == "to=<j…@home.example>, orig_to=<x7k2m9q4wd@relay.example> <@x> j…@home.example, a…@b", "\(masked)")
+    @Test(arguments: [
+        (
+            "mx postfix/smtp[4]: 4Zx: to=<jane@home.example>, orig_to=<x7k2m9q4wd@relay.example>, x",
+            "mx postfix/smtp[4]: 4Zx: to=<j…@home.example>, orig_to=<x7k2m9q4wd@relay.example>, x"
+        ),
+        ("mx postfix/smtp[4]: 4Zx: to=<\"jane doe\"@home.example>", "mx postfix/smtp[4]: 4Zx: to=<\"…@home.example>"),
+        ("mx postfix/smtp[4]: 4Zx: to=<jane@[192.0.2.7]>", "mx postfix/smtp[4]: 4Zx: to=<j…@…>"),
+        (
+            "mx postfix/smtp[4]: 4Zx: status=bounced (550 jane.doe at home.example, mailto:jane%40home.example)",
+            "mx postfix/smtp[4]: 4Zx: status=bounced (…)"
+        ),
+        (
+            "mx postfix/smtp[4]: 4Zx: status=sent (250 2.0.0 Ok: queued as 5F5F5F5F5F)",
+            "mx postfix/smtp[4]: 4Zx: status=sent (… queued as 5F5F5F5F5F)"
+        ),
+        (
+            "mx postfix/smtpd[4]: NOQUEUE: reject: jane@home.example jane%40home.example jane\u{FF20}home.example",
+            "mx postfix/smtpd[4]: NOQUEUE: reject: … … …"
+        ),
+        ("mx postfix/smtpd[4]: helo=<mx.juice.example> from=<>", "mx postfix/smtpd[4]: helo=<mx.juice.example> from=<>"),
+        (
+            "mx postern[9]: notice accept address=x7k2m9q4wd@relay.example",
+            "mx postern[9]: notice accept address=x7k2m9q4wd@relay.example"
+        ),
+        (
+            "2026-11-21T08:51:18.769Z notice 550 address=x7k2m9q4wd@relay.example",
+            "2026-11-21T08:51:18.769Z notice 550 address=x7k2m9q4wd@relay.example"
+        ),
+        ("mx postfix/smtpd[4]: postern[9]: jane@home.example", "mx postfix/smtpd[4]: postern[9]: …"),
+        ("mx rspamd[4]: jane@home.example", "mx rspamd[4]: …"),
+    ]) func masked_anyForm_showsNoInbox(line: String, masked: String) {
+        #expect(LogTrace.masked(Array(line.utf8)[...]) { $0.hasSuffix("@relay.example") } == masked)
     }
 }
 

@@ -15,8 +15,8 @@ struct TraceCommand: ParsableCommand {
             and what was answered. A clue is a queue id, a Message-ID, the reference in brackets of a refusal, or an address.
 
             The lines come from the journal, or from the files that --log names. Addresses that are not at a relay domain \
-            show as l…@example.com unless you ask with --reveal; the audit then says so. postern address decode shows what a \
-            reverse address or a return path stands for.
+            show as l…@example.com, and answers of other servers not at all, unless you ask with --reveal; the audit then says \
+            so. postern address decode shows what a reverse address or a return path stands for.
             """)
 
     @Argument(help: "A queue id, a Message-ID, a reference or an address; - reads it from standard input.")
@@ -29,20 +29,27 @@ struct TraceCommand: ParsableCommand {
     var since = "2d"
     @OptionGroup var reveal: RevealOptions
     @OptionGroup var installation: InstallationOptions
+    @OptionGroup var output: OutputOptions
 
     /// Octets of all logs: their lines are kept in memory.
     private static let maximumOctets = 512 << 20
 
     func run() throws {
         let clue = clue == "-" ? try lineOfInput("give a clue on standard input") : clue
+        guard clue.utf8.contains(where: { $0 > 0x20 }) else { throw CommandError.usage("the clue is empty") }
         let start = try ExpiryText.start(since, now: PosternClock.now())
         let (isFull, domains) = try installation.withInstallation { installation in
-            _ = try reveal.disclosure(of: "mail", in: installation.store, as: "mail.trace")
+            if reveal.reveal {
+                // An address is not written there: it may be an inbox.
+                let isAddress = clue.utf8.contains(UInt8(ascii: "@"))
+                try installation.store.audit.note(thisChange(), "mail.trace", "mail", isAddress ? "an address" : clue)
+            }
             return (reveal.reveal, installation.configuration.relayDomains)
         }
         let octets =
             try log.isEmpty
             ? Self.journal(since: start) : log.flatMap { Array(try InputFile.octets($0, maximum: Self.maximumOctets)) }
+        if let fault = PlainText.fileFault(octets[...]) { throw CommandError.data("the log: \(fault)") }
         let lines = octets.split(separator: 0x0A)
         var trace = LogTrace()
         let found = trace.lines(about: clue, in: lines)
@@ -53,9 +60,10 @@ struct TraceCommand: ParsableCommand {
                     "no line has it among \(Count.text(lines.count, "line")): look further back with --since, or name the logs with --log"
             )
         }
-        for line in found {
-            print(shown(isFull ? String(decoding: line, as: UTF8.self) : LogTrace.masked(line) { Self.isShown($0, domains) }))
+        let texts = found.map {
+            isFull ? String(decoding: $0, as: UTF8.self) : LogTrace.masked($0) { Self.isShown($0, domains) }
         }
+        if output.json { try printJSON(texts) } else { for text in texts { print(shown(text)) } }
         if trace.isCut {
             Failure.remark(
                 "the clue leads to more than \(Count.text(LogTrace.maximumIdentifiers)) messages: give a queue id of one")

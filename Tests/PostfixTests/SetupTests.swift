@@ -348,25 +348,38 @@ private func writeCheck(_ content: String, _ path: String) throws {
         #expect(try files() != before)
         let removal = try #require(try PostfixSetup.removal(directory: folder))
         #expect(!removal.isEmpty && removal.kept.isEmpty, "\(removal.text)")
-        try PostfixSetup.remove(removal)
-        #expect(try files() == before)
+        try PostfixSetup.remove(removal, write: writeCheck)
+        #expect(try files().map { $0.split(separator: "\n").sorted() } == before.map { $0.split(separator: "\n").sorted() })
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder).sorted() == ["main.cf", "master.cf"])
     }
 
-    @Test func remove_valueThatWasChangedSince_staysAndIsNamed() throws {
-        let folder = try directory("")
+    @Test func remove_valueThatWasChangedSince_losesOursOrStaysAndIsNamed() throws {
+        let folder = try directory("smtp_line_length_limit = 998\n")
         defer { try? FileManager.default.removeItem(atPath: folder) }
-        let plan = try PostfixSetup.plan(relayDomains: ["relay.example"], socket: "inet:127.0.0.1:8891", directory: folder)
-        try PostfixSetup.apply(plan, write: writeCheck)
-        _ = try ManagedProcess.run(
-            "/usr/sbin/postconf", ["-c", folder, "-e", "smtpd_milters = inet:127.0.0.1:8891, inet:127.0.0.1:2"])
-        _ = try ManagedProcess.run("/usr/sbin/postconf", ["-c", folder, "-X", "milter_default_action"])
+        func postconf(_ arguments: String...) throws -> String {
+            try ManagedProcess.run("/usr/sbin/postconf", ["-c", folder] + arguments).output
+        }
+        func apply() throws {
+            let plan = try PostfixSetup.plan(relayDomains: ["relay.example"], socket: "inet:127.0.0.1:8891", directory: folder)
+            try PostfixSetup.apply(plan, write: writeCheck)
+        }
+        try apply()
+        _ = try postconf("-e", "smtp_line_length_limit = 500")
+        try apply()
+        _ = try postconf("-e", "smtpd_milters = inet:127.0.0.1:2, inet:127.0.0.1:8891")
+        _ = try postconf("-e", "virtual_transport = lmtp:unix:x")
+        _ = try postconf("-X", "milter_default_action")
         let removal = try #require(try PostfixSetup.removal(directory: folder))
-        #expect(removal.kept == ["smtpd_milters = inet:127.0.0.1:8891, inet:127.0.0.1:2"])
-        #expect(removal.text.contains("- virtual_transport\n") && !removal.text.contains("milter_default_action"))
-        try PostfixSetup.remove(removal)
-        let left = try ManagedProcess.run("/usr/sbin/postconf", ["-c", folder, "-n"]).output
-        #expect(left.contains("inet:127.0.0.1:2") && !left.contains("virtual_transport"))
+        #expect(removal.kept == ["virtual_transport = lmtp:unix:x"])
+        #expect(removal.text.contains("  smtpd_milters = inet:127.0.0.1:2\n"), "\(removal.text)")
+        #expect(removal.text.contains("  smtp_line_length_limit = 500\n"), "what was written since the first time counts")
+        try PostfixSetup.remove(removal, write: writeCheck)
+        let left = try postconf("-n")
+        #expect(left.contains("smtpd_milters = inet:127.0.0.1:2\n") && !left.contains("8891"), "\(left)")
+        #expect(left.contains("virtual_transport = lmtp:unix:x") && !left.contains("milter_default_action"))
+        // What stayed is still known.
+        let again = try #require(try PostfixSetup.removal(directory: folder))
+        #expect(again.kept == removal.kept && again.isEmpty)
     }
 
     /// An operator's own mailbox domain beside a relay domain, on a running Postfix: both are accepted, each as it should be.

@@ -74,7 +74,8 @@ package enum PostfixSetup {
         do {
             return try JSONDecoder().decode(SetupRecord.self, from: Data(contentsOf: URL(filePath: path)))
         } catch {
-            throw PostfixToolError(description: "\(path) cannot be read")
+            throw PostfixToolError(
+                description: "\(path) is damaged (\(error)): move it away, and set what it names by hand")
         }
     }
 
@@ -86,9 +87,17 @@ package enum PostfixSetup {
     }
 
     /// Takes the settings back, with the header check and the record. Postfix must then be reloaded.
-    package static func remove(_ plan: RemovalPlan) throws {
+    /// - Parameter write: as in `apply`.
+    package static func remove(_ plan: RemovalPlan, write: (_ content: String, _ path: String) throws -> Void) throws {
         try plan.apply()
-        for name in ["postern_header_checks", SetupRecord.fileName] {
+        var gone = ["postern_header_checks"]
+        // What stays is known the next time.
+        if plan.kept.isEmpty {
+            gone.append(SetupRecord.fileName)
+        } else {
+            try write(plan.left.text(), "\(plan.directory)/\(SetupRecord.fileName)")
+        }
+        for name in gone {
             let path = "\(plan.directory)/\(name)"
             if FileManager.default.fileExists(atPath: path) { try FileManager.default.removeItem(atPath: path) }
         }
@@ -118,10 +127,7 @@ package enum PostfixSetup {
         if !plan.isEmpty {
             var record = try record(directory: plan.directory) ?? SetupRecord()
             record.add(plan, to: try PostfixConfiguration.read(directory: plan.directory))
-            let encoder = JSONEncoder()
-            encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-            try write(
-                String(decoding: try encoder.encode(record), as: UTF8.self) + "\n", "\(plan.directory)/\(SetupRecord.fileName)")
+            try write(record.text(), "\(plan.directory)/\(SetupRecord.fileName)")
         }
         if let (path, content) = plan.headerChecks {
             try write(content, path)

@@ -20,20 +20,33 @@ package struct SetupRecord: Codable, Sendable, Hashable {
 
     package init() {}
 
+    /// As the file has it.
+    func text() throws -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        return String(decoding: try encoder.encode(self), as: UTF8.self) + "\n"
+    }
+
     /// The file's name in Postfix's configuration directory.
     package static let fileName = "postern_settings.json"
 
     /// Adds what a plan changes.
     package mutating func add(_ plan: SetupPlan, to configuration: PostfixConfiguration) {
         for change in plan.mainChanges {
-            let before = configuration.ownNames.contains(change.name) ? configuration.values[change.name] : nil
-            main[change.name] = Entry(before: main[change.name].map(\.before) ?? before, after: change.new)
+            let present = configuration.ownNames.contains(change.name) ? configuration.values[change.name] : nil
+            main[change.name] = Self.entry(main[change.name], present: present, after: change.new)
         }
         for change in plan.masterChanges {
-            let before = configuration.master[change.name]
-            master[change.name] = Entry(before: master[change.name].map(\.before) ?? before, after: change.new)
+            master[change.name] = Self.entry(
+                master[change.name], present: configuration.master[change.name], after: change.new)
         }
         for service in plan.newServices { services[service.name] = service.new }
+    }
+
+    /// What the operator wrote since the last change is what there was before this one.
+    private static func entry(_ known: Entry?, present: String?, after: String) -> Entry {
+        if let known, known.after == present { return Entry(before: known.before, after: after) }
+        return Entry(before: present, after: after)
     }
 }
 
@@ -51,6 +64,8 @@ package struct RemovalPlan: Sendable, Hashable {
     private var services: [String] = []
     /// Settings that are no longer as we wrote them, and stay: each with its value.
     package private(set) var kept: [String] = []
+    /// The record of those.
+    package private(set) var left = SetupRecord()
 
     package init(_ record: SetupRecord, for configuration: PostfixConfiguration) {
         directory = configuration.directory
@@ -59,7 +74,14 @@ package struct RemovalPlan: Sendable, Hashable {
             let now = isSet ? configuration.values[name] : nil
             if now == entry.before { continue }
             guard now == entry.after else {
-                kept.append("\(name) = \(now ?? "(not set)")")
+                // Of a list that was changed since, what we added goes, and the rest stays.
+                if let rest = Self.withoutOurs(now ?? "", entry) {
+                    mainNames.append(name)
+                    if !rest.isEmpty { mainValues[name] = rest }
+                } else {
+                    kept.append("\(name) = \(now ?? "(not set)")")
+                    left.main[name] = entry
+                }
                 continue
             }
             mainNames.append(name)
@@ -69,7 +91,12 @@ package struct RemovalPlan: Sendable, Hashable {
         for (name, line) in record.services.sorted(by: { $0.key < $1.key }) {
             guard let command = configuration.fields[name + "/command"] else { continue }
             let isOurs = Self.words(line).dropFirst(7).joined(separator: " ") == Self.words(command).prefix(1).joined()
-            if isOurs { services.append(name) } else { kept.append("\(name) in master.cf: \(command)") }
+            if isOurs {
+                services.append(name)
+            } else {
+                kept.append("\(name) in master.cf: \(command)")
+                left.services[name] = line
+            }
         }
         for (name, entry) in record.master.sorted(by: { $0.key < $1.key }) {
             let service = name.split(separator: "/").prefix(2).joined(separator: "/")
@@ -78,11 +105,21 @@ package struct RemovalPlan: Sendable, Hashable {
             if now == entry.before || now == nil { continue }
             guard now == entry.after else {
                 kept.append("\(name) = \(now ?? "")")
+                left.master[name] = entry
                 continue
             }
             masterNames.append(name)
             if let before = entry.before { masterValues[name] = before }
         }
+    }
+
+    /// A list without the items that were added to it; nil where it is no list any more, or lacks one of them.
+    private static func withoutOurs(_ now: String, _ entry: SetupRecord.Entry) -> String? {
+        let before = PostfixList.items(entry.before ?? "")
+        let ours = PostfixList.items(entry.after).filter { !before.contains($0) }
+        let present = PostfixList.items(now)
+        guard !ours.isEmpty, present.count > 1, ours.allSatisfy(present.contains) else { return nil }
+        return PostfixList.text(present.filter { !ours.contains($0) })
     }
 
     private static func words(_ text: String) -> [Substring] { text.split(separator: " ") }

@@ -110,9 +110,16 @@ struct SetupPostfixCommand: ParsableCommand {
         }
         print(plan.text, terminator: "")
         guard apply else { return }
-        do { try PostfixSetup.remove(plan) } catch {
+        do {
+            try PostfixSetup.remove(plan) { content, path in
+                try OwnedFile.write(content.utf8, to: path, mode: 0o644, isModeFixed: true)
+            }
+        } catch {
             throw CommandError(status: EX_NOPERM, message: "\(configDirectory) cannot be changed: \(error)")
         }
-        print("Taken back. Now: postfix -c \(configDirectory) reload")
+        print(
+            plan.kept.isEmpty
+                ? "Taken back. Now: postfix -c \(configDirectory) reload"
+                : "Taken back, but for what is named above: look at it, then postfix -c \(configDirectory) reload")
     }
 }

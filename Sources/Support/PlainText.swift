@@ -40,6 +40,9 @@ package enum PlainText {
 
     /// What the first octets of a file show to be no UTF-8, whatever follows; nil for nothing.
     package static func fileFault(_ head: ArraySlice<UInt8>) -> PlainTextFault? {
+        if head.starts(with: [0x1F, 0x8B]) || head.starts(with: [0x50, 0x4B, 0x03, 0x04]) {
+            return PlainTextFault("it is compressed, or a spreadsheet: give the text in it, of a spreadsheet as CSV")
+        }
         // UTF-16 and UTF-32, with their marks or without: ASCII has zeros beside it there.
         let isWide = head.starts(with: [0xFF, 0xFE]) || head.starts(with: [0xFE, 0xFF]) || head.prefix(4).contains(0)
         return isWide ? PlainTextFault("the text is UTF-16 or UTF-32: save it as UTF-8") : nil

@@ -9,6 +9,8 @@ import Testing
         (.range, "198.51.100.9/24", "198.51.100.0/24"), (.domain, "MÜNCHEN.example.", "xn--mnchen-3ya.example"),
         (.domain, "xn--mnchen-3ya.EXAMPLE", "xn--mnchen-3ya.example"), (.personal, " Jane@Home.EXAMPLE ", "jane@home.example"),
         (.personal, "jane@münchen.example", "jane@xn--mnchen-3ya.example"), (.personal, "+44 (20) 7946-0958", "+442079460958"),
+        (.personal, "0044-20-7946-0958", "+442079460958"),
+        (.personal, "tel:+44.20.7946.0958", "+442079460958"), (.personal, "030 / 123 45 67", "0301234567"),
         (.text, "As It Is", "As It Is"),
     ])
     func normal_anyForm_isOne(kind: LiveListKind, text: String, normal: String) {
@@ -17,7 +19,10 @@ import Testing
 
     @Test(arguments: [
         (LiveListKind.range, "198.51.100.7:443"), (.range, " 198.51.100.7"), (.range, "2001:db8::1%eth0"), (.range, "nonsense"),
-        (.domain, "a b.example"), (.domain, "-x.example"), (.domain, ""), (.personal, "  "), (.text, ""),
+        (.domain, "a b.example"), (.domain, "198.51.100.7"), (.domain, "-x.example"), (.domain, ""), (.personal, "  "),
+        (.text, ""),
+        (.personal, "jane@home.example,farm"),
+        (.personal, "farm;jane@home.example"), (.personal, "jane doe@home.example"),
     ])
     func normal_whatTheKindCannotHold_isNil(kind: LiveListKind, text: String) {
         #expect(LiveListEntries.normal(text, kind) == nil)

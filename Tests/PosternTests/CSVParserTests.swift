@@ -28,6 +28,7 @@ import Testing
         Case("a,b\n,,\n , \n", "1:a|b"),
         Case(" a ,\tb\n \"c \" ,d\n", "1:a|b", "2:c |d"),
         Case("a;b\n1,5;x\n", "1:a|b", "2:1,5|x"),
+        Case("\r\n\na;b\nc;d\n", "3:a|b", "4:c|d"),
         Case("\u{A0}a\u{A0} ,b\u{A0}\n", "1:a|b"),
         Case("a\tb\nc d\te\n", "1:a|b", "2:c d|e"),
         Case("sep=;\r\na;b\n", "2:a|b"),

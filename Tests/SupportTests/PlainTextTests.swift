@@ -22,6 +22,8 @@ import Testing
             ([0xFE, 0xFF, 0x00, 0x61], "the text is UTF-16 or UTF-32: save it as UTF-8"),
             ([0x61, 0x00, 0x62, 0x00], "the text is UTF-16 or UTF-32: save it as UTF-8"),
             ([0x00, 0x61, 0x00, 0x62], "the text is UTF-16 or UTF-32: save it as UTF-8"),
+            ([0x1F, 0x8B, 0x08, 0x00], "it is compressed, or a spreadsheet: give the text in it, of a spreadsheet as CSV"),
+            ([0x50, 0x4B, 0x03, 0x04], "it is compressed, or a spreadsheet: give the text in it, of a spreadsheet as CSV"),
             ([0xFF, 0xFE, 0x00, 0x00, 0x61, 0x00, 0x00, 0x00], "the text is UTF-16 or UTF-32: save it as UTF-8"),
         ] as [([UInt8], String)])
     func read_noText_isRefusedWithItsPlace(octets: [UInt8], words: String) {

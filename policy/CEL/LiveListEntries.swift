@@ -56,13 +56,13 @@ package struct LiveListEntries: Sendable {
     package static func normal(_ text: String, _ kind: LiveListKind) -> String? {
         switch kind {
         case .text: return text.isEmpty ? nil : text
-        case .domain: return DomainName.toASCII(text)
+        case .domain: return CELAddress(text) == nil ? DomainName.toASCII(text) : nil
         case .range:
             if let address = CELAddress(text) { return CELNetwork(address: address, prefixLength: address.width).description }
             return CELNetwork(text)?.masked.description
         case .personal:
             let trimmed = personal(text)
-            return trimmed.isEmpty ? nil : trimmed
+            return trimmed.isEmpty || isBrokenAddress(trimmed) ? nil : trimmed
         }
     }
 
@@ -80,13 +80,29 @@ package struct LiveListEntries: Sendable {
         return phoneNumber(octets) ?? String(decoding: octets.map(\.asciiLowercased), as: UTF8.self)
     }
 
-    /// The digits of an international phone number, after its `+`; nil for other texts.
+    /// Whether a text has an `@` and is not a valid email address, such as a whole line of a table.
+    private static func isBrokenAddress(_ text: String) -> Bool {
+        let octets = Array(text.utf8)
+        guard let at = octets.lastIndex(of: UInt8(ascii: "@")) else { return false }
+        let isSeparated = octets[..<at].contains { $0 <= 0x20 || $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: ";") }
+        return isSeparated && octets.first != UInt8(ascii: "\"")
+            || DomainName.toASCII(String(decoding: octets[(at + 1)...], as: UTF8.self)) == nil
+    }
+
+    /// The digits of a phone number, with a `+` where it is an international one; nil for other texts. `00` is how most countries
+    /// dial the `+`.
     private static func phoneNumber(_ octets: ArraySlice<UInt8>) -> String? {
         let between = [UInt8](" -.()/".utf8)
-        guard octets.first == UInt8(ascii: "+"), octets.dropFirst().allSatisfy({ $0.isASCIIDigit || between.contains($0) })
-        else { return nil }
+        var rest = octets
+        if rest.prefix(4).elementsEqual("tel:".utf8) { rest = rest.dropFirst(4) }
+        let isInternational = rest.first == UInt8(ascii: "+")
+        if isInternational { rest = rest.dropFirst() }
+        guard rest.allSatisfy({ $0.isASCIIDigit || between.contains($0) }) else { return nil }
+        var digits = rest.filter(\.isASCIIDigit)[...]
+        let isDialled = !isInternational && digits.starts(with: "00".utf8)
+        if isDialled { digits = digits.dropFirst(2) }
         // E.164 has 15 at most.
-        let digits = octets.filter(\.isASCIIDigit)
-        return (7...15).contains(digits.count) ? "+" + String(decoding: digits, as: UTF8.self) : nil
+        guard (7...15).contains(digits.count) else { return nil }
+        return (isInternational || isDialled ? "+" : "") + String(decoding: digits, as: UTF8.self)
     }
 }

@@ -75,6 +75,12 @@ package struct CSVParser: Sendable {
             return try take(CSVRecord(line: 1, fields: [], defect: fault.description))
         }
         let line = first.prefix { $0 != 0x0A && $0 != 0x0D }
+        guard !line.isEmpty else {
+            // The first line with something in it tells the separator.
+            for octet in first { try read(octet, take) }
+            head = []
+            return
+        }
         if line.count == 5, line.prefix(4).map(\.asciiLowercased) == Array("sep=".utf8), let last = line.last {
             separator = last
             (self.line, firstLine) = (2, 2)
@@ -94,6 +100,7 @@ package struct CSVParser: Sendable {
     /// Ends the file: the last line needs no line break.
     package mutating func finish(_ take: (CSVRecord) throws -> Void) rethrows {
         try begin(take)
+        head = nil
         guard !isEnded else { return }
         if pendingCR { spoil("a CR without LF outside quotes") }
         pendingCR = false

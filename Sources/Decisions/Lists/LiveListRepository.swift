@@ -159,7 +159,9 @@ package struct LiveListRepository: Sendable {
 
     /// The entry's value in its normal form. Throws a refusal for what a list of this kind cannot contain.
     static func normal(_ entry: LiveListEntry, _ kind: LiveListKind) throws(StoreFailure) -> String {
-        let shown = kind == .personal ? "an entry" : "'\(PersonText.cleaned(Self.beginning(entry.value)).text)'"
+        let shown =
+            kind == .personal || entry.value.utf8.contains(UInt8(ascii: "@"))
+            ? "the value" : "'\(PersonText.cleaned(Self.beginning(entry.value)).text)'"
         guard PersonText.isPlain(entry.value), PersonText.isPlain(entry.reason) else {
             throw .refused(.invalid, "\(shown) or its reason has characters that are not seen, such as a tab or a line break")
         }
@@ -171,7 +173,7 @@ package struct LiveListRepository: Sendable {
         }
         let at = UInt8(ascii: "@")
         guard !entry.value.utf8.contains(at) || kind == .personal, !entry.reason.utf8.contains(at) else {
-            throw .refused(.invalid, "email addresses belong into a list of kind personal, and not into a reason")
+            throw .refused(.invalid, "email addresses belong in a list of kind personal, and not in a reason")
         }
         guard let normal = LiveListEntries.normal(entry.value, kind) else {
             throw .refused(.invalid, "\(shown) cannot be an entry of a list of kind \(kind.rawValue): \(kind.hint)")

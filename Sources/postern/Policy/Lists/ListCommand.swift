@@ -62,6 +62,14 @@ struct ListCommand: ParsableCommand {
                 let entries = values.map { LiveListEntry($0, reason: reason, expiresAt: end) }
                 let added = try store.liveLists.add(team: owner.team, name: name, entries, thisChange())
                 print("\(Count.text(Int(added))) new in list \(name).")
+                guard try store.liveLists.list(team: owner.team, name: name).kind == .range else { return }
+                for value in values {
+                    // `198.51.100.7/24` may have been meant as one address.
+                    guard let given = CELNetwork(value)?.description, let normal = LiveListEntries.normal(value, .range),
+                        !given.hasSameOctets(as: normal)
+                    else { continue }
+                    Failure.remark("\(value) stands for the whole range \(normal)")
+                }
             }
         }
     }
@@ -108,6 +116,7 @@ struct ListCommand: ParsableCommand {
                 try store.liveLists.removeList(team: owner.team, name: name, thisChange())
                 while try store.liveLists.step(now: PosternClock.now()) {}
                 print("Removed list \(name).")
+                for reader in readers { Failure.warn("policy \(reader.name) reads list \(name), and finds it empty now") }
             }
         }
     }

@@ -13,9 +13,9 @@ extension ListCommand {
         static let configuration = CommandConfiguration(
             abstract: "Replace a list's entries with those of a file.",
             discussion: """
-                The file has one entry per line, and # begins a comment; or it is CSV whose first line is value, \
-                value,expires or value,expires,reason. expires is a date, a time, a duration such as \
-                90d, or never or empty.
+                The file has one entry per line, and # begins a comment; or it is CSV whose first line names the columns \
+                value, expires and reason, or some of them. expires is a date, a time, a duration such as 90d, or never or \
+                empty; entries that are over are left out.
 
                 Entries are written in small steps beside those in force, and then replace them all at once: no decision \
                 sees only a part. If a line is refused, nothing is changed. A file without entries empties the list: that \
@@ -40,13 +40,19 @@ extension ListCommand {
                 }
                 let input = file == "-" ? FileHandle.standardInput : FileHandle(forReadingAtPath: file)
                 guard let input else { throw CommandError.noInput("\(file): cannot be read") }
+                var status = stat()
+                guard fstat(input.fileDescriptor, &status) == 0, status.st_mode & S_IFMT != S_IFDIR else {
+                    throw CommandError.noInput("\(file): a folder")
+                }
                 do {
-                    try ListFile.read(input, name: file == "-" ? "standard input" : file, now: PosternClock.now()) { entry in
+                    let name = file == "-" ? "standard input" : file
+                    let ended = try ListFile.read(input, name: name, now: PosternClock.now()) { entry in
                         try lists.check(entry, running)
                         batch.append(entry)
                         if batch.count == LiveListLimits.entriesOfChange { try write() }
                     }
                     try write()
+                    if ended > 0 { Failure.remark("\(name): \(Count.text(ended, "entry is", "entries are")) over, and left out") }
                     guard running.count > 0 || before == 0 || yes else {
                         throw CommandError.data(
                             "\(file): no entry is in it: repeat with --yes to empty the list; nothing was changed")
@@ -67,25 +73,39 @@ extension ListCommand {
 struct ListFile {
     private enum Form { case unknown, lines, csv }
 
-    private static let columnNames = [["value"], ["value", "expires"], ["value", "expires", "reason"]]
+    private static let columnNames = ["value", "expires", "reason"]
+    /// What the first line of a table has that names its columns otherwise.
+    private static let otherNames: Set = [
+        "email", "e-mail", "mail", "address", "ip", "ip_address", "cidr", "range", "network", "domain", "host", "hostname",
+        "phone",
+        "name", "user", "comment", "note", "description", "expiry", "until", "date",
+    ]
 
     private let name: String
     private let now: Int64
     private let take: (LiveListEntry) throws -> Void
     private var form = Form.unknown
     private var csv = CSVParser()
-    private var columns: Int?
+    /// The places of the columns of `columnNames`; nil where the file has none.
+    private var columns: [Int?]?
+    private var columnCount = 0
+    /// Entries that are over, and are left out.
+    private var ended = 0
     /// The line that is not complete.
     private var line: [UInt8] = []
     private var number = 0
 
     /// Reads to the end of the input. Throws `CommandError` with the line of what is refused.
     /// - Parameter take: gets each entry; a `StoreFailure` that it throws is reported with the entry's line.
-    static func read(_ input: FileHandle, name: String, now: Int64, _ take: @escaping (LiveListEntry) throws -> Void) throws {
+    /// - Returns: how many entries are over, and were left out.
+    static func read(
+        _ input: FileHandle, name: String, now: Int64, _ take: @escaping (LiveListEntry) throws -> Void
+    ) throws -> Int {
         var file = ListFile(name: name, now: now, take: take)
         while let piece = try input.read(upToCount: 1 << 16), !piece.isEmpty { try file.push(piece) }
         if !file.line.isEmpty { try file.endLine() }
         if file.form == .csv { try file.withRecords { $0.finish($1) } }
+        return file.ended
     }
 
     private init(name: String, now: Int64, take: @escaping (LiveListEntry) throws -> Void) {
@@ -110,8 +130,14 @@ struct ListFile {
         line = []
         if number == 1, let fault = PlainText.fileFault(octets[...]) { throw refusal(1, fault.description) }
         if form == .unknown {
-            form = Self.isHeader(octets) ? .csv : .lines
-            if form == .csv { return try withRecords { $0.push(octets, $1) } }
+            let isBlank = octets.allSatisfy { [0x20, 0x09, 0x0D, 0x0A].contains($0) }
+            guard !isBlank, octets.first != UInt8(ascii: "#") else { return }
+            form = try form(of: octets)
+            if form == .csv {
+                // So that records have the numbers of their lines.
+                let before = [UInt8](repeating: 0x0A, count: number - 1)
+                return try withRecords { $0.push(before + octets, $1) }
+            }
         }
         let text: String
         do {
@@ -129,16 +155,23 @@ struct ListFile {
         try add(LiveListEntry(String(String.UnicodeScalarView(entry[...end]))), number)
     }
 
-    /// Whether the line is the first of a CSV file.
-    private static func isHeader(_ line: [UInt8]) -> Bool {
+    /// The form of a file that begins with this line. Throws where the line names columns, and none of them is `value`.
+    private func form(of line: [UInt8]) throws -> Form {
         var parser = CSVParser()
-        var isHeader = false
-        func take(_ record: CSVRecord) { isHeader = columnNames.contains(record.columnNames) }
-        // A line that only says the separator is followed by the one with the names.
-        let isSeparator = line.starts(with: "sep=".utf8) || line.dropFirst(3).starts(with: "sep=".utf8)
+        var names: [String] = []
+        func take(_ record: CSVRecord) { if record.defect == nil { names = record.columnNames } }
         parser.push(line, take)
         parser.finish(take)
-        return isHeader || isSeparator
+        // A line that only says the separator is followed by the one with the names.
+        let isSeparator = line.starts(with: "sep=".utf8) || line.dropFirst(3).starts(with: "sep=".utf8)
+        if isSeparator || names.contains("value") { return .csv }
+        let areNames = names.contains { Self.otherNames.contains($0) || Self.columnNames.contains($0) }
+        guard !areNames else {
+            throw refusal(
+                number,
+                "the line names columns: call them value, and if you want expires and reason. An entry that looks so needs CSV")
+        }
+        return .lines
     }
 
     private mutating func withRecords(_ read: (inout CSVParser, (CSVRecord) -> Void) -> Void) throws {
@@ -151,22 +184,29 @@ struct ListFile {
         if let defect = record.defect { throw refusal(record.line, defect) }
         guard let columns else {
             let names = record.columnNames
-            guard Self.columnNames.contains(names) else {
-                throw refusal(record.line, "the line must name the columns: value, value,expires or value,expires,reason")
+            guard names.contains("value"), Set(names).count == names.count, names.allSatisfy(Self.columnNames.contains) else {
+                throw refusal(
+                    record.line, "the line must name the columns value, expires and reason: value at least, each once, no others")
             }
-            columns = names.count
+            columns = Self.columnNames.map { names.firstIndex(of: $0) }
+            columnCount = names.count
             return
         }
-        guard let fields = record.fields(columns).map({ $0 + ["", ""] }) else {
+        guard let fields = record.fields(columnCount) else {
             throw refusal(record.line, "the line must have as many fields as the first line")
         }
+        func field(_ column: Int) -> String { columns[column].map { fields[$0] } ?? "" }
         let end: Int64?
         do {
-            end = fields[1].isEmpty ? nil : try ExpiryText.seconds(fields[1], now: now)
+            end = field(1).isEmpty ? nil : try ExpiryText.seconds(field(1), now: now)
         } catch {
             throw refusal(record.line, BatchLine.describe(error))
         }
-        try add(LiveListEntry(fields[0], reason: fields[2], expiresAt: end), record.line)
+        if let end, end <= now {
+            ended += 1
+            return
+        }
+        try add(LiveListEntry(field(0), reason: field(2), expiresAt: end), record.line)
     }
 
     private func add(_ entry: LiveListEntry, _ line: Int) throws {

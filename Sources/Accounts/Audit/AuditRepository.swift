@@ -20,6 +20,22 @@ package struct AuditRepository: Sendable {
         }
     }
 
+    /// The subjects that are about a user: the user, and the accounts that there are or were, as far as the audit tells.
+    package func subjects(ofUser user: String) throws(StoreFailure) -> [String] {
+        try database.read { connection throws(StoreFailure) in
+            let present: [Int64] = try connection.values(
+                "SELECT a.id FROM accounts a JOIN users u ON u.id = a.user_id WHERE u.handle = \(user) ORDER BY a.id LIMIT 500")
+            let beginning: String = "user:" + user
+            let former: [String] = try connection.values(
+                """
+                SELECT DISTINCT subject FROM audit WHERE SUBSTR(subject, 1, 8) = 'account:'
+                    AND (detail = \(beginning) OR SUBSTR(detail, 1, LENGTH(\(beginning)) + 1) = \(beginning + " ")) LIMIT 500
+                """)
+            let accounts = present.map { "account:\($0)" }
+            return [beginning] + accounts + former.filter { !accounts.contains($0) }
+        }
+    }
+
     /// The newest entries first, at most `limit`.
     package func entries(limit: Int = 100) throws(StoreFailure) -> [AuditEntry] {
         try database.rows("\(Self.select) ORDER BY id DESC LIMIT \(limit)").map(AuditEntry.init(row:))
@@ -33,7 +49,7 @@ package struct AuditRepository: Sendable {
     ///   - range: how many numbers to read.
     /// - Returns: entries, and the number before which to continue; nil at the end.
     package func page(
-        since: Int64 = 0, actor: String? = nil, action: String? = nil, subject: String? = nil, user: String? = nil,
+        since: Int64 = 0, actor: String? = nil, action: String? = nil, subject: String? = nil, subjects: [String]? = nil,
         before: Int64? = nil, limit: Int, range: Int64 = range
     ) throws(StoreFailure) -> (rows: [AuditEntry], next: Int64?) {
         try database.read { connection throws(StoreFailure) in
@@ -50,13 +66,9 @@ package struct AuditRepository: Sendable {
                     text.hasSuffix("*")
                         ? "SUBSTR(\(raw: column), 1, LENGTH(\(beginning))) = \(beginning)" : "\(raw: column) = \(text)")
             }
-            if let user {
-                // Also of a user who was removed.
-                conditions.append(
-                    """
-                    (subject = \("user:" + user) OR subject IN (SELECT 'account:' || a.id FROM accounts a
-                        JOIN users u ON u.id = a.user_id WHERE u.handle = \(user)))
-                    """)
+            if let subjects {
+                let any = subjects.dropFirst().reduce("subject = \(subjects.first ?? "")" as SQL) { "\($0) OR subject = \($1)" }
+                conditions.append("(\(any))")
             }
             let found = try connection.rows("\(Self.select) WHERE \(SQL.all(conditions)) ORDER BY id DESC LIMIT \(limit)")
                 .map(AuditEntry.init(row:))

@@ -36,7 +36,7 @@ extension AddressCommand {
 }
 
 /// What an address at a relay domain is.
-private struct DecodedAddress: Encodable {
+struct DecodedAddress: Encodable {
     let kind: String
     let account: Int64
     let sub: String
@@ -47,6 +47,16 @@ private struct DecodedAddress: Encodable {
     /// As it may be shown.
     let correspondent: String?
     let goodUntil: String?
+    /// Of a relay address.
+    let state: String?
+
+    /// The number of the account that a reverse address or a return path belongs to; nil for other addresses.
+    static func account(of address: AddrSpec, _ installation: Installation) -> Int64? {
+        guard installation.configuration.relayDomains.contains(where: { $0.hasSameOctets(as: address.domain.asciiLowercased) }),
+            let keys = TokenKeys(installation.keys.token), case .token(let token) = TokenMint(keys: keys).read(address.localPart)
+        else { return nil }
+        return Int64(token.account.rawValue)
+    }
 
     init(_ address: AddrSpec, _ installation: Installation, _ reveal: RevealOptions) throws {
         let store = installation.store
@@ -69,6 +79,7 @@ private struct DecodedAddress: Encodable {
             number = Int64(token.account.rawValue)
             let shown = try reveal.disclosure(of: "account:\(number)", in: store, as: "address.reveal")
             self.correspondent = correspondent.map { shown.shown(InboxAddress($0)) }
+            state = nil
             goodUntil = token.purpose.isReverse ? nil : String(timestamp(Int64(token.expiryDay) * 86_400).prefix(10))
             kind =
                 switch token.purpose {
@@ -81,8 +92,9 @@ private struct DecodedAddress: Encodable {
             throw CommandError.data("it receives the answers to a verification message, and belongs to no account")
         case .forged: throw CommandError.data("it was not made by this installation, or with a key that the key file lacks")
         case .notAToken:
-            number = try store.addresses.address(address).account.number
-            (correspondent, goodUntil) = (nil, nil)
+            let found = try store.addresses.address(address)
+            number = found.account.number
+            (correspondent, goodUntil, state) = (nil, nil, found.state)
             kind = "relay address"
         }
         let account = try store.accounts.account(number)
@@ -94,6 +106,6 @@ private struct DecodedAddress: Encodable {
         [
             ("kind", kind), ("account", "\(account)"), ("sub", sub), ("team", team), ("user", user ?? "-"),
             ("address", relayAddress ?? "-"), ("correspondent", correspondent ?? "-"),
-        ] + (goodUntil.map { [("good until", $0)] } ?? [])
+        ] + (goodUntil.map { [("good until", $0)] } ?? []) + (state.map { [("state", $0)] } ?? [])
     }
 }

@@ -5,6 +5,7 @@ import ArgumentParser
 import Database
 import Foundation
 import InternetMessage
+import PosternConfiguration
 
 struct UserCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -65,13 +66,14 @@ struct UserCommand: ParsableCommand {
 
     struct Find: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Find the user to whom an inbox, a relay address or a sub belongs.",
+            abstract: "Find the user to whom an inbox, an address at a relay domain or a sub belongs.",
             discussion: """
                 Prints user, account and what it was found by. An inbox that is not verified may be with several users. Then: \
                 postern user show USER, postern decision list --user USER, postern trace ADDRESS.
                 """)
 
-        @Argument(help: "An inbox's address, a relay address, or a sub; - reads it from standard input.")
+        @Argument(
+            help: "An inbox's address, an address at a relay domain, a sub or an identifier; - reads it from standard input.")
         var text: String
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
@@ -84,7 +86,7 @@ struct UserCommand: ParsableCommand {
 
         func run() throws {
             let text = text == "-" ? try lineOfInput("give an address or a sub on standard input") : text
-            let rows = try installation.withStore { try find(text, $0) }
+            let rows = try installation.withInstallation { try find(text, $0) }
             guard !rows.isEmpty else {
                 // What was asked may be an inbox: it is not repeated.
                 throw CommandError(status: EX_NOINPUT, message: "no user is known by it")
@@ -92,7 +94,8 @@ struct UserCommand: ParsableCommand {
             try output.print(rows, ["USER", "SUB", "FOUND BY"]) { [$0.user, $0.sub ?? "-", $0.foundBy] }
         }
 
-        private func find(_ text: String, _ store: Store) throws -> [Row] {
+        private func find(_ text: String, _ installation: Installation) throws -> [Row] {
+            let store = installation.store
             func row(_ account: Account, _ what: String) -> Row {
                 Row(user: account.userID ?? "-", sub: account.sub, foundBy: "\(what) of team \(account.teamID)")
             }
@@ -100,12 +103,18 @@ struct UserCommand: ParsableCommand {
                 do throws(StoreFailure) { return try body() } catch  where error.code == .refused(.notFound) { return nil }
             }
             guard text.utf8.contains(UInt8(ascii: "@")) else {
-                return try known { () throws(StoreFailure) in try store.accounts.account(sub: text) }.map { [row($0, "sub")] }
-                    ?? []
+                if let account = try known({ () throws(StoreFailure) in try store.accounts.account(sub: text) }) {
+                    return [row(account, "sub")]
+                }
+                let user = try known { () throws(StoreFailure) in try store.users.user(text) }
+                return user.map { [Row(user: $0.id, sub: nil, foundBy: "identifier")] } ?? []
             }
             let address = try AddrSpec.typed(text)
             if let found = try known({ () throws(StoreFailure) in try store.addresses.address(address) }) {
-                return [row(found.account, "relay address")]
+                return [row(found.account, found.retiredAt != nil ? "retired relay address" : "relay address")]
+            }
+            if let number = DecodedAddress.account(of: address, installation) {
+                return [row(try store.accounts.account(number), "reverse address or return path")]
             }
             return try store.inboxes.owners(of: InboxAddress(address)).map {
                 Row(user: $0.userID, sub: nil, foundBy: "inbox \($0.number), \($0.isVerified ? "verified" : "not verified")")

@@ -35,15 +35,18 @@ struct AuditCommand: ParsableCommand {
         try installation.withStore { store in
             var left = limit
             var isMore = false
+            var isEmpty = true
+            let subjects = try user.map { try store.audit.subjects(ofUser: $0) }
             try output.print(["AT", "ACTOR", "ACTION", "SUBJECT", "DETAIL"]) {
                 (before: Int64?) -> (rows: [AuditEntry], next: Int64?) in
                 // One more than is shown tells whether there are more.
                 let page = try store.audit.page(
-                    since: start ?? 0, actor: actor, action: action, subject: subject, user: user, before: before,
+                    since: start ?? 0, actor: actor, action: action, subject: subject, subjects: subjects, before: before,
                     limit: left + 1)
                 let rows = page.rows.prefix(left)
                 left -= rows.count
                 isMore = page.rows.count > rows.count
+                if !rows.isEmpty { isEmpty = false }
                 return (Array(rows), isMore ? nil : page.next)
             } json: {
                 [
@@ -53,6 +56,8 @@ struct AuditCommand: ParsableCommand {
             } columns: {
                 [timestamp($0.at), $0.actor, $0.action, $0.subject, $0.detail]
             }
+            // A typing mistake would read as if nothing had been done.
+            if isEmpty, let user { _ = try store.users.user(user) }
             if isMore { Limit.remark(limit, "entry", "entries") }
         }
     }

@@ -18,6 +18,8 @@ package struct DeclarationRun {
     package var prunes: Bool
     /// Whether the dependents of a removed team or app, such as accounts, may be removed with it.
     package var takesDependents: Bool
+    /// Told what goes with something that is removed, in words.
+    package var tells: (String) -> Void = { _ in }
     /// File and line of what was declared, for refusals.
     package var place: (DeclaredItem) -> String? = { _ in nil }
 

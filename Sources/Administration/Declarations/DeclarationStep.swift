@@ -124,36 +124,34 @@ struct DeclarationStep {
             policy, reach: isStatus ? .status : declared.isDefault ? .everyone : .bound, change)
     }
 
+    /// Refuses, or tells, what goes with something that is removed.
+    /// - Parameter parts: how many of what; those that are none are not mentioned.
+    private func take(_ what: String, _ parts: [(Int, one: String, many: String)]) throws(StoreFailure) {
+        let words = parts.filter { $0.0 > 0 }.map { "\(BoundedCount.text($0.0)) \($0.0 == 1 ? $0.one : $0.many)" }
+        guard let last = words.last else { return }
+        let text = words.count > 1 ? words.dropLast().joined(separator: ", ") + " and " + last : last
+        let isOne = words.count == 1 && parts.contains { $0.0 == 1 }
+        let sentence = "\(text) \(isOne ? "goes" : "go") with it"
+        guard run.takesDependents else { throw .refused(.unmet, "\(sentence): repeat with --yes") }
+        run.tells("\(what): \(sentence)")
+    }
+
     private func remove(team id: String) throws(StoreFailure) {
         let takes = try store.teams.dependents(id)
-        guard run.takesDependents || takes.accounts + takes.addresses == 0 else {
-            throw .refused(
-                .unmet,
-                """
-                \(BoundedCount.text(takes.accounts)) account\(takes.accounts == 1 ? "" : "s") and \
-                \(BoundedCount.text(takes.addresses)) relay address\(takes.addresses == 1 ? "" : "es") go with it: repeat with --yes
-                """)
-        }
+        try take(
+            "team \(id)", [(takes.accounts, "account", "accounts"), (takes.addresses, "relay address", "relay addresses")])
         try store.teams.remove(id, change)
     }
 
     private func remove(list name: String, of team: String?) throws(StoreFailure) {
         let entries = try store.liveLists.list(team: team, name: name).entries
-        guard run.takesDependents || entries == 0 else {
-            throw .refused(
-                .unmet, "\(Count.text(Int(entries), "entry goes", "entries go")) with it, which no file has: repeat with --yes")
-        }
+        try take("list \(name)", [(Int(entries), "entry", "entries")])
         try store.liveLists.removeList(team: team, name: name, change)
     }
 
     private func remove(app id: String, of team: String) throws(StoreFailure) {
         let takes = try store.apps.dependents(team: team, clientID: id)
-        guard run.takesDependents || takes.grants == 0 else {
-            throw .refused(
-                .unmet,
-                "consent of \(BoundedCount.text(takes.grants)) user\(takes.grants == 1 ? "" : "s") goes with it: repeat with --yes"
-            )
-        }
+        try take("app \(id)", [(takes.grants, "consent", "consents")])
         try store.apps.remove(team: team, clientID: id, change)
     }
 }

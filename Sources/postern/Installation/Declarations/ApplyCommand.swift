@@ -74,6 +74,8 @@ struct ApplyCommand: ParsableCommand {
         let store = installation.store
         var run = DeclarationRun(prunes: prune, takesDependents: yes || dryRun)
         run.place = reader.place
+        var taken: [String] = []
+        run.tells = { taken.append($0) }
         try held { try policies(reader, store, &run) }
         let (declaration, faults) = run.normalized(reader.declaration, in: store, now: PosternClock.now())
         try hold(faults, reader)
@@ -81,11 +83,9 @@ struct ApplyCommand: ParsableCommand {
             dryRun
             ? try run.rehearse(declaration, on: store, thisChange()) : try run.apply(declaration, to: store, thisChange())
         try hold(plan.faults, reader)
-        try show(plan)
+        try show(plan, taken)
         guard !dryRun else {
-            if plan.count(.remove) > 0, !yes {
-                Failure.remark("without --yes, no team with accounts, no app with consent and no list with entries is removed")
-            }
+            if !taken.isEmpty, !yes { Failure.remark("this needs --yes") }
             return
         }
         warn(plan, installation)
@@ -147,8 +147,12 @@ struct ApplyCommand: ParsableCommand {
 
     // MARK: Words
 
-    private func show(_ plan: Plan) throws {
-        guard output.json else { return print(plan.text(isApplied: !dryRun)) }
+    private func show(_ plan: Plan, _ taken: [String]) throws {
+        guard output.json else {
+            print(plan.text(isApplied: !dryRun))
+            for text in taken { print("! " + text) }
+            return
+        }
         let words: [PlannedChange.Kind: String] = [.add: "add", .change: "change", .remove: "remove"]
         try printJSON(
             [
@@ -161,7 +165,7 @@ struct ApplyCommand: ParsableCommand {
                         },
                     ]
                 },
-                "kept": plan.kept.map(\.description),
+                "kept": plan.kept.map(\.description), "taken": taken,
             ] as Members)
     }
 

@@ -88,6 +88,13 @@ import Testing
         #expect(try runner.succeed("user", "find", sub) == "jane\t\(sub)\tsub of team juice")
         let rows = try #require(try runner.json("user", "find", address) as? [[String: Any]])
         #expect(rows.count == 1 && rows[0]["user"] as? String == "jane" && rows[0]["found_by"] != nil)
+        #expect(try runner.succeed("user", "find", "jane") == "jane\t-\tidentifier")
+        // Also what was done to an account that is gone.
+        #expect(try runner.succeed("audit", "--user", "jane").contains("address.issue\taccount:1"))
+        try runner.fail("audit", "--user", "jan", status: 66, saying: "jan")
+        try runner.succeed("address", "retire", address, "--yes")
+        #expect(try runner.succeed("user", "find", address) == "jane\t\(sub)\tretired relay address of team juice")
+        #expect(try runner.succeed("address", "decode", address).contains("state\tretired"))
         try runner.fail("user", "find", "no.one@home.example", status: 66, saying: "no user is known by it")
         #expect(!(try runner.run(["user", "find", "no.one@home.example"]).errors.contains("no.one")))
         try runner.fail("user", "find", "0123.x", status: 66, saying: "no user is known by it")

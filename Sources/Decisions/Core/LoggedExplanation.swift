@@ -7,7 +7,8 @@ extension PolicyExplanation {
     package init?(_ record: DecisionRecord, policy: Policy) {
         guard let logged = LoggedSignals(record, for: policy) else { return nil }
         let outcomes: [(RuleOutcome, [String])] = [
-            (.error, record.errors), (.waived, record.waived), (.matched, record.asked + record.skips), (.shadow, record.shadow),
+            (.error, record.errors), (.waived, record.waived), (.snoozed, record.snoozed),
+            (.matched, record.asked + record.skips), (.shadow, record.shadow),
             (.missing, record.missing),
         ]
         let rules = policy.trace(logged.input).rules.map { rule, _ in

@@ -36,6 +36,9 @@ func shown(_ text: String) -> String {
     return String(scalars)
 }
 
+/// The same for a text of several lines.
+func shownLines(_ text: String) -> String { PersonText.lines(text).map(shown).joined(separator: "\n") }
+
 /// The text, padded with spaces to a width in characters.
 private func padded(_ text: String, _ width: Int) -> String {
     text + String(repeating: " ", count: max(0, width - text.count))

@@ -3,13 +3,15 @@
 import CEL
 
 /// The outcome of a rule.
-package enum RuleOutcome: String, Sendable {
+package enum RuleOutcome: String, Encodable, Sendable {
     case matched
     case notMatched = "not_matched"
     case missing
     case error
     /// Matched, but its request is waived.
     case waived
+    /// Matched, but a person stopped it from asking this account.
+    case snoozed
     /// A shadow rule that would have counted.
     case shadow
 }
@@ -39,6 +41,7 @@ extension Policy {
     package func outcome(of rule: Int, in result: PolicyResult) -> RuleOutcome {
         if result.errors.contains(rule) { return .error }
         if result.waived.contains(rule) { return .waived }
+        if result.snoozed.contains(rule) { return .snoozed }
         if result.asked.contains(rule) || result.skips.contains(rule) { return .matched }
         if result.shadow.contains(rule) { return .shadow }
         return result.missing.contains(rule) ? .missing : .notMatched

@@ -44,20 +44,54 @@ package struct PolicyExplanation {
         return lines
     }
 
-    /// Every rule with its condition, the parts of it and the values that they compared; a blank line before each outcome.
+    /// One rule in a decision: its condition, the parts of it and the values that they compared.
+    package struct Rule: Encodable, Sendable {
+        /// A part of a condition that is itself true or false.
+        package struct Part: Encodable, Sendable {
+            package let condition: String
+            package let value: String
+            package let signals: [Signal]
+        }
+
+        package struct Signal: Encodable, Sendable {
+            package let name: String
+            package let value: String
+        }
+
+        package let id: String
+        package let outcome: RuleOutcome
+        package let effect: String
+        package let reason: String
+        package let condition: String
+        /// What the whole condition came to.
+        package let value: String
+        /// Whether it matched because it was missing.
+        package let isMatchedWhenMissing: Bool
+        /// The condition itself where it has no parts.
+        package let parts: [Part]
+    }
+
+    /// All rules that were evaluated, in the policy's order.
+    package var explained: [Rule] {
+        rules.filter { !policy.isDefault($0.rule) }.map { explain($0.rule, $0.outcome) }
+    }
+
+    /// The same as text; a blank line before each outcome.
     package var ruleLines: [String] {
+        let all = explained
         var lines: [String] = []
         for (outcome, title) in Self.titles {
-            let rules = rules.filter { $0.outcome == outcome && !policy.isDefault($0.rule) }
+            let rules = all.filter { $0.outcome == outcome }
             guard !rules.isEmpty else { continue }
             lines += ["", title]
-            for rule in rules { lines += explain(rule.rule, outcome) }
+            for rule in rules { lines += Self.lines(rule) }
         }
         return lines
     }
 
     private static let titles: [(RuleOutcome, String)] = [
-        (.matched, "matched"), (.waived, "matched, but waived"), (.error, "ended in an error"),
+        (.matched, "matched"), (.waived, "matched, but waived"), (.snoozed, "matched, but snoozed for this account"),
+        (.error, "ended in an error"),
         (.shadow, "would have counted (shadow)"), (.missing, "unknown: a signal is missing"),
         (.notMatched, "did not match"),
     ]
@@ -66,7 +100,7 @@ package struct PolicyExplanation {
         text + String(repeating: " ", count: max(0, width - text.unicodeScalars.count))
     }
 
-    private func explain(_ position: Int, _ outcome: RuleOutcome) -> [String] {
+    private func explain(_ position: Int, _ outcome: RuleOutcome) -> Rule {
         let rule = policy.rules[position]
         let challenge = policy.challenges[rule.challenge].kind
         let effect =
@@ -76,19 +110,29 @@ package struct PolicyExplanation {
             case .require: "asks for \(challenge)"
             case .skip: "waives up to \(challenge)"
             }
-        var lines = ["  \(Self.padded(rule.id, 26)) \(Self.padded(effect, 31)) \(rule.reason)"]
         let whole = rule.condition.resolved
-        let isMissing = self.policy.outcome(of: position, input) == .matched && shown(whole) == CELValue.missing.text
+        let value = shown(whole)
+        return Rule(
+            id: rule.id, outcome: outcome, effect: effect, reason: rule.reason, condition: Self.oneLine(rule.condition.text),
+            value: value,
+            isMatchedWhenMissing: policy.outcome(of: position, input) == .matched && value == CELValue.missing.text,
+            parts: whole.conditionParts.map { part in
+                Rule.Part(
+                    condition: Self.oneLine(rule.condition.text(of: part)), value: shown(part),
+                    signals: part.variables.filter { policy.signals.indices.contains($0) && policy.signals[$0].name != "event" }
+                        .map { Rule.Signal(name: policy.signals[$0].name, value: shown($0)) })
+            })
+    }
+
+    private static func lines(_ rule: Rule) -> [String] {
+        var lines = ["  \(padded(rule.id, 26)) \(padded(rule.effect, 31)) \(rule.reason)"]
         lines.append(
-            "      \(Self.oneLine(rule.condition.text))  → \(shown(whole))"
-                + (isMissing ? ": it matches, since the rule says when_missing: match" : ""))
-        let parts = whole.conditionParts
-        let isDivided = parts.count > 1 || parts.first !== whole
-        for part in parts {
-            if isDivided { lines.append("        \(Self.oneLine(rule.condition.text(of: part)))  → \(shown(part))") }
-            for slot in part.variables where policy.signals.indices.contains(slot) && policy.signals[slot].name != "event" {
-                lines.append("          \(policy.signals[slot].name) = \(shown(slot))")
-            }
+            "      \(rule.condition)  → \(rule.value)"
+                + (rule.isMatchedWhenMissing ? ": it matches, since the rule says when_missing: match" : ""))
+        let isDivided = rule.parts.count > 1 || rule.parts.first?.condition != rule.condition
+        for part in rule.parts {
+            if isDivided { lines.append("        \(part.condition)  → \(part.value)") }
+            lines += part.signals.map { "          \($0.name) = \($0.value)" }
         }
         return lines
     }

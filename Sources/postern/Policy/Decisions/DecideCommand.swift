@@ -37,7 +37,8 @@ struct DecideCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The device, as /v1/attestations returned it.", valueName: "dv_…")) var device: String?
     @Option(
         help: ArgumentHelp(
-            "A context signal of the policy: true, false, a number, or text; may be repeated.", valueName: "name=value"))
+            "A context signal of the policy, read by its declared type; a list has commas or is JSON; may be repeated.",
+            valueName: "name=value"))
     var context: [String] = []
     @Flag(
         help: """

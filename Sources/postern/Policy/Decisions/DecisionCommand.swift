@@ -34,7 +34,8 @@ struct DecisionCommand: ParsableCommand {
             "for_review": record.isForReview, "overridden_by": record.overriddenBy,
             "real_user_status": record.realUserStatus, "credential_state": record.credentialState,
             "upgrade_result": record.upgradeResult, "degraded": record.isDegraded, "policy": record.policyName,
-            "policy_version": record.policyVersion, "policy_hash": record.policyHash, "signals": record.signals,
+            "policy_version": record.policyVersion, "policy_hash": record.policyHash,
+            "signals": try? JSONDecoder().decode(BatchID.self, from: Data(record.signals.utf8)),
             "label": logged.label?.rawValue, "outcomes": outcomes,
         ]
     }
@@ -114,7 +115,7 @@ struct DecisionCommand: ParsableCommand {
             if output.json {
                 return try printJSON(
                     ExtendedView(
-                        members(logged), ["user": account?.userID, "sub": account?.sub, "rules": explanation?.ruleLines]))
+                        members(logged), ["user": account?.userID, "sub": account?.sub, "rules": explanation?.explained]))
             }
             let record = logged.record
             func words(_ list: [String]) -> String { list.isEmpty ? "-" : list.joined(separator: " ") }

@@ -12,6 +12,7 @@ struct PolicyCheck: ParsableCommand {
 
     @Argument(help: "The policy's folder.", completion: .directory)
     var folder: String
+    @OptionGroup var output: OutputOptions
 
     func run() throws {
         let files = PolicyFolder(path: folder)
@@ -21,6 +22,14 @@ struct PolicyCheck: ParsableCommand {
         if let report, report.failures > 0 || report.results.isEmpty {
             print(report.results.isEmpty ? "\(report.suite.file): no tests" : report.text)
             throw ExitCode.failure
+        }
+        if output.json {
+            return try printJSON(
+                [
+                    "policy": policy.name, "version": policy.version, "rules": policy.rules.count,
+                    "signals": policy.signals.count,
+                    "guarantees": policy.guarantees.count, "tests": report?.results.count,
+                ] as Members)
         }
         let tests = report.map { "\($0.results.count) tests passed" } ?? "no tests.yaml"
         print(

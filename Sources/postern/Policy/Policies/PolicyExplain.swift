@@ -21,6 +21,7 @@ struct PolicyExplain: ParsableCommand {
 
     @Option(help: "A YAML or JSON file with the request; - for standard input.", completion: .file())
     var input: String?
+    @OptionGroup var output: OutputOptions
 
     func validate() throws {
         if (test == nil) == (input == nil) { throw ValidationError("Give a test, or a file with --input.") }
@@ -29,7 +30,16 @@ struct PolicyExplain: ParsableCommand {
     func run() throws {
         let files = PolicyFolder(path: folder)
         let policy = try files.policy()
-        print(PolicyExplanation(policy: policy, trace: policy.trace(try question(files, policy))).text)
+        let trace = policy.trace(try question(files, policy))
+        let explanation = PolicyExplanation(policy: policy, trace: trace)
+        guard output.json else { return print(shownLines(explanation.text)) }
+        let answer = policy.answer(trace.result)
+        try printJSON(
+            [
+                "policy": policy.name, "policy_version": policy.version, "event": answer.event.rawValue, "decision": answer.word,
+                "challenges": answer.challenges, "reasons": answer.reasons, "waived": answer.waived, "degraded": answer.degraded,
+                "overridden_by": answer.overriddenBy, "rules": explanation.explained,
+            ] as Members)
     }
 
     private func question(_ files: PolicyFolder, _ policy: Policy) throws -> PolicyInput {
@@ -42,7 +52,7 @@ struct PolicyExplain: ParsableCommand {
         let tests = try files.tests(policy)?.tests ?? []
         let found = tests.filter { $0.path == test || $0.name == test }
         guard let first = found.first else {
-            throw CommandError.data("no test '\(test ?? "")'\(suggestion(for: test ?? "", among: tests.map(\.name)))")
+            throw CommandError.noInput("no test '\(test ?? "")'\(suggestion(for: test ?? "", among: tests.map(\.name)))")
         }
         guard found.count == 1 else {
             throw CommandError.data("several tests have this name: \(found.map(\.path).joined(separator: ", "))")

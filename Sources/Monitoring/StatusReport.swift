@@ -161,7 +161,7 @@ package struct StatusReport: Encodable, Sendable {
     package static func parkedEvents(_ store: Store) throws(StoreFailure) -> [(text: String, remedy: String)] {
         try ParkedEvents.all(store.database).map { parked in
             (
-                "\(Count.text(parked.events, "event")) for team \(parked.team) \(parked.events == 1 ? "was" : "were") given up after three days",
+                "\(Count.text(parked.events, "event")) for team \(parked.team) \(parked.events == 1 ? "is" : "are") parked: nothing sends \(parked.events == 1 ? "it" : "them") any more",
                 "repair the endpoint (postern endpoint test \(parked.team)), then run postern event retry --team \(parked.team)"
             )
         }
@@ -223,6 +223,12 @@ package struct StatusReport: Encodable, Sendable {
             }
         }
         warnings += try ContextAdvice(installation.store, now: now).troubles()
+        for named in try installation.store.policies.arrangement().policies {
+            guard let policy = (try? LoadedPolicy(installation.store.policies.policy(hash: named.hash)))?.policy else { continue }
+            for fault in try PolicyLists.faults(of: policy, in: installation.store.liveLists) {
+                warnings.append("policy \(named.name): \(fault); its rules that read it match nothing")
+            }
+        }
         let keys = try installation.store.dkimKeys.keys()
         for domain in installation.configuration.relayDomains
         where !keys.contains(where: { $0.domain == domain && $0.state == .active }) {

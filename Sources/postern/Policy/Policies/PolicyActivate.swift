@@ -100,7 +100,9 @@ struct PolicyActivate: ParsableCommand {
         let now = result.policy
         guard now.name != PolicyKind.statusName else { return }
         let policy = try ReferredPolicy(hash: now.hash, in: store.policies).policy
-        for fault in try ListCheck.faults(policy, store) { Failure.warn("\(fault): rules that read it match nothing") }
+        for fault in try PolicyLists.faults(of: policy, in: store.liveLists) {
+            Failure.warn("\(fault): rules that read it match nothing")
+        }
         let advice = try ContextAdvice(store, now: PosternClock.now())
         for sentence in advice.sentences(for: policy, label: "\(now.name) \(now.version)", replacing: now.name) {
             Failure.warn(sentence)

@@ -1,0 +1,21 @@
+// Whether the live lists that a policy names are there.
+
+import CEL
+import Database
+import RiskPolicy
+
+package enum PolicyLists {
+    /// Lists of the installation that the policy names and that do not exist, or are of another kind: rules that read them match
+    /// nothing. A team's own list may come later.
+    package static func faults(of policy: Policy, in store: LiveListRepository) throws(StoreFailure) -> [String] {
+        guard policy.liveLists.contains(where: { !$0.isTeams }) else { return [] }
+        let known = try store.lists(team: nil)
+        return policy.liveLists.filter { !$0.isTeams }.compactMap { list -> String? in
+            guard let found = known.first(where: { $0.name == list.name }) else {
+                return "there is no list '\(list.name)': postern list create \(list.name) --kind \(list.kind.rawValue)"
+            }
+            guard found.kind != list.kind else { return nil }
+            return "list '\(list.name)' is of kind \(found.kind.rawValue), and the policy declares it as \(list.kind.rawValue)"
+        }
+    }
+}

@@ -102,7 +102,7 @@ import Testing
         #expect(backtest.untoldRules == ["dormant-return": backtest.untold])
         #expect(backtest.comparison.total.noLongerAsked == 0 && backtest.comparison.total.newlyAsked == 0)
         #expect(backtest.lackingRows == signIns && backtest.lacking == ["context.amount": signIns])
-        #expect(backtest.cautions[0].contains("context.amount in \(signIns)"))
+        #expect(backtest.cautions[0].contains("context.amount in \(backtest.untold)"))
         #expect(backtest.cautions[0].hasPrefix("For \(backtest.untold) of 500 decisions it cannot be told"))
         // Declared, and read by no one: no lack.
         let unread = try candidate(

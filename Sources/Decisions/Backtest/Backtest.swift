@@ -60,6 +60,8 @@ package struct Backtest: Sendable {
     /// read: they are in none of the figures. By rule: how many of them depend on it.
     package private(set) var untold = 0
     package private(set) var untoldRules: [String: Int] = [:]
+    /// By signal: how many of them lack it.
+    package private(set) var untoldSignals: [String: Int] = [:]
     /// Decisions that lack a signal which the candidate's conditions read (their policy did not declare it, or the log keeps
     /// only its hash), and how many decisions lack each signal.
     package private(set) var lackingRows = 0
@@ -163,6 +165,8 @@ package struct Backtest: Sendable {
         }
         if !results.isEmpty, isTold { return results[0] }
         for condition in unknown { untoldRules[candidate.rules[condition.rule].id, default: 0] += 1 }
+        let slots = unknown.reduce(into: Set<Int>()) { $0.formUnion($1.slots.intersection(hidden)) }
+        for slot in slots { untoldSignals[candidate.signals[slot].name, default: 0] += 1 }
         return nil
     }
 

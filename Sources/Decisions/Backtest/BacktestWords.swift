@@ -60,8 +60,8 @@ extension Backtest {
                 "For \(Count.text(untold)) of \(Count.text(total.questions + untold, "decision")) it cannot be told what the candidate "
                     + "would have decided, and they are in none of the figures. It depends on \(untoldRules.count == 1 ? "the rule" : "rules") "
                     + "\(each(untoldRules)). The log lacks what they read"
-                    + (lacking.isEmpty ? ": the entries that lists had." : " (\(each(lacking))): ")
-                    + (lacking.isEmpty
+                    + (untoldSignals.isEmpty ? ": the entries that lists had." : " (\(each(untoldSignals))): ")
+                    + (untoldSignals.isEmpty
                         ? "" : "a signal that was not declared was not gathered, and context.* is kept as a keyed hash only."))
         }
         if total.questions > 0 {

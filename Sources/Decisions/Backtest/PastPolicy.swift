@@ -24,7 +24,7 @@ struct ReadingCondition: Sendable {
     let rule: Int
     /// Two with the same text have the same outcome.
     let text: String
-    private let slots: Set<Int>
+    let slots: Set<Int>
     /// The slots that it asks with `has()`.
     private let asked: Set<Int>
     private let readsLists: Bool

@@ -138,7 +138,7 @@ package enum LocalChecks {
         facts.unreadable.map { path, user in
             .broken(
                 .serviceUser, "\(path) cannot be read by \(user), whom postern serve runs as",
-                remedy: "run chown \(user): \(path)")
+                remedy: "run chown \(user): \(path), and let the user into its folders")
         }
     }
 

@@ -27,9 +27,8 @@ package enum LocalProbe {
         do {
             let resolved: ResolvedConfiguration
             (configuration, resolved) = try Installation.configuration(flag: flag, environment: environment, set: set)
-            let folder = (configuration.keyFilePath as NSString).deletingLastPathComponent
-            if let user = ServiceUser(ownerOf: folder) {
-                let paths = [resolved.path, configuration.keyFilePath] + [configuration.database.path].compactMap { $0 }
+            let paths = [configuration.database.path, configuration.keyFilePath, resolved.path].compactMap { $0 }
+            if let user = ServiceUser(ownerOf: paths.map { ($0 as NSString).deletingLastPathComponent }) {
                 facts.unreadable = paths.filter { !user.canRead($0) }.map { ($0, user.name) }
             }
         } catch {

@@ -96,8 +96,9 @@ package struct ImportReading: Sendable {
         let sub = try fields[.sub].map(self.sub)
         let address = try fields[.address].map(self.address)
         let status = try fields[.realUserStatus].map(self.status)
-        let since = try time(fields, .since)
         let lastSeen = try time(fields, .lastSeen)
+        // Who was seen had an account then.
+        let since = try time(fields, .since) ?? lastSeen
         if let since, let lastSeen, lastSeen < since { throw .refused(.invalid, "last_seen is before since") }
         return ImportRow.Account(
             team: team, app: fields[.app], sub: sub, address: address, isForwardingOn: try forwarding(fields),
@@ -152,6 +153,9 @@ package struct ImportReading: Sendable {
         return status
     }
 
+    /// 1990: no account of a service on the Internet is older.
+    private static let earliestNumber: Int64 = 631_152_000
+
     private func time(_ fields: ImportFields, _ column: ImportColumn) throws(StoreFailure) -> Int64? {
         guard let text = fields[column] else { return nil }
         // A date alone is its beginning in UTC.
@@ -162,6 +166,11 @@ package struct ImportReading: Sendable {
         guard let seconds, seconds >= 0 else {
             throw .refused(
                 .invalid, "\(column.rawValue) must be seconds since 1970, or as in 2026-11-21 or 2026-11-21T06:49:30Z")
+        }
+        // A spreadsheet writes a date as days since 1900, and people as 2024 or 20240501.
+        guard seconds >= Self.earliestNumber || Int64(text) == nil else {
+            throw .refused(
+                .invalid, "\(column.rawValue) is a number that cannot be seconds since 1970: give a date as in 2026-11-21")
         }
         guard seconds <= now else { throw .refused(.invalid, "\(column.rawValue) is in the future") }
         return seconds

@@ -215,7 +215,7 @@ import Testing
         for name in ["postern.db", "postern.db-wal", "postern.db-shm"] {
             try? FileManager.default.removeItem(at: data.appendingPathComponent(name))
         }
-        try runner.fail("restore", "copy.db", status: 70, saying: "that Postern did not create")
+        try runner.fail("restore", "copy.db", status: 65, saying: "that Postern did not create")
         #expect(try FileManager.default.contentsOfDirectory(atPath: data.path).filter { $0.hasPrefix("postern.db") } == [])
     }
 

@@ -87,7 +87,8 @@ struct RestoreCommand: ParsableCommand {
     private func contents(_ configuration: Configuration, _ keys: KeyRing) throws -> StoreBackup.Contents {
         do {
             return try StoreBackup.restore(file, to: configuration.database, keys: keys)
-        } catch let failure as StoreFailure where failure.code == .permanent(.corrupted) {
+        } catch let failure as StoreFailure {
+            guard case .permanent(let code) = failure.code, code != .unsealing, code != .newerSchema else { throw failure }
             throw CommandError.data("\(file): \(failure.message)")
         }
     }

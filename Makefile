@@ -149,9 +149,10 @@ format: ## Format all Swift files (.swift-format)
 check-format: ## Look whether all Swift files are formatted
 	scripts/check-format
 
-words: ## Look for the words that scripts/words wants replaced, and for text from outside that is cut or compared by characters
+words: ## Words that scripts/words wants replaced, text from outside cut or compared by characters, and faults for mutants without a place
 	scripts/check-words
 	scripts/check-text
+	scripts/mutants --texts
 
 SUITES =
 sanitize: packages test-tools ## The tests under AddressSanitizer, then under ThreadSanitizer; SUITES="StoreTests RelayCoreTests"

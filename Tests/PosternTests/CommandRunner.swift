@@ -44,7 +44,9 @@ final class CommandRunner: Sendable {
     ) throws -> CommandResult {
         var variables = ["PATH": "/usr/bin:/bin", "COLUMNS": "80", "POSTERN_CONFIG": configuration]
         // What `make sanitize` asks of its sanitizer, and which fault `make mutants` switches on.
-        for name in ["ASAN_OPTIONS", "TSAN_OPTIONS", "POSTERN_MUTANT"] { variables[name] = ProcessInfo.processInfo.environment[name] }
+        for name in ["ASAN_OPTIONS", "TSAN_OPTIONS", "POSTERN_MUTANT"] {
+            variables[name] = ProcessInfo.processInfo.environment[name]
+        }
         variables.merge(environment) { $1 }
         let run = try ProgramRun(
             [Self.executable.path] + arguments, input: Data(input.utf8), environment: variables, directory: folder)

@@ -4,6 +4,7 @@ import Database
 import Foundation
 import PosternPostgres
 import PosternSQLite
+import Support
 
 /// The database that the key `database` names. Its description has no password.
 package struct DatabaseLocation: Sendable, CustomStringConvertible, CustomReflectable {
@@ -17,14 +18,20 @@ package struct DatabaseLocation: Sendable, CustomStringConvertible, CustomReflec
     private let connections: Int
 
     /// - Parameters:
-    ///   - text: a URL of PostgreSQL; any other text is a path.
+    ///   - text: a URL of PostgreSQL, or a path.
     ///   - path: the absolute path for the text.
-    /// Throws `ConfigurationError` for a URL that is not one of PostgreSQL or cannot be read; no message quotes it.
+    /// Throws `ConfigurationError` for a URL that is not one of PostgreSQL or cannot be read, and for the other forms in which
+    /// a server with its password can be named, which are no paths; no message quotes it.
     package init(
         _ text: String, path: String, connections: Int = PostgresDatabase.Settings().connections, at place: String
     ) throws {
         self.connections = connections
         guard text.contains("://") else {
+            guard !namesServer(text) else {
+                throw ConfigurationError(
+                    .invalidValue, at: place,
+                    "database: give the path of a file, or a server as a URL: postgresql://user@host/name")
+            }
             self.place = .file(path)
             return
         }
@@ -59,6 +66,16 @@ package struct DatabaseLocation: Sendable, CustomStringConvertible, CustomReflec
             return try PostgresDatabase(url: url, settings: settings)
         }
     }
+}
+
+/// Whether a text that is not a URL names a server all the same: as `host=… password=…`, `postgresql:…` or `user:…@host`.
+private func namesServer(_ text: String) -> Bool {
+    let octets = text.utf8.drop { $0 == 0x20 || $0 == 0x09 }
+    let word = octets.prefix { $0.isASCIILetter || $0 == UInt8(ascii: "_") }
+    let mark = octets[word.endIndex...].first { $0 != 0x20 && $0 != 0x09 }
+    if !word.isEmpty, mark == UInt8(ascii: "=") || octets[word.endIndex...].first == UInt8(ascii: ":") { return true }
+    guard let at = octets.lastIndex(of: UInt8(ascii: "@")) else { return false }
+    return octets[..<at].contains(UInt8(ascii: ":"))
 }
 
 /// A URL that may be shown: `(redacted)` replaces every password in it. Parts that cannot be parsed with certainty are hidden

@@ -174,7 +174,8 @@ import Testing
         "operator_address: me@relay.example", "local_recipients: {a: b}", "local_recipients: [a]",
         "local_recipients: {'a b': c@example.com}", "providers: {gmail.com: {dots: true}}",
         "providers: {gmail.com: {plus_tags: 1}}", "providers: {gmail.com: true}", "database: 'postgresql://u:a@secret@h/d'",
-        "database: 'mysql://u:secret@h/d'",
+        "database: 'mysql://u:secret@h/d'", "database: 'host=127.0.0.1 dbname=postern password=secret'",
+        "database: 'password = secret host=h'", "database: 'postgresql:u:secret@h/d'", "database: 'u:secret@h/d'",
         "trusted_authserv_ids: ['a b']", "address_length: 9", "authserv_id: 'a b'", "authserv_id: a;b",
     ])
     func aWrongValueNamesItsKey(_ text: String) {

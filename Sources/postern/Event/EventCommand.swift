@@ -66,7 +66,8 @@ struct EventCommand: ParsableCommand {
         func run() throws {
             try installation.withStore { store in
                 guard yes else {
-                    throw CommandError.usage("the receiver does not get parked events: repeat with --yes; nothing was changed")
+                    throw CommandError.usage(
+                        "the receiver gets parked events only after postern event retry: repeat with --yes; nothing was changed")
                 }
                 let count = try store.outbox.park(jti: selection.jti, team: selection.team, thisChange())
                 print("Parked \(count) event\(count == 1 ? "" : "s").")

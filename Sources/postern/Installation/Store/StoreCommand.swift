@@ -83,12 +83,14 @@ struct RestoreCommand: ParsableCommand {
         try contents(configuration, keys).print(file: file, done: "Restored \(configuration.database)", output)
     }
 
-    /// What is wrong with the backup is said with its name: it is not the store.
+    /// What is wrong with the backup is said with its name: it is not the store. A key or a schema that is not this program's
+    /// is a matter of the installation.
     private func contents(_ configuration: Configuration, _ keys: KeyRing) throws -> StoreBackup.Contents {
         do {
             return try StoreBackup.restore(file, to: configuration.database, keys: keys)
         } catch let failure as StoreFailure {
-            guard case .permanent(let code) = failure.code, code != .unsealing, code != .newerSchema else { throw failure }
+            guard case .permanent(let code) = failure.code, ![.unsealing, .newerSchema, .changedMigration].contains(code)
+            else { throw failure }
             throw CommandError.data("\(file): \(failure.message)")
         }
     }

@@ -95,6 +95,20 @@ import Testing
         #expect(contains(host, "b", words) == true)
     }
 
+    /// U+00E9, and `e` with U+0301: Swift's strings call them equal.
+    @Test(arguments: Engine.all) func textsThatLookAlike_areTwoEntries(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        let lists = test.store.liveLists
+        let words = LiveListName("words", .text)
+        try lists.create(team: nil, name: "words", kind: .text, TestStore.change)
+        let entries = [LiveListEntry("caf\u{E9}", expiresAt: TestStore.now + 10), LiveListEntry("cafe\u{301}")]
+        #expect(try lists.add(team: nil, name: "words", entries, TestStore.change) == 2)
+        let host = host(test)
+        host.refresh(now: TestStore.now + 11)
+        #expect(contains(host, "caf\u{E9}", words) == false)
+        #expect(contains(host, "cafe\u{301}", words) == true)
+    }
+
     @Test(arguments: Engine.all) func aTeamSeesItsOwnListsAlone(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let lists = test.store.liveLists

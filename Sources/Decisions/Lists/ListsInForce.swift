@@ -25,7 +25,7 @@ package final class ListsInForce: Sendable {
         var list: LiveList
         var entries: LiveListEntries
         /// Expiry of the entries that expire: few, or all of a list of a million.
-        var expiring: [String: Int64] = [:]
+        var expiring: [ExactString: Int64] = [:]
         var nextExpiry: Int64?
     }
 
@@ -133,12 +133,12 @@ package final class ListsInForce: Sendable {
     }
 
     private func load(_ list: LiveList) throws(StoreFailure) -> Held? {
-        var (values, expiring): ([String], [String: Int64]) = ([], [:])
+        var (values, expiring): ([String], [ExactString: Int64]) = ([], [:])
         values.reserveCapacity(Int(clamping: list.entries))
         let isWhole = try repository.load(list) { entries in
             for entry in entries {
                 values.append(entry.value)
-                if let expiry = entry.expiresAt { expiring[entry.value] = expiry }
+                if let expiry = entry.expiresAt { expiring[ExactString(entry.value)] = expiry }
             }
         }
         guard isWhole else { return nil }
@@ -151,7 +151,7 @@ package final class ListsInForce: Sendable {
         var held = known
         held.list = list
         let changes = try repository.changes(list, after: known.list.revision)
-        for change in changes { held.expiring[change.value] = change.isRemoved ? nil : change.expiresAt }
+        for change in changes { held.expiring[ExactString(change.value)] = change.isRemoved ? nil : change.expiresAt }
         held.nextExpiry = held.expiring.values.min()
         held.entries.change(
             adding: changes.filter { !$0.isRemoved }.map(\.value), removing: changes.filter(\.isRemoved).map(\.value))
@@ -167,7 +167,7 @@ package final class ListsInForce: Sendable {
             let ended = held.expiring.filter { $0.value <= now }.map(\.key)
             for value in ended { held.expiring[value] = nil }
             held.nextExpiry = held.expiring.values.min()
-            held.entries.change(adding: [String](), removing: ended)
+            held.entries.change(adding: [String](), removing: ended.map(\.text))
             progress.held[number] = held
             isChanged = true
         }

@@ -148,11 +148,12 @@ package struct LiveListRepository: Sendable {
 
     /// Entries as stored; of equal values, the last one counts. Messages never contain a personal value.
     func rows(_ entries: [LiveListEntry], _ list: LiveList) throws(StoreFailure) -> [LiveListEntry] {
-        var rows: [String: LiveListEntry] = [:]
+        // Two values that look alike are two entries: by octets.
+        var rows: [ExactString: LiveListEntry] = [:]
         for entry in entries {
             let normal = try Self.normal(entry, list.kind)
             let value = list.kind == .personal ? Self.mark(marks, list.team, normal) : normal
-            rows[value] = LiveListEntry(value, reason: entry.reason, expiresAt: entry.expiresAt)
+            rows[ExactString(value)] = LiveListEntry(value, reason: entry.reason, expiresAt: entry.expiresAt)
         }
         return rows.values.sorted { $0.value < $1.value }
     }

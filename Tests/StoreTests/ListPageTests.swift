@@ -165,6 +165,9 @@ extension ListPageTests {
         let all = try pages { try audit.page(before: $0, limit: 10, range: 3) }
         let whole = try audit.entries()
         #expect(Array(all.joined()) == whole && all.allSatisfy { $0.count <= 3 })
+        // As many as a user's accounts may be.
+        let subjects = (1...1_500).map { "\($0)" }
+        #expect(try audit.page(action: "rare.one", subjects: subjects, limit: 10).rows.map(\.subject) == ["19", "14", "9", "4"])
         // A page that is full ends at its last line.
         let common = try pages { try audit.page(actor: "uid:*", action: "common.two", before: $0, limit: 2, range: 5) }
         #expect(common.joined().count == 16 && Set(common.joined().map(\.subject)).count == 16)

@@ -67,8 +67,9 @@ package struct AuditRepository: Sendable {
                         ? "SUBSTR(\(raw: column), 1, LENGTH(\(beginning))) = \(beginning)" : "\(raw: column) = \(text)")
             }
             if let subjects {
-                let any = subjects.dropFirst().reduce("subject = \(subjects.first ?? "")" as SQL) { "\($0) OR subject = \($1)" }
-                conditions.append("(\(any))")
+                // Not a chain of ORs, of which SQLite takes a thousand.
+                let list = subjects.dropFirst().reduce("\(subjects.first ?? "")" as SQL) { "\($0), \($1)" }
+                conditions.append("subject IN (\(list))")
             }
             let found = try connection.rows("\(Self.select) WHERE \(SQL.all(conditions)) ORDER BY id DESC LIMIT \(limit)")
                 .map(AuditEntry.init(row:))

@@ -49,6 +49,19 @@ package struct LogTrace {
         }
     }
 
+    /// Whether a clue can only be a queue id of Postfix: hexadecimal, or the long form, which has no vowels.
+    package static func isQueueID(_ clue: String) -> Bool {
+        let octets = Array(clue.utf8)
+        guard (6...20).contains(octets.count), octets.contains(where: \.isASCIIDigit) else { return false }
+        let isShort = octets.allSatisfy { $0.isASCIIDigit || (0x41...0x46).contains($0) }
+        let isLong =
+            octets.count >= 11
+            && octets.allSatisfy {
+                $0.isASCIIDigit || $0.isASCIILetter && !"aeiou".utf8.contains($0.asciiLowercased)
+            }
+        return isShort || isLong
+    }
+
     /// Without the brackets of a Message-ID or a reference.
     private static func trimmed(_ clue: String) -> [UInt8] {
         var octets = clue.utf8.map(\.asciiLowercased)[...]

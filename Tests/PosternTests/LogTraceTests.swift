@@ -88,7 +88,11 @@ import Testing
         #expect(shown.contains("x7k2m9q4wd@relay.example") && !shown.contains("m=juice.example"))
         #expect(!(try runner.succeed("audit", "--action", "mail.trace")).contains("mail"))
         #expect(try runner.succeed("trace", "4A1B2C3D4E", "--log", "mail.log", "--reveal").contains("to=<jane@home.example>"))
-        #expect(try runner.succeed("audit", "--action", "mail.trace").contains("mail.trace\tmail"))
+        for clue in ["jane＠home.example", "jane%40home.example", "jane", "<jane@home.example>"] {
+            _ = try runner.run(["trace", clue, "--log", "mail.log", "--reveal"])
+        }
+        let audit = try runner.succeed("audit", "--action", "mail.trace")
+        #expect(audit.contains("mail.trace\tmail\t4A1B2C3D4E") && !audit.contains("jane"), "\(audit)")
         try runner.fail("trace", "ABCDEF0123", "--log", "mail.log", status: 66, saying: "no line has it among 14 lines")
         try runner.fail("trace", "x", "--log", "none.log", status: 66, saying: "none.log")
     }

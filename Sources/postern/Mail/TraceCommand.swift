@@ -40,9 +40,9 @@ struct TraceCommand: ParsableCommand {
         let start = try ExpiryText.start(since, now: PosternClock.now())
         let (isFull, domains) = try installation.withInstallation { installation in
             if reveal.reveal {
-                // An address is not written there: it may be an inbox.
-                let isAddress = clue.utf8.contains(UInt8(ascii: "@"))
-                try installation.store.audit.note(thisChange(), "mail.trace", "mail", isAddress ? "an address" : clue)
+                // Only a queue id is written there: any other clue may be an inbox, in one of its forms.
+                let detail = LogTrace.isQueueID(clue) ? clue : "not a queue id"
+                try installation.store.audit.note(thisChange(), "mail.trace", "mail", detail)
             }
             return (reveal.reveal, installation.configuration.relayDomains)
         }

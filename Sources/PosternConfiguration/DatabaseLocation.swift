@@ -71,6 +71,7 @@ package struct DatabaseLocation: Sendable, CustomStringConvertible, CustomReflec
 /// Whether a text that is not a URL names a server all the same: as `host=… password=…`, `postgresql:…` or `user:…@host`.
 private func namesServer(_ text: String) -> Bool {
     let octets = text.utf8.drop { $0 == 0x20 || $0 == 0x09 }
+    guard octets.first != UInt8(ascii: "/") || octets.starts(with: "//".utf8) else { return false }
     let word = octets.prefix { $0.isASCIILetter || $0 == UInt8(ascii: "_") }
     let mark = octets[word.endIndex...].first { $0 != 0x20 && $0 != 0x09 }
     if !word.isEmpty, mark == UInt8(ascii: "=") || octets[word.endIndex...].first == UInt8(ascii: ":") { return true }

@@ -219,6 +219,11 @@ import Testing
         #expect(with.entries.map(\.origin.text) == without.entries.map(\.origin.text))
     }
 
+    @Test func database_pathWithMarksOfAServer_isAPath() throws {
+        let configuration = try Configuration(resolve(minimal + "database: '/srv/a:b@c=d.db'\n"))
+        #expect(configuration.database.path == "/srv/a:b@c=d.db")
+    }
+
     @Test func passwordsAreNotShown() throws {
         let resolved = try resolve(minimal + "database: 'postgresql://postern:pa@ss:word@db.example/postern'\n")
         let entry = resolved.entries.first { $0.key == .database }

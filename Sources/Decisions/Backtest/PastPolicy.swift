@@ -41,8 +41,7 @@ struct ReadingCondition: Sendable {
             }
             return ReadingCondition(
                 rule: rule, text: PersonText.withSingleSpaces(condition.text), slots: Set(condition.resolved.variables),
-                asked: asked,
-                readsLists: readsLists)
+                asked: asked, readsLists: readsLists)
         }
     }
 

@@ -52,7 +52,7 @@ struct EventCommand: ParsableCommand {
             let count = try installation.withStore { store in
                 try store.outbox.retry(jti: selection.jti, team: selection.team, thisChange())
             }
-            print("\(count) event\(count == 1 ? "" : "s") will be tried now.")
+            print("\(Count.text(Int(count), "event")) will be tried now.")
         }
     }
 
@@ -70,7 +70,7 @@ struct EventCommand: ParsableCommand {
                         "the receiver gets parked events only after postern event retry: repeat with --yes; nothing was changed")
                 }
                 let count = try store.outbox.park(jti: selection.jti, team: selection.team, thisChange())
-                print("Parked \(count) event\(count == 1 ? "" : "s").")
+                print("Parked \(Count.text(Int(count), "event")).")
             }
         }
     }

@@ -27,7 +27,7 @@ extension AddressCommand {
             let text = address == "-" ? try lineOfInput("give an address on standard input") : address
             let bare =
                 text.utf8.first == UInt8(ascii: "<") && text.utf8.last == UInt8(ascii: ">")
-                ? String(text.dropFirst().dropLast()) : text
+                ? String(text.unicodeScalars.dropFirst().dropLast()) : text
             let address = try AddrSpec.typed(bare)
             let decoded = try installation.withInstallation { try DecodedAddress(address, $0, reveal) }
             try output.print(decoded) { decoded.lines }
@@ -52,16 +52,19 @@ struct DecodedAddress: Encodable {
 
     /// The number of the account that a reverse address or a return path belongs to; nil for other addresses.
     static func account(of address: AddrSpec, _ installation: Installation) -> Int64? {
-        guard installation.configuration.relayDomains.contains(where: { $0.hasSameOctets(as: address.domain.asciiLowercased) }),
+        guard isAtRelayDomain(address, installation),
             let keys = TokenKeys(installation.keys.token), case .token(let token) = TokenMint(keys: keys).read(address.localPart)
         else { return nil }
         return Int64(token.account.rawValue)
     }
 
+    private static func isAtRelayDomain(_ address: AddrSpec, _ installation: Installation) -> Bool {
+        installation.configuration.relayDomains.contains { $0.hasSameOctets(as: address.domain.asciiLowercased) }
+    }
+
     init(_ address: AddrSpec, _ installation: Installation, _ reveal: RevealOptions) throws {
         let store = installation.store
-        guard installation.configuration.relayDomains.contains(where: { $0.hasSameOctets(as: address.domain.asciiLowercased) })
-        else {
+        guard Self.isAtRelayDomain(address, installation) else {
             throw CommandError.data(
                 "the address is not at a relay domain (\(installation.configuration.relayDomains.joined(separator: ", ")))")
         }

@@ -119,8 +119,9 @@ struct KeyCommand: ParsableCommand {
             abstract: "Issue a key that replaces another.",
             discussion:
                 """
-                The new key has the same owner and scopes, and lives as long as the old one was issued for. Both work until the overlap is over; then the old key expires, with the \
-                keys that it issued: the new key issues others. For a key that was stolen, use postern key revoke.
+                The new key has the same owner and scopes, and lives as long as the old one was issued for. Both work until the \
+                overlap is over; then the old key expires, with the keys that it issued: the new key issues others. For a key that \
+                was stolen, use postern key revoke.
                 """)
 
         @Argument(help: "The key's id, as in postern key list.")

@@ -6,7 +6,6 @@ import CEL
 import Decisions
 import Foundation
 import Support
-import Support
 
 extension LiveListKind: ExpressibleByArgument {}
 

@@ -77,8 +77,7 @@ struct ListFile {
     /// What the first line of a table has that names its columns otherwise.
     private static let otherNames: Set = [
         "email", "e-mail", "mail", "address", "ip", "ip_address", "cidr", "range", "network", "domain", "host", "hostname",
-        "phone",
-        "name", "user", "comment", "note", "description", "expiry", "until", "date",
+        "phone", "name", "user", "comment", "note", "description", "expiry", "until", "date",
     ]
 
     private let name: String

@@ -1,5 +1,7 @@
 // The certificates that Postfix shows to servers sending to the relay, and that the HTTP API shows to its clients.
 
+import Support
+
 /// A certificate as openssl(1) reads it.
 package struct CertificateFacts: Sendable, Hashable {
     package enum State: Sendable, Hashable {

@@ -1,5 +1,7 @@
 // One check: its result in a sentence, and how to fix a problem.
 
+import Support
+
 /// The outcome of one check.
 package struct Check: Encodable, Sendable, Hashable {
     /// Worst last.
@@ -16,9 +18,9 @@ package struct Check: Encodable, Sendable, Hashable {
     /// The result. Holds no inbox.
     package let sentence: String
     /// What to do; nil if there is nothing to fix.
-    package let remedy: String?
+    package let remedy: Remedy?
 
-    private init(_ name: CheckName, _ verdict: Verdict, _ sentence: String, _ remedy: String?) {
+    private init(_ name: CheckName, _ verdict: Verdict, _ sentence: String, _ remedy: Remedy?) {
         self.name = name
         self.verdict = verdict
         self.sentence = sentence
@@ -26,20 +28,34 @@ package struct Check: Encodable, Sendable, Hashable {
     }
 
     package static func ok(_ name: CheckName, _ sentence: String) -> Check { Check(name, .ok, sentence, nil) }
-    package static func warning(_ name: CheckName, _ sentence: String, remedy: String) -> Check {
+    package static func warning(_ name: CheckName, _ sentence: String, remedy: Remedy) -> Check {
         Check(name, .warning, sentence, remedy)
     }
-    package static func broken(_ name: CheckName, _ sentence: String, remedy: String) -> Check {
+    package static func broken(_ name: CheckName, _ sentence: String, remedy: Remedy) -> Check {
         Check(name, .broken, sentence, remedy)
     }
 
     // Of what there is one of.
     package static func ok(_ kind: CheckKind, _ sentence: String) -> Check { ok(kind.alone, sentence) }
-    package static func warning(_ kind: CheckKind, _ sentence: String, remedy: String) -> Check {
+    package static func warning(_ kind: CheckKind, _ sentence: String, remedy: Remedy) -> Check {
         warning(kind.alone, sentence, remedy: remedy)
     }
-    package static func broken(_ kind: CheckKind, _ sentence: String, remedy: String) -> Check {
+    package static func broken(_ kind: CheckKind, _ sentence: String, remedy: Remedy) -> Check {
         broken(kind.alone, sentence, remedy: remedy)
+    }
+}
+
+extension Check {
+    private enum CodingKeys: String, CodingKey { case name, verdict, sentence, remedy, commands }
+
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(name, forKey: .name)
+        try container.encode(verdict, forKey: .verdict)
+        try container.encode(sentence, forKey: .sentence)
+        try container.encodeIfPresent(remedy?.text, forKey: .remedy)
+        let commands = remedy?.commands.map(\.arguments) ?? []
+        if !commands.isEmpty { try container.encode(commands, forKey: .commands) }
     }
 }
 

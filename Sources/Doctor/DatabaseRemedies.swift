@@ -1,11 +1,12 @@
 // What to do about a database that cannot be used, by its cause.
 
 import Database
+import Support
 
 enum DatabaseRemedies {
     /// - Parameters:
     ///   - place: the file, or the server's URL without its password.
-    static func remedy(_ failure: StoreFailure, at place: String, isOnServer: Bool, isFolder: Bool) -> String {
+    static func remedy(_ failure: StoreFailure, at place: String, isOnServer: Bool, isFolder: Bool) -> Remedy {
         if let fault = failure.serverFault { return remedy(fault, at: place) }
         if isFolder { return "database names a folder: name the file in it, as in \(place)/postern.db" }
         switch failure.code {
@@ -31,7 +32,7 @@ enum DatabaseRemedies {
         }
     }
 
-    private static func remedy(_ fault: ServerFault, at place: String) -> String {
+    private static func remedy(_ fault: ServerFault, at place: String) -> Remedy {
         switch fault {
         case .noUser:
             "name the right user in the URL, or create it at the server (createuser): \(place); where the server knows users by their name on "

@@ -1,6 +1,7 @@
 // Host names and addresses according to the DNS, for checks that view the relay from outside.
 
 import MailAuth
+import Support
 
 /// The addresses of a name.
 enum HostAddresses {
@@ -101,7 +102,7 @@ package struct RelayHost: Sendable {
         guard relayhost == nil else { return [] }
         return addresses.map { address in
             let name = CheckKind.ptr.of("\(address)")
-            let remedy = "have the owner of the address (your provider) set its PTR record to \(heloName)"
+            let remedy: Remedy = "have the owner of the address (your provider) set its PTR record to \(heloName)"
             switch resolver.query(address.reverseName, .ptr) {
             case .temporaryFailure(let reason):
                 return .warning(name, "the DNS gives no answer for \(address): \(reason)", remedy: "try again later")

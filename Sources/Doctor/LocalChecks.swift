@@ -70,10 +70,10 @@ package struct LocalFacts: Sendable {
     package var clockSkew: String?
     /// Items removed long ago that still have rows, one sentence each.
     package var removals: [String] = []
-    /// Streams without delivery because their receivers are private, one sentence each.
-    package var receivers: [String] = []
-    /// Events that nothing tries any more, one sentence and one remedy for each team.
-    package var parkedEvents: [(text: String, remedy: String)] = []
+    /// Streams without delivery because their receivers are private.
+    package var receivers: [Trouble] = []
+    /// Events that nothing tries any more, of each team.
+    package var parkedEvents: [Trouble] = []
     /// Hosts that use another policy than the active one, because that one does not load there, one line each.
     package var policyRefusals: [String] = []
 
@@ -95,8 +95,8 @@ package enum LocalChecks {
             + [filter(facts), copies(facts), http(facts)].compactMap { $0 } + policy(facts)
             + [disk(facts), clock(facts), clocks(facts), operatorAddress(facts), userPage(facts)].compactMap { $0 }
             + facts.removals.map { .warning(.removals, $0, remedy: StatusReport.removalRemedy) }
-            + facts.receivers.map { .warning(.receivers, $0, remedy: PrivateReceivers.remedy) }
-            + facts.parkedEvents.map { .warning(.parkedEvents, $0.text, remedy: $0.remedy) }
+            + facts.receivers.map { .warning(.receivers, $0.sentence, remedy: $0.remedy) }
+            + facts.parkedEvents.map { .warning(.parkedEvents, $0.sentence, remedy: $0.remedy) }
     }
 
     /// What the service needs before it can start.
@@ -119,7 +119,7 @@ package enum LocalChecks {
         case .fine: .ok(.configuration, "the configuration can be read")
         case .trouble(let what):
             .broken(
-                .configuration, what, remedy: "correct what it names; postern config keys prints every key and what it accepts")
+                .configuration, what, remedy: "correct what it names; \(.listKeys) prints every key and what it accepts")
         }
     }
 
@@ -138,7 +138,7 @@ package enum LocalChecks {
         facts.unreadable.map { path, user in
             .broken(
                 .serviceUser, "\(path) cannot be read by \(user), whom postern serve runs as",
-                remedy: "run chown \(user): \(path), and let the user into its folders")
+                remedy: "run \(.ownFile, "\(user):", path), and let the user into its folders")
         }
     }
 
@@ -155,7 +155,7 @@ package enum LocalChecks {
                 ? .ok(.database, "the database is writable and has the schema of this program")
                 : .warning(
                     .database, "the database lacks \(facts.pendingMigrations.joined(separator: ", "))",
-                    remedy: "run postern migrate, or restart postern serve, which does so")
+                    remedy: "run \(.migrate), or restart postern serve, which does so")
         ]
         if let lost = relayDomains(facts) { checks.append(lost) }
         if let damage = facts.damage {
@@ -185,7 +185,7 @@ package enum LocalChecks {
                 .warning(
                     .databaseMode,
                     "other users than its owner can read the database: it contains no inbox in clear text, but shows who has accounts",
-                    remedy: "run chmod 600 \(facts.databasePath)"))
+                    remedy: "run \(.closeFile, facts.databasePath)"))
         }
         return checks
     }
@@ -222,13 +222,14 @@ package enum LocalChecks {
                 .copies,
                 "\(copies.address) (fan_out_smtpd) accepts connections and does not greet as a mail server. Copies of messages to several users "
                     + "are not submitted there",
-                remedy: "find the process that listens there (ss -ltnp); if it is Postfix, its log says what it waits for")
+                remedy:
+                    "find the process that listens there (\(.listListeners)); if it is Postfix, its log says what it waits for")
         case .trouble(let what):
             .broken(
                 .copies,
                 "\(copies.address) (fan_out_smtpd): \(what). Copies of messages to several users are not submitted there",
                 remedy:
-                    "find that process (ss -ltnp) and stop it, then run postern setup postfix --apply; if Postfix runs as that user, name it in milter.peers"
+                    "find that process (\(.listListeners)) and stop it, then run \(.applySettings); if Postfix runs as that user, name it in milter.peers"
             )
         }
     }
@@ -256,7 +257,9 @@ package enum LocalChecks {
         let refusals = facts.policyRefusals.map {
             Check.warning(
                 .policy, $0,
-                remedy: "postern policy list gives the reason; activate a policy that loads, or run postern policy rollback")
+                remedy:
+                    "\(.listPolicies) gives the reason; activate a policy that loads, or go back to the one before (policy rollback)"
+            )
         }
         guard !problems.isEmpty else { return refusals.isEmpty ? [.ok(.policy, "a policy is in force")] : refusals }
         return refusals
@@ -264,7 +267,7 @@ package enum LocalChecks {
                 .warning(
                     .policy, $0,
                     remedy:
-                        "run postern policy list; postern serve activates the built-in policy if there is none, postern policy activate any other"
+                        "run \(.listPolicies); postern serve activates the built-in policy if there is none, policy activate any other"
                 )
             }
     }
@@ -272,14 +275,15 @@ package enum LocalChecks {
     private static func disk(_ facts: LocalFacts) -> Check? {
         guard let free = facts.freeOctets else { return nil }
         let sentence = "\(free >> 20) MiB are free for the database"
-        let remedy = "free space on the file system of \(facts.databasePath)"
+        let remedy: Remedy = "free space on the file system of \(facts.databasePath)"
         if free < fullDisk { return .broken(.disk, sentence, remedy: remedy) }
         if free < tightDisk { return .warning(.disk, sentence, remedy: remedy) }
         return .ok(.disk, sentence)
     }
 
     private static func clock(_ facts: LocalFacts) -> Check {
-        let remedy = "set the clock, and let chrony or systemd-timesyncd synchronize it: signatures and return paths expire by it"
+        let remedy: Remedy =
+            "set the clock, and let chrony or systemd-timesyncd synchronize it: signatures and return paths expire by it"
         if facts.now < earliestTime { return .broken(.clock, "the clock is years behind", remedy: remedy) }
         if let newest = facts.newestChange, facts.now < newest - clockLeeway {
             return .broken(.clock, "the clock is \(newest - facts.now) s behind the last change in the database", remedy: remedy)
@@ -312,7 +316,7 @@ package enum LocalChecks {
         return .warning(
             .userPage, "users cannot confirm an inbox themselves: there is no page at which they enter the code",
             remedy:
-                "set http.listen and http.public_url, or enter the codes that users give you: postern inbox confirm USER INBOX --code CODE"
+                "set http.listen and http.public_url, or enter the codes that users give you: \(.confirmInbox)"
         )
     }
 }

@@ -1,6 +1,7 @@
 // Names the servers that were asked when the DNS gives no answer.
 
 import MailAuth
+import Support
 
 /// A resolver whose failures name the servers that were asked.
 package struct NamedResolver: DNSResolver {

@@ -1,6 +1,7 @@
 // Postfix's settings: the findings of the set-up plan as checks.
 
 import Monitoring
+import Support
 
 /// The differences between the settings that the relay needs and those that Postfix has.
 package struct PostfixFacts: Sendable {
@@ -37,7 +38,7 @@ package struct PostfixFacts: Sendable {
     /// Why the queue cannot be read.
     package var queueTrouble: String?
     /// Postfix's own user has no access to the milter's socket: what is wrong, and the setting that fixes it.
-    package var ownerTrouble: (sentence: String, remedy: String)?
+    package var ownerTrouble: Trouble?
     /// Other milters that Postfix asks and that do not answer: the parameter, the milter, and what happened.
     package var silentMilters: [(parameter: String, milter: String, trouble: String)] = []
     /// Conflicts that only the operator can resolve.
@@ -48,7 +49,9 @@ package struct PostfixFacts: Sendable {
 
 package enum PostfixChecks {
     /// How to fix the problems that a plan can fix.
-    private static let remedy = "run postern setup postfix --apply, then postfix reload"
+    private static func remedy(_ facts: PostfixFacts) -> Remedy {
+        "run \(.applySettings, postfix: facts.directory), then \(.reloadPostfix, postfix: facts.directory)"
+    }
     /// More settings than an operator would change by hand.
     private static let manySettings = 10
 
@@ -56,7 +59,7 @@ package enum PostfixChecks {
         .broken(
             .postfix,
             "Postfix in \(facts.directory) is not set up for Postern: smtpd_milters does not name it, and \(facts.differences.count - 1) other "
-                + "settings differ", remedy: "postern setup postfix shows them; " + remedy)
+                + "settings differ", remedy: "\(.showSettings, postfix: facts.directory) shows them; " + remedy(facts))
     }
 
     /// Without these settings an inbox can leave, or mail can pass without being rewritten.
@@ -85,14 +88,14 @@ package enum PostfixChecks {
                 return Check.broken(
                     CheckKind.postfixSetting.of(difference.name),
                     "\(difference.name) is \(present), not \(difference.needed): \(difference.reason)\(leak)",
-                    remedy: remedy)
+                    remedy: remedy(facts))
             }
         if !facts.hasHeaderCheck, isAttached {
             checks.append(
                 .broken(
                     .postfixHeaderCheck,
                     "the header check is missing or for another host name: replies would show the user's host and IP address",
-                    remedy: remedy))
+                    remedy: remedy(facts)))
         }
         checks += facts.bypasses.map {
             .broken(.postfixBypass, $0, remedy: "add Postern's milter to that service in master.cf, or remove the service")
@@ -106,8 +109,8 @@ package enum PostfixChecks {
         checks += facts.conflicts.map {
             .broken(.postfixConflict, $0, remedy: "decide which of the two you want, and change the other")
         }
-        if let (sentence, remedy) = facts.ownerTrouble {
-            checks.insert(.broken(.postfixOwner, sentence, remedy: remedy), at: 0)
+        if let trouble = facts.ownerTrouble {
+            checks.insert(.broken(.postfixOwner, trouble.sentence, remedy: trouble.remedy), at: 0)
         }
         if let trouble = facts.queueTrouble, facts.isRunning != false {
             checks.append(
@@ -123,7 +126,7 @@ package enum PostfixChecks {
                     "\(parked) messages in the queue are for addresses at a relay domain, where nothing is delivered: they bypassed the milter, "
                         + "or were not rewritten",
                     remedy:
-                        "postern queue list shows them; fix what is named here, then postern queue send --all sends them through the milter"
+                        "\(.listQueue) shows them; fix what is named here, then \(.sendQueue) sends them through the milter"
                 ))
         }
         if facts.isRunning == false {
@@ -131,7 +134,9 @@ package enum PostfixChecks {
             checks.insert(
                 .broken(
                     .postfixService, "Postfix (\(facts.directory)) is not running: no mail comes in and none leaves",
-                    remedy: "start it (postfix start, or systemctl start postfix); its log says what prevents it from running"),
+                    remedy:
+                        "start it (\(.startPostfix, postfix: facts.directory), or systemctl start postfix); its log says what prevents it from running"
+                ),
                 at: 0)
         }
         if checks.isEmpty { checks.append(.ok(.postfix, "Postfix in \(facts.directory) is set up for the relay")) }

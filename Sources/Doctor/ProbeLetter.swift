@@ -5,6 +5,7 @@ import InternetMessage
 import Relay
 import RelayCore
 import Mail
+import Support
 
 /// The two messages of a probe.
 struct ProbeLetter {
@@ -93,7 +94,7 @@ struct ProbeJudgement {
     static let offersDSN = Check.broken(
         .probeDSN,
         "Postfix offers DSN to senders: a delivery notice would reveal the inbox to the next server and to the sender",
-        remedy: "set smtpd_discard_ehlo_keywords = dsn, silent-discard: postern setup postfix --apply does")
+        remedy: "set smtpd_discard_ehlo_keywords = dsn, silent-discard: \(.applySettings) does")
 
     /// - Parameter place: HOST:PORT.
     static func unreachable(_ place: String, _ why: String) -> Check {
@@ -116,7 +117,7 @@ struct ProbeJudgement {
             return .broken(
                 name, "a reply that was sent through Postfix left with \(leaks.joined(separator: ", ")) in it",
                 remedy:
-                    "run postern setup postfix, which shows what is missing; the header check (smtp_header_checks) hides the machine"
+                    "run \(.showSettings), which shows what is missing; the header check (smtp_header_checks) hides the machine"
             )
         }
         return .ok(name, "a reply that was sent through Postfix and the milter left without the user's address or machine in it")
@@ -138,7 +139,7 @@ struct ProbeJudgement {
                 isOurs
                     ? "a bounce that Postfix wrote left with \(leaks.joined(separator: ", ")) in it"
                     : "a bounce that Postfix wrote bypassed the milter, with the inbox in it",
-                remedy: "set internal_mail_filter_classes = bounce and non_smtpd_milters: postern setup postfix --apply does")
+                remedy: "set internal_mail_filter_classes = bounce and non_smtpd_milters: \(.applySettings) does")
         }
         return .ok(name, "a bounce that Postfix wrote was rebuilt by the milter and left without the inbox in it")
     }
@@ -173,7 +174,7 @@ struct ProbeJudgement {
     private func unfiltered(_ name: CheckKind, _ what: String) -> Check {
         .broken(
             name, "a \(what) that was sent through Postfix passed no milter: it was sent on unchanged",
-            remedy: "set smtpd_milters for every smtpd that accepts mail: postern setup postfix --apply does")
+            remedy: "set smtpd_milters for every smtpd that accepts mail: \(.applySettings) does")
     }
 
     private func missing(_ result: ProbeResult, _ name: CheckKind, _ what: String) -> Check {

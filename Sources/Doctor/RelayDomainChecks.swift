@@ -57,7 +57,7 @@ package struct RelayDomainChecks {
         // Reported once, by the check of the host.
         guard host.trouble == nil else { return [] }
         let name = CheckKind.mx.of(domain)
-        let remedy = "publish: \(domain). IN MX 10 \(host.heloName)."
+        let remedy: Remedy = "publish: \(domain). IN MX 10 \(host.heloName)."
         switch resolver.query(domain, .mx) {
         case .temporaryFailure(let reason): return [unanswered(name, domain, reason)]
         case .noData, .nxDomain:
@@ -111,7 +111,7 @@ package struct RelayDomainChecks {
     }
 
     private func spf(_ name: CheckName, mailFrom: String, subject: String, _ mechanisms: String, isNeeded: Bool) -> Check {
-        let remedy = "publish: \(subject). IN TXT \"v=spf1 \(mechanisms) -all\""
+        let remedy: Remedy = "publish: \(subject). IN TXT \"v=spf1 \(mechanisms) -all\""
         func bad(_ sentence: String) -> Check {
             isNeeded ? .broken(name, sentence, remedy: remedy) : .warning(name, sentence, remedy: remedy)
         }
@@ -148,9 +148,8 @@ package struct RelayDomainChecks {
                         ? "\(domain) has no active key: mail from it is not signed"
                         : "\(domain) signs with Ed25519 alone, which many providers do not check",
                     remedy: keys.first { $0.key.state == .pending && $0.key.algorithm == .rsa }.map {
-                        "publish the record that postern dkim dns \($0.key.selector) --domain \(domain) prints, then run "
-                            + "postern dkim activate \($0.key.selector) --domain \(domain)"
-                    } ?? "run postern dkim generate --domain \(domain), and do what it prints"))
+                        "publish the record that \(.showRecord, $0.key.selector, domain) prints, then run \(.activateKey, $0.key.selector, domain)"
+                    } ?? "run \(.generateKey, domain), and do what it prints"))
         }
         return checks
     }
@@ -158,7 +157,7 @@ package struct RelayDomainChecks {
     private func dkim(_ item: Key) -> Check {
         let (key, publication) = (item.key, item.publication)
         let name = CheckKind.dkim.of(publication.name)
-        let command = "postern dkim dns \(key.selector) --domain \(domain)"
+        let publish: Remedy = "publish the record that \(.showRecord, key.selector, domain) prints"
         let answer = resolver.query(publication.name, .txt)
         if case .temporaryFailure(let reason) = answer { return unanswered(name, publication.name, reason) }
         let objection = publication.objection(to: answer)
@@ -167,7 +166,7 @@ package struct RelayDomainChecks {
             guard let objection else { return .ok(name, "\(key.selector) (\(key.algorithm.rawValue)) signs, and is published") }
             return .broken(
                 name, "\(key.selector) signs, but verifiers cannot use it: \(objection)",
-                remedy: "publish the record that \(command) prints")
+                remedy: publish)
         case .pending:
             return objection == nil
                 ? .ok(name, "\(key.selector) is published and waits for postern dkim activate \(key.selector) --domain \(domain)")
@@ -177,12 +176,12 @@ package struct RelayDomainChecks {
             guard now < end else {
                 return .warning(
                     name, "\(key.selector) no longer signs, and nothing that it signed is in transit",
-                    remedy: "run postern dkim retire \(key.selector), then remove its record")
+                    remedy: "run \(.retireKey, key.selector, domain), then remove its record")
             }
             guard let objection else { return .ok(name, "\(key.selector) is retiring, and still published for mail in transit") }
             return .warning(
                 name, "\(key.selector) signed mail that may be in transit, but verifiers cannot use it: \(objection)",
-                remedy: "publish the record that \(command) prints until the key is retired")
+                remedy: publish + " until the key is retired")
         }
     }
 
@@ -190,7 +189,7 @@ package struct RelayDomainChecks {
 
     package func dmarc() -> [Check] {
         let name = CheckKind.dmarc.of(domain)
-        let remedy = "publish: _dmarc.\(domain). IN TXT \"v=DMARC1; p=reject; rua=mailto:dmarc@\(domain)\""
+        let remedy: Remedy = "publish: _dmarc.\(domain). IN TXT \"v=DMARC1; p=reject; rua=mailto:dmarc@\(domain)\""
         var at = domain
         var lookup = DMARC.record(at: domain, resolver: resolver)
         if case .none = lookup {

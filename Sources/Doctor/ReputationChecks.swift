@@ -2,6 +2,7 @@
 
 import Decisions
 import MailAuth
+import Support
 
 package enum ReputationChecks {
     /// Looks up the addresses that mail leaves from in block lists of IP addresses (RFC 5782).

@@ -8,6 +8,7 @@ import PostfixSetup
 import Relay
 import RelayCore
 import Mail
+import Support
 
 /// Sends test mail through the relay. Blocks; touches no user's mail, no store and no setting.
 package struct SelfProbe {
@@ -95,7 +96,7 @@ package struct SelfProbe {
                     .warning(
                         .probe,
                         "no reply and no bounce was sent: port \(route.capturePort), where Postfix sends undeliverable mail, cannot be listened on (\(error))",
-                        remedy: "run postern doctor as root, and one at a time; --skip probe skips this part")
+                        remedy: "run \(.diagnose) as root, and one at a time; --skip probe skips this part")
                 ], isFinished: true)
         }
         defer { place.stop() }
@@ -121,7 +122,7 @@ package struct SelfProbe {
                     .parkedMail,
                     "mail for \(place.otherRecipientCount) recipients waits in Postfix's queue, as no milter rewrote it",
                     remedy:
-                        "it came in while smtpd_milters was not in force: postern queue list shows it, postern queue send --all sends it"
+                        "it came in while smtpd_milters was not in force: \(.listQueue) shows it, \(.sendQueue) sends it"
                 ))
         }
         return Outcome(checks: checks, isFinished: reply.result.isArrival && bounce.result.isArrival)

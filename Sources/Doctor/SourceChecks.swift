@@ -99,7 +99,7 @@ package struct SourceChecks {
         guard let source = covering.first else {
             return .broken(
                 .registered, "\(domain) is not a registered source of the team: mail from it is refused, whatever proves it",
-                remedy: "run postern source add TEAM \(domain)")
+                remedy: "run \(.addSource, "TEAM", domain)")
         }
         return .ok(.registered, "\(domain) is covered by the source \(source.value)")
     }

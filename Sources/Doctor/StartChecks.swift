@@ -7,6 +7,7 @@ import PosternConfiguration
 import PostfixSetup
 import Relay
 import Mail
+import Support
 
 package enum StartChecks {
     /// Checks configuration, key file, store, policies, secrets, ports and certificate.
@@ -147,9 +148,14 @@ package enum StartChecks {
         // As the service does: a recently closed port counts as free.
         setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &isReused, socklen_t(MemoryLayout<Int32>.size))
         guard bind(descriptor, first.pointee.ai_addr, first.pointee.ai_addrlen) == 0 else {
+            let code = errno
             return .broken(
-                name, "\(key): nothing can listen at \(place) (\(String(cString: strerror(errno))))",
-                remedy: "find out what listens there (ss -ltnp), or name another port")
+                name, "\(key): nothing can listen at \(place) (\(String(cString: strerror(code))))",
+                remedy: code == EADDRNOTAVAIL
+                    ? "name an address of this machine, or 127.0.0.1"
+                    : code == EACCES
+                        ? "name a port above 1023, or let the service use this one (CAP_NET_BIND_SERVICE)"
+                        : "find out what listens there (\(.listListeners)), or name another port")
         }
         return .ok(name, "\(place) is free")
     }

@@ -2,6 +2,7 @@
 
 import Foundation
 import MailAuth
+import Support
 
 /// An MTA-STS policy (RFC 8461 section 3.2).
 struct TransportPolicy {
@@ -102,7 +103,8 @@ extension RelayDomainChecks {
 
     private func reportsAboutTLS(isNeeded: Bool) -> [Check] {
         let (name, place) = (CheckKind.tlsReports.of(domain), "_smtp._tls.\(domain)")
-        let remedy = "publish: \(place). IN TXT \"v=TLSRPTv1; rua=mailto:tlsrpt@\(domain)\", and add tlsrpt to local_recipients"
+        let remedy: Remedy =
+            "publish: \(place). IN TXT \"v=TLSRPTv1; rua=mailto:tlsrpt@\(domain)\", and add tlsrpt to local_recipients"
         switch texts(place, beginning: "v=TLSRPTv1") {
         case .failure(let trouble): return [unanswered(name, place, trouble.description)]
         case .success(let records) where records.isEmpty:

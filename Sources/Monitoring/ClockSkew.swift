@@ -2,6 +2,7 @@
 
 import Database
 import Foundation
+import Support
 
 package enum ClockSkew {
     /// Seconds. Any host may check return paths, codes and schedules, so that clocks must agree.
@@ -30,5 +31,5 @@ package enum ClockSkew {
     /// Whole seconds; 0 if the difference is not known.
     package static func seconds(_ ahead: Double?) -> Int64 { ahead.flatMap { Int64(exactly: $0.rounded()) } ?? 0 }
 
-    package static let remedy = "let chrony or systemd-timesyncd synchronize the clock of every host"
+    package static let remedy: Remedy = "let chrony or systemd-timesyncd synchronize the clock of every host"
 }

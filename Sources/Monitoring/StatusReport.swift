@@ -32,8 +32,8 @@ package struct StatusReport: Encodable, Sendable {
     package let accounts: Int
     /// Counts within the last hour for all services, including those that have ended.
     package let lastHour: [String: Int]
-    /// Sentences, the worst first; each says what to do.
-    package let warnings: [String]
+    /// What needs care, the worst first.
+    package let warnings: [Trouble]
     /// Sentences about what happened in the last days and needs no one.
     package let notes: [String]
     /// Removed items whose rows are still being deleted step by step.
@@ -97,11 +97,14 @@ package struct StatusReport: Encodable, Sendable {
     private static let namedUsers = 5
 
     /// Minutes in which mail waited for the DNS or the store.
-    private static func trouble(_ minutes: [Minute], _ now: Int64) -> [String] {
+    private static func trouble(_ minutes: [Minute], _ now: Int64) -> [Trouble] {
         let recent = minutes.filter { now - $0.at < troubleWindow }
-        func told(_ bad: [Minute], _ sentence: (Int, String) -> String, _ count: (Minute) -> Int) -> [String] {
+        func told(
+            _ bad: [Minute], _ sentence: (Int, String) -> String, _ remedy: Remedy, _ count: (Minute) -> Int
+        ) -> [Trouble] {
             guard let last = bad.map(\.at).max() else { return [] }
-            return [sentence(bad.reduce(0) { $0 + count($1) }, now - last < 60 ? "just now" : "\(duration(now - last)) ago")]
+            let when = now - last < 60 ? "just now" : "\(duration(now - last)) ago"
+            return [Trouble(sentence(bad.reduce(0) { $0 + count($1) }, when), remedy)]
         }
         func asked(_ minute: Minute) -> Int {
             ["answer", "none", "failure"].reduce(0) { $0 + (minute.counts["dns \($1)"] ?? 0) }
@@ -111,34 +114,34 @@ package struct StatusReport: Encodable, Sendable {
         let deaf = recent.filter { unanswered($0) >= manyFailures && 2 * unanswered($0) >= asked($0) }
         return told(
             deaf,
-            { "the DNS did not answer \($0) queries, the last \($1), and mail waited: check the server that dns.servers names" },
-            unanswered)
+            { "the DNS did not answer \(Count.text($0, "query", "queries")), the last \($1), and mail waited" },
+            "check the server that dns.servers names", unanswered)
             + told(
                 recent.filter { stored($0) > 0 },
-                {
-                    "mail was deferred \($0) times, the last \($1), because the database did not answer: search the log for store-trouble"
-                }, stored)
+                { "mail was deferred \(Count.text($0, "time")), the last \($1), because the database did not answer" },
+                "search the log for store-trouble", stored)
     }
 
-    private static func suspended(_ store: Store) throws(StoreFailure) -> [String] {
+    private static func suspended(_ store: Store) throws(StoreFailure) -> [Trouble] {
         let (count, users) = try store.inboxes.suspended(limit: namedUsers)
         guard count > 0 else { return [] }
         let names = users.joined(separator: ", ") + (count > users.count ? " and others" : "")
         return [
-            "\(count) \(count == 1 ? "inbox is" : "inboxes are") suspended, because too much was refused there, and its mail waits at the senders "
-                + "(user \(names)): see postern inbox list USER"
+            Trouble(
+                "\(Count.text(count, "inbox is", "inboxes are")) suspended, because too much was refused there, and its mail waits at the senders "
+                    + "(user \(names))", users.count == 1 ? "see \(.listInboxes, users[0])" : "see \(.listInboxes)")
         ]
     }
 
     /// How to make Postfix's queue readable.
-    package static let queueRemedy =
+    package static let queueRemedy: Remedy =
         "add the user of postern serve to the group postdrop, and name Postfix's folder in postfix_directory"
 
     /// Seconds after which removed rows should be gone: a large team takes minutes.
     package static let removalTime: Int64 = 3600
 
     /// What to do if they remain.
-    package static let removalRemedy = "start postern serve, or search its log for \"taken away\""
+    package static let removalRemedy: Remedy = "start postern serve, or search its log for \"taken away\""
 
     /// Removed items that still have rows.
     package static func removals(_ store: Store, _ now: Int64) throws(StoreFailure) -> [String] {
@@ -151,104 +154,102 @@ package struct StatusReport: Encodable, Sendable {
     }
 
     /// Streams without delivery because their receivers are private.
-    package static func receivers(_ store: Store) throws(StoreFailure) -> [String] {
+    package static func receivers(_ store: Store) throws(StoreFailure) -> [Trouble] {
         try store.events.forbiddenStreams().map {
-            "nothing is sent to stream \($0.stream) of \($0.audience): its receiver is private, or reached over http, \(PrivateReceivers.reason)"
+            Trouble(
+                "nothing is sent to stream \($0.stream) of \($0.audience): its receiver is private, or reached over http, \(PrivateReceivers.reason)",
+                "set events.private_receivers to yes where the team is trusted with what is in your network, or run \(.removeStream, $0.stream)"
+            )
         }
     }
 
     /// Events that nothing tries any more.
-    package static func parkedEvents(_ store: Store) throws(StoreFailure) -> [(text: String, remedy: String)] {
+    package static func parkedEvents(_ store: Store) throws(StoreFailure) -> [Trouble] {
         try ParkedEvents.all(store.database).map { parked in
-            (
+            Trouble(
                 "\(Count.text(parked.events, "event")) for team \(parked.team) \(parked.events == 1 ? "is" : "are") parked: nothing sends \(parked.events == 1 ? "it" : "them") any more",
-                "repair the endpoint (postern endpoint test \(parked.team)), then run postern event retry --team \(parked.team)"
+                "repair the endpoint (\(.testEndpoint, parked.team)), then run \(.retryEvents, parked.team)"
             )
         }
     }
 
     private static func warnings(
         _ installation: Installation, _ hosts: [Host], _ minutes: [Minute], _ now: Int64
-    ) throws(StoreFailure) -> [String] {
-        var warnings: [String] = []
+    ) throws(StoreFailure) -> [Trouble] {
+        var warnings: [Trouble] = []
+        func warn(_ sentence: String, _ remedy: Remedy) { warnings.append(Trouble(sentence, remedy)) }
         let running = hosts.filter(\.isRunning)
         let incidents = running.reduce(0) { $0 + ($1.snapshot?.totals["leak-incidents"] ?? 0) }
         if incidents > 0 {
-            warnings.append(
-                "\(incidents) replies were refused because the leak check found an inbox: search the log for leak-incident")
+            warn(
+                "\(Count.text(incidents, "reply was", "replies were")) refused because the leak check found an inbox",
+                "search the log for leak-incident")
         }
         if let trouble = Self.writingTrouble(installation, now) {
-            warnings.append(
-                "\(trouble): mail waits at its senders (451); free space, or fix what prevents writes to the database")
+            warn(
+                "\(trouble): mail waits at its senders (451)", "free space, or fix what prevents writes to the database")
         }
         if let parked = running.compactMap({ $0.snapshot?.parked }).max(), parked > 0 {
-            warnings.append(
-                "\(parked) messages in Postfix's queue are for addresses at a relay domain, where nothing is delivered: they passed no milter, or "
-                    + "were not rewritten; postern doctor finds the cause, and postern queue send --all sends them once it is gone"
-            )
+            warn(
+                "\(Count.text(parked, "message")) in Postfix's queue \(parked == 1 ? "is" : "are") for addresses at a relay domain, where nothing is "
+                    + "delivered: no milter saw \(parked == 1 ? "it" : "them"), or it was not rewritten",
+                "\(.diagnose) finds the cause; once it is gone, run \(.sendQueue)")
         }
         for host in running {
             guard let trouble = host.snapshot?.queueTrouble else { continue }
-            warnings.append(
-                "\(host.host) cannot check Postfix's queue for mail that was not rewritten: \(trouble); \(queueRemedy)"
-            )
+            warn("\(host.host) cannot check Postfix's queue for mail that was not rewritten: \(trouble)", queueRemedy)
         }
         for host in running {
             guard let trouble = host.snapshot?.certificateTrouble else { continue }
-            warnings.append(
-                "\(host.host): \(trouble); renew the files of http.tls_certificate, which are read again by themselves")
+            warn("\(host.host): \(trouble)", "renew the files of http.tls_certificate, which are read again by themselves")
         }
         // Without a disk the services cannot report, and run.
         let canReport = Self.writingTrouble(installation, now) == nil
-        if running.isEmpty, canReport { warnings.append("no service is running: mail waits at its senders; start postern serve") }
+        if running.isEmpty, canReport { warn("no service is running: mail waits at its senders", "start postern serve") }
         for host in hosts where !host.isRunning && canReport {
-            warnings.append(
-                "\(host.host) has not reported for \(duration(host.silentFor)): check whether postern serve (pid \(host.pid)) still runs"
-            )
+            warn(
+                "\(host.host) has not reported for \(duration(host.silentFor))",
+                "check whether postern serve (pid \(host.pid)) still runs")
         }
         if let complaint = ClockSkew.complaint(running.compactMap { host in host.snapshot.map { (host.host, $0.clockAhead) } }) {
-            warnings.append("\(complaint): \(ClockSkew.remedy)")
+            warn(complaint, ClockSkew.remedy)
         }
         warnings += trouble(minutes, now) + (try suspended(installation.store))
-        warnings += try removals(installation.store, now).map { "\($0): \(removalRemedy)" }
-        warnings += try receivers(installation.store).map { "\($0): \(PrivateReceivers.remedy)" }
-        warnings += try parkedEvents(installation.store).map { "\($0.text): \($0.remedy)" }
+        warnings += try removals(installation.store, now).map { Trouble($0, removalRemedy) }
+        warnings += try receivers(installation.store) + parkedEvents(installation.store)
         let oldest = running.map { $0.snapshot?.outboxOldest ?? 0 }.max() ?? 0
-        if oldest > 3600 {
-            warnings.append("an event has waited \(duration(Int64(oldest))) to be delivered: see postern event list")
-        }
+        if oldest > 3600 { warn("an event has waited \(duration(Int64(oldest))) to be delivered", "see \(.listEvents)") }
         for host in try installation.store.policies.hosts() where now - host.at <= PolicyHostState.silence {
-            if let refusal = host.refusal {
-                warnings.append("\(refusal): postern policy list gives the reason; activate a policy that loads")
-            }
+            if let refusal = host.refusal { warn(refusal, "\(.listPolicies) gives the reason; activate a policy that loads") }
         }
         warnings += try ContextAdvice(installation.store, now: now).troubles()
         for named in try installation.store.policies.arrangement().policies {
             guard let policy = (try? LoadedPolicy(installation.store.policies.policy(hash: named.hash)))?.policy else { continue }
             for fault in try PolicyLists.faults(of: policy, in: installation.store.liveLists) {
-                warnings.append("policy \(named.name): \(fault); its rules that read it match nothing")
+                warn("policy \(named.name): \(fault.sentence); its rules that read it match nothing", fault.remedy)
             }
         }
         let keys = try installation.store.dkimKeys.keys()
         for domain in installation.configuration.relayDomains
         where !keys.contains(where: { $0.domain == domain && $0.state == .active }) {
             let waiting = keys.first { $0.domain == domain && $0.state == .pending && $0.algorithm == .rsa }
-            warnings.append(
-                "\(domain) has no active signing key, so mail leaves unsigned: run postern dkim "
-                    + (waiting.map { "activate \($0.selector) --domain \(domain), once its record is in the DNS" }
-                        ?? "generate --domain \(domain)"))
+            warn(
+                "\(domain) has no active signing key, so mail leaves unsigned",
+                waiting.map { "run \(.activateKey, $0.selector, domain), once its record is in the DNS" }
+                    ?? "run \(.generateKey, domain)")
         }
         for key in try installation.store.apiKeys.keys() {
             guard let end = key.expiresAt, key.state(now: now) == .active, end - now < 7 * 86_400, key.rotatedTo == nil else {
                 continue
             }
-            warnings.append(
-                "API key \(key.id) of \(key.team?.id ?? "the operator") ends in \(duration(end - now)): run postern key rotate \(key.id)"
-            )
+            warn(
+                "API key \(key.id) of \(key.team?.id ?? "the operator") ends in \(duration(end - now))",
+                "run \(.rotateAPIKey, key.id)")
         }
         if installation.configuration.operatorAddress == nil {
-            warnings.append(
-                "operator_address is not set, so mail to postmaster and abuse waits at its senders (451): set it in postern.yaml")
+            warn(
+                "operator_address is not set, so mail to postmaster and abuse waits at its senders (451)",
+                "set it in postern.yaml")
         }
         return warnings
     }

@@ -368,7 +368,7 @@ extension ConfigurationKey {
         case .verificationHours:
             Facts(
                 .integer(1...168), .value(.integer(24)),
-                "How long code, link and reply of a verification are valid: people read their mail once a day.")
+                "How long the code and the link of a verification are valid: people read their mail once a day.")
         case .verificationTries:
             Facts(
                 .integer(1...10), .value(.integer(5)),

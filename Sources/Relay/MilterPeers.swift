@@ -3,6 +3,7 @@
 
 import Glibc
 import Milter
+import Support
 
 /// `milter.peers`, resolved to the users of this machine.
 package struct MilterPeers: Sendable {
@@ -21,9 +22,9 @@ package struct MilterPeers: Sendable {
     /// The problem and the remedy if Postfix runs as a user whose connections would be ended; nil if it may connect, or this
     /// machine does not know that user.
     /// - Parameter mailOwner: Postfix's `mail_owner`.
-    package func trouble(mailOwner: String) -> (sentence: String, remedy: String)? {
+    package func trouble(mailOwner: String) -> Trouble? {
         guard let users, let owner = MilterServer.user(mailOwner), owner != 0, !users.contains(owner) else { return nil }
-        return (
+        return Trouble(
             "Postfix runs as \(mailOwner) (mail_owner), which milter.peers does not name: its connections are closed, and all mail waits (451)",
             "write `milter: {peers: [\(mailOwner)]}` into postern.yaml, and restart postern serve"
         )

@@ -291,7 +291,8 @@ import Testing
         for number in 0..<20 { _ = try await bench.ask(Self.question(sub, [("invented\(number)", .int(9))])) }
         try bench.log.flush()
         let advice = try ContextAdvice(bench.store, now: bench.clock.now).troubles()
-        #expect(advice.count == 6 && advice.last?.hasPrefix("com.juice.app sends 15 more names that ") == true, "\(advice)")
+        #expect(
+            advice.count == 6 && advice.last?.sentence.hasPrefix("com.juice.app sends 15 more names that ") == true, "\(advice)")
     }
 }
 

@@ -169,7 +169,7 @@ struct StreamReceiverTests {
         #expect(failed.failures == 1 && failed.pending == 1)
         #expect(failed.lastError?.hasSuffix("and events.private_receivers is no") == true, "\(failed.lastError ?? "-")")
         #expect(try fixture.store.events.forbiddenStreams().map(\.stream) == [stream.id])
-        #expect(try StatusReport.receivers(fixture.store).first?.contains("stream \(stream.id) of com.juice") == true)
+        #expect(try StatusReport.receivers(fixture.store).first?.sentence.contains("stream \(stream.id) of com.juice") == true)
         await receiver.stop()
         await fixture.stop()
     }

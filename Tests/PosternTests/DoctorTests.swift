@@ -53,7 +53,9 @@ import Testing
             }
         }
         let commands = subcommands(try #require(try help([])))
-        var proposed: [[String]] = []
+        var proposed = RemedyCommand.Kind.allCases.map(\.facts.form).filter { $0[0] == "postern" }.map { form in
+            form.dropFirst().filter { $0.utf8.allSatisfy { (0x61...0x7A).contains($0) || $0 == UInt8(ascii: "-") } }
+        }
         for folder in ["Sources/Doctor", "Sources/Monitoring", "Sources/Relay", "Sources/postern/Mail", "milter/postfix"] {
             let root = Folders.package.appending(path: folder)
             for path in try FileManager.default.subpathsOfDirectory(atPath: root.path) where path.hasSuffix(".swift") {
@@ -92,7 +94,7 @@ import Testing
             var facts = healthy()
             facts.database = .trouble(failure.message)
             (facts.databaseFailure, facts.isOnServer, facts.isDatabaseFolder) = (failure, isOnServer, isFolder)
-            return LocalChecks.judge(facts).first { $0.name.kind == .database }?.remedy ?? ""
+            return LocalChecks.judge(facts).first { $0.name.kind == .database }?.remedy?.text ?? ""
         }
         let remedies = ServerFault.allCases.map { remedy(StoreFailure.permanent(.refused, "x").by($0)) }
         #expect(
@@ -538,6 +540,47 @@ import Testing
         }
         let table = "| check | what is looked at, and fine |\n|---|---|\n" + rows.joined()
         #expect(try DocumentSection("checks", by: "DoctorTests", in: "OPERATING.md").holds(table))
+    }
+
+    @Test func operatingDocument_remedies_areThoseDeclared() throws {
+        let rows = RemedyCommand.Kind.allCases.map(\.facts).map { "| `\($0.form.joined(separator: " "))` | \($0.state) |\n" }
+        let table = "| command | when |\n|---|---|\n" + rows.joined()
+        #expect(try DocumentSection("remedies", by: "DoctorTests", in: "OPERATING.md").holds(table))
+    }
+
+    /// A command in prose cannot be run by a program, and no test knows of it.
+    @Test func remedy_inSources_namesNoCommandInWords() throws {
+        for folder in ["Sources/Doctor", "Sources/Monitoring"] {
+            let root = Folders.package.appending(path: folder)
+            for path in try FileManager.default.subpathsOfDirectory(atPath: root.path) where path.hasSuffix(".swift") {
+                let lines = try String(contentsOf: root.appending(path: path), encoding: .utf8).split(separator: "\n")
+                let command = #/\bpostern (?!serve\b|with\b|that\b|restore\b|init\b)[a-z]+ |\bss -|\bchmod |\bchown /#
+                for line in lines where line.lowercased().contains("remedy") {
+                    #expect(!line.contains(command), "\(path): \(line)")
+                }
+            }
+        }
+    }
+
+    @Test func remedy_commands_runAsTheyStand() throws {
+        let remedy: Remedy =
+            "run \(.applySettings, postfix: "/srv/post fix"), then \(.reloadPostfix, postfix: "/srv/post fix"); \(.showRecord, "k1", "relay.example")"
+        #expect(
+            remedy.text
+                == "run postern setup postfix --apply --config-directory '/srv/post fix', then postfix -c '/srv/post fix' reload; postern dkim dns k1 --domain relay.example"
+        )
+        #expect(
+            remedy.commands.map(\.arguments) == [
+                ["postern", "setup", "postfix", "--apply", "--config-directory", "/srv/post fix"],
+                ["postfix", "-c", "/srv/post fix", "reload"], ["postern", "dkim", "dns", "k1", "--domain", "relay.example"],
+            ])
+        let check = Check.warning(.databaseMode, "x", remedy: "run \(.closeFile, "/a b")")
+        let json = try JSONSerialization.jsonObject(with: JSONEncoder().encode(check)) as? [String: Any]
+        #expect(
+            json?["commands"] as? [[String]] == [["chmod", "600", "/a b"]] && json?["remedy"] as? String == "run chmod 600 '/a b'"
+        )
+        let advice = try JSONEncoder().encode(Check.ok(.disk, "x"))
+        #expect(!String(decoding: advice, as: UTF8.self).contains("commands"))
     }
 
     @Test func name_kindAndSubject_isTheirWords() {

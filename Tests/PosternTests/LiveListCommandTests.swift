@@ -132,6 +132,7 @@ import Testing
         #expect(removed.status == 0 && removed.errors.contains("policy risk-default reads list nets, and finds it empty now"))
         #expect(
             try runner.run(["status"]).output.contains(
-                "policy risk-default: there is no list 'nets': postern list create nets --kind range"))
+                "policy risk-default: list 'nets' is missing; its rules that read it match nothing: run postern list create nets --kind range"
+            ))
     }
 }

@@ -75,7 +75,7 @@ import Testing
             try connection.run("UPDATE teams SET removed_at = ?1", [.integer(change.now)])
         }
         func isTold(_ now: Int64) throws -> Bool {
-            try opened.report(at: now).warnings.contains { $0.contains("rows of 1 removed") }
+            try opened.report(at: now).warnings.contains { $0.text.contains("rows of 1 removed") }
         }
         #expect(try !isTold(Self.now - 1))
         #expect(try isTold(Self.now))
@@ -99,7 +99,7 @@ import Testing
         try store.database.write(.durable) { connection throws(StoreFailure) in
             try connection.run("UPDATE inboxes SET suspended_at = ?1, suspended_failures = 5", [.integer(Self.now)])
         }
-        func suspensions() throws -> [String] { try opened.report().warnings.filter { $0.contains("suspended") } }
+        func suspensions() throws -> [String] { try opened.report().warnings.map(\.text).filter { $0.contains("suspended") } }
         #expect(try suspensions().count == 1 && opened.report().notes.isEmpty)
         let returned = try store.inboxes.reviewSuspensions(
             rules: 1, providers: opened.installation.configuration.providers, now: Self.now)
@@ -154,7 +154,7 @@ import Testing
         try opened.serve(pid: 10, from: Self.now + 3300, to: Self.now + 3480) { _ in }
         let report = try opened.report()
         #expect(report.hosts.map(\.isRunning) == [false])
-        #expect(report.warnings.contains { $0.contains("no service is running") })
+        #expect(report.warnings.contains { $0.text.contains("no service is running") })
         // One whose clock is ahead, and that says by how much, runs.
         try opened.serve(pid: 11, from: Self.now + 3480, to: Self.now + 3598, clockAhead: 3600) { _ in }
         #expect(try opened.report().hosts.filter(\.isRunning).map(\.pid) == [11])
@@ -184,27 +184,27 @@ import Testing
         let alone = try opened.report()
         #expect(alone.hosts.map(\.pid) == [10])
         #expect(
-            alone.warnings.contains { $0.contains("mx1 has not reported for") }
-                && alone.warnings.contains { $0.contains("no service is running") })
+            alone.warnings.contains { $0.text.contains("mx1 has not reported for") }
+                && alone.warnings.contains { $0.text.contains("no service is running") })
         try opened.serve(pid: 11, from: Self.now - 60, to: Self.now - 2) { _ in }
         let after = try opened.report()
         #expect(after.hosts.map(\.pid) == [11])
-        #expect(!after.warnings.contains { $0.contains("has not reported") })
+        #expect(!after.warnings.contains { $0.text.contains("has not reported") })
         // Of two that ran side by side, the one that went silent is missed.
         try opened.serve(pid: 12, from: Self.now - 240, to: Self.now - 2) { _ in }
         try opened.serve(pid: 13, from: Self.now - 240, to: Self.now - 30) { _ in }
-        #expect(try opened.report().warnings.contains { $0.contains("pid 13") })
+        #expect(try opened.report().warnings.contains { $0.text.contains("pid 13") })
     }
 
     /// The metric was -1, and neither status nor doctor said so.
     @Test func aQueueThatCannotBeLookedAtIsSaidWithTheReason() throws {
         let opened = try Opened()
         try opened.serve(pid: 10, from: Self.now - 60, to: Self.now - 2) { _ in }
-        #expect(try !opened.report().warnings.contains { $0.contains("queue") })
+        #expect(try !opened.report().warnings.contains { $0.text.contains("queue") })
         try opened.serve(pid: 10, from: Self.now - 60, to: Self.now - 2, queueTrouble: "postqueue failed: Permission denied") {
             _ in
         }
-        let told = try opened.report().warnings.filter { $0.contains("mx1 cannot check Postfix's queue") }
+        let told = try opened.report().warnings.map(\.text).filter { $0.contains("mx1 cannot check Postfix's queue") }
         #expect(
             told.count == 1 && told[0].contains("postqueue failed: Permission denied") && told[0].contains("group postdrop"),
             "\(told)")
@@ -213,14 +213,14 @@ import Testing
         let check = try #require(PostfixChecks.judge(facts).first)
         #expect(
             check.verdict == .warning && check.sentence.contains("Permission denied")
-                && check.remedy?.contains("postdrop") == true)
+                && check.remedy?.text.contains("postdrop") == true)
     }
 
     @Test func certificate_thatCannotBeUsed_needsCare() throws {
         let opened = try Opened()
         let trouble = "/etc/x.pem: the certificate has expired"
         try opened.serve(pid: 10, from: Self.now - 60, to: Self.now - 2, certificateTrouble: trouble) { _ in }
-        #expect(try opened.report().warnings.filter { $0.contains("mx1: \(trouble); renew") }.count == 1)
+        #expect(try opened.report().warnings.map(\.text).filter { $0.contains("mx1: \(trouble): renew") }.count == 1)
     }
 
     /// Why is said by the tool itself.
@@ -259,7 +259,7 @@ import Testing
                 if isFirst { count(metrics) }
                 isFirst = false
             }
-            return try opened.report().warnings.filter {
+            return try opened.report().warnings.map(\.text).filter {
                 $0.contains("the DNS did not answer") || $0.contains("the database did not answer")
             }
         }
@@ -281,12 +281,12 @@ import Testing
         for user in ["u1", "u2"] {
             try opened.runner.succeed("user", "add", user, "--inbox", "\(user)@home.example", "--verified")
         }
-        #expect(try !opened.report().warnings.contains { $0.contains("suspended") })
+        #expect(try !opened.report().warnings.contains { $0.text.contains("suspended") })
         try opened.installation.store.database.write(.durable) { connection throws(StoreFailure) in
             _ = try connection.run(
                 "UPDATE inboxes SET suspended_at = 5 WHERE user_id = (SELECT id FROM users WHERE handle = 'u2')", [])
         }
-        let warnings = try opened.report().warnings.filter { $0.contains("suspended") }
+        let warnings = try opened.report().warnings.map(\.text).filter { $0.contains("suspended") }
         #expect(
             warnings.count == 1 && warnings[0].contains("1 inbox is suspended") && warnings[0].contains("(user u2)"),
             "\(warnings)")

@@ -5,9 +5,6 @@ import Database
 package enum PrivateReceivers {
     /// The end of the stored reason why nothing is sent to one.
     package static let reason = "and events.private_receivers is no"
-    /// What to do.
-    package static let remedy =
-        "set events.private_receivers to yes where the team is trusted with what is in your network, or run postern stream remove"
 }
 
 extension AccountEvents {

@@ -106,15 +106,16 @@ package struct ContextAdvice {
     }
 
     /// The same, and rules that end in errors.
-    package func troubles() throws(StoreFailure) -> [String] {
-        var sentences = try contextTroubles()
+    package func troubles() throws(StoreFailure) -> [Trouble] {
+        var troubles = try contextTroubles().map { Trouble($0, "correct what the app sends, or what the policy declares") }
         let failed = recent.failed.filter { failed in arrangement.policies.contains { $0.hash == failed.key.policyHash } }
         for (failed, count) in failed.sorted(by: { ($1.value, $0.key.name) < ($0.value, $1.key.name) }) {
-            sentences.append(
-                "'\(failed.name)' of policy \(failed.policyName) ended in an error in \(Self.questions(count)) of the last day: "
-                    + "postern decision list --rule \(failed.name), and postern decision show gives the error")
+            troubles.append(
+                Trouble(
+                    "'\(failed.name)' of policy \(failed.policyName) ended in an error in \(Self.questions(count)) of the last day",
+                    "\(.listDecisions, failed.name) finds them, and postern decision show gives the error"))
         }
-        return sentences
+        return troubles
     }
 
     private func loaded(_ hash: String) throws(StoreFailure) -> Policy? {

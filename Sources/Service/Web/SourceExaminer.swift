@@ -33,7 +33,7 @@ final class SourceExaminer: Sendable {
                 domain: question.domain, sources: question.sources, selectors: question.selectors, address: question.address,
                 resolver: try resolver()()
             ).all().map {
-                SourceFinding(name: $0.name.text, verdict: $0.verdict.rawValue, sentence: $0.sentence, remedy: $0.remedy)
+                SourceFinding(name: $0.name.text, verdict: $0.verdict.rawValue, sentence: $0.sentence, remedy: $0.remedy?.text)
             }
         }
         known.withLock { known in

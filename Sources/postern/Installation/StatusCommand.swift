@@ -54,7 +54,7 @@ enum StatusScreen {
         if !report.notes.isEmpty { lines += [""] + report.notes.map { "  \($0)" } }
         if !report.warnings.isEmpty {
             lines += ["", emphasised("Needs care")]
-            lines += report.warnings.map { "  ! \($0)" }
+            lines += report.warnings.map { "  ! \($0.text)" }
         } else {
             lines += ["", "Nothing needs attention."]
         }

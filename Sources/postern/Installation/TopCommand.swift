@@ -53,7 +53,7 @@ struct TopCommand: ParsableCommand {
             "relayed \(mail("relayed"))  deferred \(mail("deferred"))  refused \(mail("refused"))  "
             + "decisions \(rate(["decisions allow", "decisions require_verification"]))  http \(rate(["http 2xx", "http 4xx", "http 5xx"]))"
         // What needs attention comes first: small terminals show only the upper part.
-        let care = report.warnings.map { "  ! \($0)" }
+        let care = report.warnings.map { "  ! \($0.text)" }
         return ["\(clock)  every \(interval) s, q quits", emphasised("Now") + "  " + now] + care + [""]
             + StatusScreen.lines(report, withWarnings: false)
     }

@@ -90,10 +90,10 @@ struct DoctorCommand: AsyncParsableCommand {
 
     /// Sends a test reply and a test bounce, and removes what is left of them.
     private func probe(_ configuration: Configuration, isHealthy: Bool, now: Int64) -> [Check] {
-        func unsent(_ why: String, _ remedy: String) -> [Check] {
+        func unsent(_ why: String, _ remedy: Remedy) -> [Check] {
             [.warning(.probe, "no reply and no bounce was sent through Postfix: \(why)", remedy: remedy)]
         }
-        guard isHealthy else { return unsent("a check above is broken", "fix what is named above, and run postern doctor again") }
+        guard isHealthy else { return unsent("a check above is broken", "fix what is named above, and run \(.diagnose) again") }
         let address = smtp.flatMap(ListenAddress.init) ?? configuration.mail.submission
         guard smtp != nil || address.isLoopback else {
             return unsent(
@@ -129,7 +129,7 @@ struct DoctorCommand: AsyncParsableCommand {
             }
             return checks
         } catch {
-            return unsent("\(error)", "run postern doctor as root; --skip probe skips this part")
+            return unsent("\(error)", "run \(.diagnose) as root; --skip probe skips this part")
         }
     }
 

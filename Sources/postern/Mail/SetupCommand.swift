@@ -6,6 +6,7 @@ import Foundation
 import Milter
 import PostfixSetup
 import Relay
+import Support
 
 struct SetupCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -80,8 +81,8 @@ struct SetupPostfixCommand: ParsableCommand {
         }
         print(plan.text, terminator: "")
         let owner = (try? PostfixConfiguration.read(directory: plan.directory))?.expanded["mail_owner"] ?? "postfix"
-        if let (sentence, remedy) = MilterPeers(configuration.milter.peers).trouble(mailOwner: owner) {
-            Failure.warn("\(sentence); \(remedy)")
+        if let trouble = MilterPeers(configuration.milter.peers).trouble(mailOwner: owner) {
+            Failure.warn(trouble.text)
         }
         guard plan.conflicts.isEmpty else {
             throw CommandError(status: EX_CONFIG, message: "nothing was changed: resolve the conflicts above first")
@@ -95,7 +96,7 @@ struct SetupPostfixCommand: ParsableCommand {
         } catch {
             throw CommandError(status: EX_NOPERM, message: "\(configDirectory) cannot be changed: \(error)")
         }
-        print("Applied. Now: postfix -c \(configDirectory) reload")
+        print("Applied. Now: \(reload.text)")
     }
 
     private func takeBack() throws {
@@ -119,7 +120,9 @@ struct SetupPostfixCommand: ParsableCommand {
         }
         print(
             plan.kept.isEmpty
-                ? "Taken back. Now: postfix -c \(configDirectory) reload"
-                : "Taken back, but for what is named above: look at it, then postfix -c \(configDirectory) reload")
+                ? "Taken back. Now: \(reload.text)"
+                : "Taken back, but for what is named above: look at it, then \(reload.text)")
     }
+
+    private var reload: Remedy { "\(.reloadPostfix, postfix: configDirectory)" }
 }

@@ -13,7 +13,7 @@ enum CheckOutput {
         for check in checks {
             let word = check.verdict.rawValue.padding(toLength: 8, withPad: " ", startingAt: 0)
             Swift.print("\(word)\(check.sentence)")
-            if let remedy = check.remedy { Swift.print("          → \(remedy)") }
+            if let remedy = check.remedy { Swift.print("          → \(remedy.text)") }
         }
     }
 }

@@ -10,6 +10,6 @@ enum ListCheck {
     static func hold(_ policy: Policy, _ store: Store, file: String) throws {
         let faults = try PolicyLists.faults(of: policy, in: store.liveLists)
         guard !faults.isEmpty else { return }
-        throw PolicyRefusal(faults, file: file)
+        throw PolicyRefusal(faults.map(\.text), file: file)
     }
 }

@@ -101,7 +101,7 @@ struct PolicyActivate: ParsableCommand {
         guard now.name != PolicyKind.statusName else { return }
         let policy = try ReferredPolicy(hash: now.hash, in: store.policies).policy
         for fault in try PolicyLists.faults(of: policy, in: store.liveLists) {
-            Failure.warn("\(fault): rules that read it match nothing")
+            Failure.warn("\(fault.sentence); its rules that read it match nothing: \(fault.remedy.text)")
         }
         let advice = try ContextAdvice(store, now: PosternClock.now())
         for sentence in advice.sentences(for: policy, label: "\(now.name) \(now.version)", replacing: now.name) {

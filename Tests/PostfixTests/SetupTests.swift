@@ -15,8 +15,14 @@ private func writeCheck(_ content: String, _ path: String) throws {
     private static let inputs = PostfixInputs(
         relayDomains: ["relay.example", "hide.example"], socket: "unix:/run/postern/milter.sock", hostName: "mx.relay.example")
 
-    private func plan(_ values: [String: String], master: [String: String] = [:], headerChecks: String? = nil) -> SetupPlan {
-        let configuration = PostfixConfiguration(directory: "/etc/postfix", values: values, master: master)
+    private func plan(
+        _ values: [String: String], master: [String: String] = [:], headerChecks: String? = nil,
+        answers: [TableQuestion: String] = [:]
+    )
+        -> SetupPlan
+    {
+        var configuration = PostfixConfiguration(directory: "/etc/postfix", values: values, master: master)
+        configuration.answers = answers
         return SetupPlan.make(Self.inputs, for: configuration, headerChecks: headerChecks)
     }
 
@@ -61,12 +67,16 @@ private func writeCheck(_ content: String, _ path: String) throws {
         ("smtpd_relay_restrictions", "permit_mynetworks defer"), ("smtpd_client_restrictions", "permit_mynetworks, reject"),
         ("smtpd_helo_restrictions", "check_helo_access hash:/x, REJECT"), ("smtpd_data_restrictions", "reject"),
         ("smtpd_recipient_restrictions", "$mine"),
+        ("smtpd_recipient_restrictions", "check_recipient_access static:REJECT, permit"),
+        ("smtpd_client_restrictions", "permit_mynetworks, check_client_access static:550"),
+        ("smtpd_recipient_restrictions", "check_recipient_access hash:/etc/postfix/access, permit"),
     ]) func plan_restrictionThatStopsEveryOne_isAConflict(name: String, value: String) {
         let values = [
             name: value, "smtpd_restriction_classes": "strict", "strict": "reject_unverified_recipient",
             "mine": "permit_mynetworks, reject_unverified_recipient",
         ]
-        let conflicts = plan(values).conflicts.filter { $0.hasPrefix(name) }
+        let answers = [TableQuestion(table: "hash:/etc/postfix/access", key: "hide.example"): "reject closed"]
+        let conflicts = plan(values, answers: answers).conflicts.filter { $0.hasPrefix(name) }
         #expect(conflicts.count == 1 && conflicts[0].contains("keeps the mail of other servers"), "\(conflicts)")
     }
 
@@ -77,8 +87,24 @@ private func writeCheck(_ content: String, _ path: String) throws {
         ("smtpd_recipient_restrictions", "warn_if_reject reject_unverified_recipient"),
         ("smtpd_client_restrictions", "reject_unknown_client_hostname"), ("smtpd_data_restrictions", "reject_unauth_pipelining"),
         ("smtpd_sender_restrictions", "permit, reject"),
+        ("smtpd_recipient_restrictions", "check_recipient_access static:OK, reject"),
+        ("smtpd_recipient_restrictions", "check_recipient_access static:DUNNO, check_recipient_access hash:/x, permit"),
     ]) func plan_restrictionThatLetsMailThrough_isNone(name: String, value: String) {
         #expect(plan([name: value]).conflicts.filter { $0.hasPrefix(name) } == [])
+    }
+
+    @Test func plan_tableThatRewritesARelayDomain_isAConflict() {
+        let values = [
+            "virtual_alias_maps": "hash:/a, inline:{@relay.example=joe@x.example}", "content_filter": "scan:[127.0.0.1]:10024",
+        ]
+        let table = "inline:{@relay.example=joe@x.example}"
+        let rewritten = plan(values, answers: [TableQuestion(table: table, key: "@relay.example"): "joe@x.example"])
+        #expect(
+            rewritten.conflicts.contains { $0.contains("virtual_alias_maps has @relay.example in \(table)") },
+            "\(rewritten.conflicts)")
+        #expect(rewritten.notes.contains { $0.hasPrefix("content_filter is set") })
+        let same = plan(values, answers: [TableQuestion(table: table, key: "@relay.example"): "@relay.example"])
+        #expect(!same.conflicts.contains { $0.hasPrefix("virtual_alias_maps") })
     }
 
     @Test func everySettingHasAReasonAndStandsOnce() {
@@ -292,6 +318,17 @@ private func writeCheck(_ content: String, _ path: String) throws {
                 [.modificationDate: Date(timeIntervalSinceNow: -60)], ofItemAtPath: "\(folder)/\(name)")
         }
         return folder
+    }
+
+    @Test func plan_tablesOfThisMachine_areAsked() throws {
+        let folder = try directory(
+            "virtual_alias_maps = inline:{ {@relay.example = joe@x.example} }\n"
+                + "smtpd_recipient_restrictions = check_recipient_access inline:{ relay.example=REJECT }, permit\n")
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let plan = try PostfixSetup.plan(relayDomains: ["Relay.example"], socket: "inet:127.0.0.1:8891", directory: folder)
+        for conflict in ["virtual_alias_maps has @relay.example", "smtpd_recipient_restrictions has check_recipient_access"] {
+            #expect(plan.conflicts.contains { $0.hasPrefix(conflict) }, "\(plan.conflicts)")
+        }
     }
 
     @Test(arguments: [

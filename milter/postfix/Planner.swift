@@ -202,6 +202,12 @@ struct Planner {
         }
         examineMaster()
         examineRestrictions()
+        examineRewriting()
+        if !expanded("content_filter").isEmpty {
+            plan.notes.append(
+                "content_filter is set: it gets mail as Postern leaves it, and what it gives back must not pass Postern again (no_milters there)"
+            )
+        }
         let size = Int(expanded("message_size_limit")) ?? 0
         for parameter in ["mailbox_size_limit", "virtual_mailbox_limit"] {
             if let limit = Int(expanded(parameter)), limit > 0, limit < max(size, 40_000_000) {
@@ -213,8 +219,12 @@ struct Planner {
     /// What refuses mail to relay addresses before Postern is asked.
     private mutating func examineRestrictions() {
         let planned = planned
+        let (domains, answers) = (inputs.relayDomains, configuration.answers)
         let restrictions = Restrictions(
-            items: { planned.items(of: $0) }, classes: Set(planned.items(of: "smtpd_restriction_classes")))
+            items: { planned.items(of: $0) }, classes: Set(planned.items(of: "smtpd_restriction_classes")),
+            recipientAccess: { table in
+                domains.lazy.compactMap { answers[TableQuestion(table: table, key: $0)] }.first
+            })
         var lists = Restrictions.lists.map { ($0, planned.items(of: $0)) }
         for service in inputs.incoming {
             lists += Restrictions.lists.compactMap { name in
@@ -227,6 +237,22 @@ struct Planner {
                 "\(name) has \(item), which keeps the mail of other servers from every relay address: write "
                     + (name.hasSuffix("smtpd_relay_restrictions") || name.hasSuffix("smtpd_recipient_restrictions")
                         ? "permit_auth_destination before it, or remove it" : "what it is meant for instead of it, or remove it"))
+        }
+    }
+
+    /// What gives every relay address another one, before Postern sees the message.
+    private mutating func examineRewriting() {
+        for parameter in PostfixConfiguration.rewriting {
+            for table in PostfixList.items(expanded(parameter)) {
+                for domain in inputs.relayDomains {
+                    guard let answer = configuration.answers[TableQuestion(table: table, key: "@\(domain)")],
+                        answer.lowercased() != "@\(domain)"
+                    else { continue }
+                    plan.conflicts.append(
+                        "\(parameter) has @\(domain) in \(table): mail to every relay address goes elsewhere, past Postern. Remove it there"
+                    )
+                }
+            }
         }
     }
 

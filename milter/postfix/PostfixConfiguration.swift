@@ -21,6 +21,8 @@ package struct PostfixConfiguration: Sendable, Hashable {
     package var fields: [String: String]
     /// Parameters that main.cf sets.
     package var ownNames: Set<String> = []
+    /// What tables of this machine answer, by table and key: see `lookUp`.
+    package var answers: [TableQuestion: String] = [:]
 
     package init(
         directory: String, values: [String: String], expanded: [String: String]? = nil, master: [String: String] = [:],
@@ -71,6 +73,29 @@ package struct PostfixConfiguration: Sendable, Hashable {
         }.sorted()
     }
 
+    /// Asks the tables that rewrite recipients, or that let them through, about relay domains.
+    mutating func lookUp(_ domains: [String]) {
+        func ask(_ table: String, _ key: String) {
+            let question = TableQuestion(table: table, key: key)
+            guard answers[question] == nil, question.isLocal else { return }
+            answers[question] = PostfixTool.answer(question, directory: directory)
+        }
+        for parameter in Self.rewriting {
+            for table in PostfixList.items(expanded[parameter] ?? "") { for domain in domains { ask(table, "@\(domain)") } }
+        }
+        let lists =
+            values.filter { $0.key.hasSuffix("_restrictions") || ownNames.contains($0.key) }.map(\.value) + Array(master.values)
+        for list in lists {
+            let items = PostfixList.items(list)
+            for (item, table) in zip(items, items.dropFirst()) where item.lowercased() == "check_recipient_access" {
+                for domain in domains { ask(table, domain) }
+            }
+        }
+    }
+
+    /// Tables that give a recipient another address, before a milter sees the message.
+    static let rewriting = ["virtual_alias_maps", "canonical_maps", "recipient_canonical_maps"]
+
     /// The milters that a parameter names, each by its socket.
     package func milters(of parameter: String) -> [String] {
         PostfixList.items(expanded[parameter] ?? "").map(PostfixList.milterSocket)
@@ -88,8 +113,8 @@ package struct PostfixConfiguration: Sendable, Hashable {
             "smtpd_milter_maps", "smtpd_discard_ehlo_keyword_address_maps", "receive_override_options",
             "smtpd_recipient_limit", "smtpd_tls_cert_file", "smtpd_tls_chain_files", "smtpd_tls_eccert_file",
             "mailbox_size_limit", "virtual_mailbox_limit", "queue_directory", "relayhost", "mail_owner", "inet_interfaces",
-            "inet_protocols",
-        ]
+            "inet_protocols", "content_filter",
+        ] + rewriting
     }
 
     /// `name = value` lines.
@@ -104,8 +129,34 @@ package struct PostfixConfiguration: Sendable, Hashable {
     }
 }
 
+/// What a table is asked.
+package struct TableQuestion: Sendable, Hashable {
+    /// `TYPE:NAME`.
+    package let table: String
+    package let key: String
+
+    package init(table: String, key: String) { (self.table, self.key) = (table, key) }
+
+    /// Types that are read from files of this machine, or from the setting itself.
+    private static let localTypes: Set = [
+        "static", "inline", "hash", "btree", "lmdb", "cdb", "dbm", "sdbm", "texthash", "regexp", "pcre", "cidr", "pipemap",
+        "unionmap",
+        "randmap",
+    ]
+
+    var type: String { String(table.prefix { $0 != ":" }) }
+    var isLocal: Bool { Self.localTypes.contains(type) }
+}
+
 /// Runs the tools of Postfix.
 enum PostfixTool {
+    /// What a table has for a key; nil if it has nothing, or cannot be asked.
+    static func answer(_ question: TableQuestion, directory: String) -> String? {
+        let answer = try? run("postmap", ["-c", directory, "-q", question.key, question.table])
+        let text = answer?.trimmingCharacters(in: .whitespacesAndNewlines) ?? ""
+        return text.isEmpty ? nil : text
+    }
+
     /// Where Debian and most other systems keep them; used after the PATH.
     private static let places = ["/usr/sbin", "/usr/local/sbin", "/sbin"]
 

@@ -51,7 +51,8 @@ package enum PostfixSetup {
         relayDomains: [String], socket: String, fanOut: String? = nil, directory: String
     ) throws -> SetupPlan {
         let directory = URL(fileURLWithPath: directory).standardizedFileURL.path
-        let configuration = try PostfixConfiguration.read(directory: directory)
+        var configuration = try PostfixConfiguration.read(directory: directory)
+        configuration.lookUp(relayDomains.map { $0.lowercased() })
         var inputs = PostfixInputs(
             relayDomains: relayDomains.map { $0.lowercased() }, socket: socket,
             hostName: configuration.expanded["myhostname"] ?? "localhost",

@@ -12,12 +12,26 @@ struct Restrictions {
     let items: (String) -> [String]
     /// Names in `smtpd_restriction_classes`.
     let classes: Set<String>
+    /// What a table has for a relay domain, as `check_recipient_access` asks it.
+    var recipientAccess: (_ table: String) -> String? = { _ in nil }
 
     private enum Answer { case passes, refused(by: String), undecided }
 
     /// What in a list refuses mail to every relay address from a server that nothing else lets through; nil if nothing does.
     func refusal(in list: [String]) -> String? {
         if case .refused(let item) = answer(list, depth: 0) { item } else { nil }
+    }
+
+    /// What an action of access(5) decides.
+    private static func verdict(_ action: String) -> Answer {
+        let word = action.split { $0 == " " || $0 == "\t" }.first?.lowercased() ?? ""
+        switch word {
+        case "ok", "permit", "permit_auth_destination": return .passes
+        case "reject", "defer", "defer_if_permit": return .refused(by: word)
+        default:
+            guard word.utf8.count >= 3, word.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return .undecided }
+            return word.utf8.count == 3 && (word.hasPrefix("4") || word.hasPrefix("5")) ? .refused(by: word) : .passes
+        }
     }
 
     private func answer(_ list: [String], depth: Int) -> Answer {
@@ -30,7 +44,18 @@ struct Restrictions {
             case "permit", "permit_auth_destination": return .passes
             // It asks the transport of the address, which is a dead end here.
             case "reject", "defer", "defer_if_permit", "reject_unverified_recipient": return .refused(by: item)
-            case let word where word.hasPrefix("check_"): _ = rest.popFirst()
+            case let word where word.hasPrefix("check_"):
+                guard let table = rest.popFirst() else { break }
+                // A static table has one answer for all that it is asked.
+                let isStatic = TableQuestion(table: table, key: "").type == "static"
+                let action =
+                    isStatic
+                    ? String(table.dropFirst("static:".count)) : word == "check_recipient_access" ? recipientAccess(table) : nil
+                switch action.map(Self.verdict) {
+                case .passes: return .passes
+                case .refused: return .refused(by: "\(item) \(table)")
+                case .undecided, nil: break
+                }
             default:
                 guard classes.contains(item), depth < 8 else { continue }
                 let own = answer(items(item), depth: depth + 1)

@@ -73,6 +73,11 @@ import Testing
         let text = try runner.succeed("export")
         #expect(text.contains("policy: juice-risk") && text.contains("hash: \"sha256:") == text.contains("hash: \""))
         #expect(try runner.succeed("apply", "-", "--prune", input: text) == "No changes.")
+        let json = try runner.succeed("export", "--json")
+        #expect(try runner.succeed("apply", "-", "--prune", input: json) == "No changes.")
+        let teams = (try JSONSerialization.jsonObject(with: Data(json.utf8)) as? [String: Any])?["teams"] as? [String: Any]
+        #expect((teams?["juice"] as? [String: Any])?["policy"] as? String == "juice-risk")
+        try runner.fail("export", "--json", "folder", status: 64, saying: "standard output")
         #expect(try runner.succeed("export", "out").hasPrefix("Wrote 2 files and 2 policies into out"))
         #expect(try runner.succeed("apply", "out", "--prune") == "No changes.")
         try runner.fail("export", "out", status: 73, saying: "out exists already")

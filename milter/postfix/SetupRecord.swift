@@ -128,7 +128,9 @@ package struct RemovalPlan: Sendable, Hashable {
     package var isEmpty: Bool { mainNames.isEmpty && masterNames.isEmpty && services.isEmpty }
 
     /// The plan as text for the operator, ending in a line feed.
-    package var text: String {
+    package var text: String { lines.joined(separator: "\n") + "\n" }
+
+    package var lines: [String] {
         var lines: [String] = []
         if !mainNames.isEmpty { lines.append("# \(directory)/main.cf") }
         lines += mainNames.map { name in mainValues[name].map { "  \(name) = \($0)" } ?? "- \(name)" }
@@ -136,8 +138,7 @@ package struct RemovalPlan: Sendable, Hashable {
         lines += services.map { "- \($0)" }
         lines += masterNames.map { name in masterValues[name].map { "  \(name) = \($0)" } ?? "- \(name)" }
         if isEmpty { lines.append("Nothing in \(directory) is as postern setup postfix wrote it.") }
-        lines += kept.map { "note: \($0) was changed since, and stays" }
-        return lines.joined(separator: "\n") + "\n"
+        return lines + kept.map { "note: \($0) was changed since, and stays" }
     }
 
     /// Takes back what the plan says. Postfix must then be reloaded.

@@ -35,10 +35,12 @@ struct SetupPostfixCommand: ParsableCommand {
     @Option(help: ArgumentHelp("Postfix's configuration directory.", valueName: "dir")) var configDirectory = "/etc/postfix"
     @Flag(help: "Set what differs. Then reload Postfix.") var apply = false
     @Flag(help: "Take the settings back, instead of making them.") var remove = false
+    @OptionGroup var output: OutputOptions
     @Flag(name: .customLong("print"), help: "Print the whole fragments instead of the difference.") var printsFragments = false
 
     func validate() throws {
         guard !(apply && printsFragments) else { throw ValidationError("--apply and --print exclude each other") }
+        guard !(output.json && printsFragments) else { throw ValidationError("--json and --print exclude each other") }
         guard !(remove && printsFragments) else { throw ValidationError("--remove and --print exclude each other") }
     }
 
@@ -79,15 +81,30 @@ struct SetupPostfixCommand: ParsableCommand {
                     "\(configDirectory) cannot be read: \(error); name Postfix's directory with --config-directory, or use --print"
             )
         }
-        print(plan.text, terminator: "")
+        if !output.json { print(plan.text, terminator: "") }
         let owner = (try? PostfixConfiguration.read(directory: plan.directory))?.expanded["mail_owner"] ?? "postfix"
         if let trouble = MilterPeers(configuration.milter.peers).trouble(mailOwner: owner) {
             Failure.warn(trouble.text)
         }
+        let isApplied = apply && plan.conflicts.isEmpty
+        func show() throws {
+            guard output.json else { return }
+            func changes(_ changes: [SettingChange]) -> [Members] {
+                changes.map { ["name": $0.name, "old": $0.old, "new": $0.new, "reason": $0.reason] }
+            }
+            try printJSON(
+                [
+                    "directory": plan.directory, "applied": isApplied, "main": changes(plan.mainChanges),
+                    "master": changes(plan.masterChanges), "services": changes(plan.newServices),
+                    "header_checks": plan.headerChecks?.path, "notes": plan.notes, "bypasses": plan.bypasses,
+                    "conflicts": plan.conflicts,
+                ] as Members)
+        }
         guard plan.conflicts.isEmpty else {
+            try show()
             throw CommandError(status: EX_CONFIG, message: "nothing was changed: resolve the conflicts above first")
         }
-        guard apply, !plan.isEmpty else { return }
+        guard apply, !plan.isEmpty else { return try show() }
         do {
             // Postfix's own processes must be able to read it, whatever the umask of this process.
             try PostfixSetup.apply(plan) { content, path in
@@ -96,6 +113,7 @@ struct SetupPostfixCommand: ParsableCommand {
         } catch {
             throw CommandError(status: EX_NOPERM, message: "\(configDirectory) cannot be changed: \(error)")
         }
+        guard !output.json else { return try show() }
         print("Applied. Now: \(reload.text)")
     }
 
@@ -109,7 +127,11 @@ struct SetupPostfixCommand: ParsableCommand {
                 "\(configDirectory)/\(SetupRecord.fileName) is not there: postern setup postfix --apply was never run here, or the settings "
                     + "were taken back already")
         }
-        print(plan.text, terminator: "")
+        if output.json {
+            try printJSON(["directory": plan.directory, "applied": apply, "changes": plan.lines, "kept": plan.kept] as Members)
+        } else {
+            print(plan.text, terminator: "")
+        }
         guard apply else { return }
         do {
             try PostfixSetup.remove(plan) { content, path in
@@ -118,6 +140,7 @@ struct SetupPostfixCommand: ParsableCommand {
         } catch {
             throw CommandError(status: EX_NOPERM, message: "\(configDirectory) cannot be changed: \(error)")
         }
+        guard !output.json else { return }
         print(
             plan.kept.isEmpty
                 ? "Taken back. Now: \(reload.text)"

@@ -14,7 +14,8 @@ struct ExportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "export", abstract: "Write teams, apps, sources, lists and policies as files for postern apply.",
         discussion: """
-            Without a folder, writes one file to standard output, which names policies by their hash in this store. With a \
+            Without a folder, writes one file to standard output, which names policies by their hash in this store; --json writes \
+            it as JSON, which postern apply reads as well. With a \
             folder, writes a file for each team, one for lists and policies, and the policies' own files; another \
             installation can be created from these.
 
@@ -25,6 +26,11 @@ struct ExportCommand: ParsableCommand {
     var folder: String?
 
     @OptionGroup var installation: InstallationOptions
+    @OptionGroup var output: OutputOptions
+
+    func validate() throws {
+        guard folder == nil || !output.json else { throw ValidationError("--json is for the one file on standard output.") }
+    }
 
     private static let head = "# Written by postern export. postern apply puts it in force.\n"
 
@@ -42,6 +48,7 @@ struct ExportCommand: ParsableCommand {
                 return (present, policies)
             }
             guard let folder else {
+                guard !output.json else { return print(try DeclarationWriter.json(present.withoutEmptySections)) }
                 let text = Self.head + DeclarationWriter.text(present.withoutEmptySections)
                 guard text.utf8.count <= BoundedYAML.maximumOctets else {
                     throw CommandError.usage("this is more than one file may hold: name a folder")

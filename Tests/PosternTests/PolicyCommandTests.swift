@@ -106,7 +106,13 @@ import Testing
         try runner.fail("policy", "rollback", "risk-default", status: 65, saying: "cannot roll back")
         try runner.succeed("policy", "rollback", "juice-risk")
         try runner.fail("policy", "rollback", "juice-risk", status: 65, saying: "cannot roll back")
-        try runner.succeed("policy", "unbind", "juice")
+        // By name, as the store has it.
+        try Data("{event: sign_in, account: {state: active}}".utf8).write(to: runner.folder.appendingPathComponent("asked.yaml"))
+        #expect(try runner.succeed("policy", "explain", "juice-risk", "--input", "asked.yaml").contains("allow"))
+        #expect(try runner.succeed("policy", "eval", "1 + 1", "--policy", "juice-risk") == "2")
+        try runner.fail("policy", "explain", "juice-risk", "no-such-test", status: 66, saying: "no test 'no-such-test'")
+        try runner.fail("policy", "explain", "./none", "x", status: 66, saying: "./none/policy.yaml: no such file")
+        #expect(try runner.succeed("policy", "unbind", "juice") == "risk-default now decides for team juice.")
         try runner.fail("policy", "unbind", "juice", status: 66, saying: "no policy of its own")
         // Another name becomes the default where no one is bound to it, and says so.
         #expect(

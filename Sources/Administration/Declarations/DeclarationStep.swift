@@ -68,7 +68,10 @@ struct DeclarationStep {
                 allowsPrivate: endpoint.allowsPrivate, dialect: EventDialect(rawValue: endpoint.dialect), change)
         case .binding(let team, let app):
             let target: PolicyBindingTarget = app.map { .app($0) } ?? .team(team)
-            if isRemoval { return try store.policies.unbind(target, change) }
+            if isRemoval {
+                try store.policies.unbind(target, change)
+                return
+            }
             let declared = app.map { declaration.teams?[team]?.apps?[$0]?.policy } ?? declaration.teams?[team]?.policy
             guard let name = declared?.value else { throw Self.lost }
             try store.policies.bind(target, to: name, change)

@@ -94,7 +94,10 @@ extension DatabaseConnection {
         // Another policy may have become the default since, or the earlier default may be gone.
         let restored = current.isDefault ? names.first { $0.name == standard } : nil
         guard let row, let hash = restored?.hash ?? before else {
-            throw .refused(.unmet, "cannot roll back: this is the first \(current.name)")
+            throw .refused(
+                .unmet,
+                "cannot roll back \(current.name): it has no earlier activation that was not taken back already. postern policy list --all shows earlier policies, and postern policy activate HASH puts one in force"
+            )
         }
         if before == nil, try isPolicyBound(current.name) {
             throw .refused(.unmet, "there is no earlier \(current.name), and teams or apps are bound to it: unbind them first")

@@ -150,8 +150,12 @@ package struct PolicyRepository: Sendable {
     }
 
     /// Removes the binding of a team or an app. Throws `notFound` where there is none.
-    package func unbind(_ target: PolicyBindingTarget, _ change: Change) throws(StoreFailure) {
+    /// - Returns: the policy that decides now: for an app that of its team, otherwise the default; nil if none is active.
+    @discardableResult
+    package func unbind(_ target: PolicyBindingTarget, _ change: Change) throws(StoreFailure) -> String? {
         try database.write(.durable) { connection throws(StoreFailure) in
+            let standard = try connection.policyNames().first(where: \.isDefault)?.name
+            var after: String?
             let removed: String?
             switch target {
             case .team(let id):
@@ -160,10 +164,16 @@ package struct PolicyRepository: Sendable {
             case .app(let clientID):
                 removed = try connection.value(
                     "DELETE FROM policy_app_bindings WHERE app_id = \(try connection.appNumber(clientID)) RETURNING name")
+                after = try connection.value(
+                    """
+                    SELECT b.name FROM apps a JOIN app_groups g ON g.id = a.group_id
+                    JOIN policy_team_bindings b ON b.team_id = g.team_id WHERE a.client_id = \(clientID)
+                    """)
             }
             guard let removed else { throw .refused(.notFound, "\(target) has no policy of its own") }
             try connection.recordPolicyChange(.unbind, name: removed, detail: target.description, change)
             try connection.audit(change, "policy.unbind", "policy:\(removed)", target.description)
+            return after ?? standard
         }
     }
 

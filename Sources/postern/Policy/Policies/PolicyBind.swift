@@ -61,8 +61,8 @@ struct PolicyUnbind: ParsableCommand {
     func run() throws {
         try installation.withStore { store in
             let target = try options.resolve(store)
-            try store.policies.unbind(target, thisChange())
-            print("The default now decides for \(target)\(target.isApp ? ", unless its team has a policy of its own" : "").")
+            let after = try store.policies.unbind(target, thisChange())
+            print(after.map { "\($0) now decides for \(target)." } ?? "No policy is active for \(target) now.")
             try ContextAdvice.warn(store)
         }
     }
@@ -73,8 +73,4 @@ extension ContextAdvice {
     static func warn(_ store: Store) throws {
         for sentence in try ContextAdvice(store, now: PosternClock.now()).contextTroubles() { Failure.warn(sentence) }
     }
-}
-
-extension PolicyBindingTarget {
-    fileprivate var isApp: Bool { if case .app = self { true } else { false } }
 }

@@ -23,7 +23,9 @@ struct PolicyEval: ParsableCommand {
     @Option(help: "A file with variables, a request, or the lines of --batch; - for standard input.", completion: .file())
     var input: String?
 
-    @Option(help: "A policy's folder whose names may be used.", completion: .directory)
+    @Option(
+        help: ArgumentHelp("A policy whose names may be used: a folder, the name of an active one, or the beginning of a hash."),
+        completion: .directory)
     var policy: String?
 
     @Flag(help: "Read cases as JSON lines from --input or standard input.")
@@ -31,6 +33,8 @@ struct PolicyEval: ParsableCommand {
 
     @Flag(help: "Print the value in typed JSON.")
     var json = false
+
+    @OptionGroup var installation: InstallationOptions
 
     func validate() throws {
         if batch, expression != nil || policy != nil {
@@ -41,7 +45,8 @@ struct PolicyEval: ParsableCommand {
 
     func run() throws {
         guard let expression else { return try evaluateLines() }
-        let result = try policy.map { try evaluate(expression, with: PolicyFolder(path: $0)) } ?? evaluate(expression)
+        let result =
+            try policy.map { try evaluate(expression, with: ReferredPolicy($0, in: installation).policy) } ?? evaluate(expression)
         switch result {
         case .success(let value):
             if json {
@@ -68,8 +73,7 @@ struct PolicyEval: ParsableCommand {
         return ExpressionCase(expression: expression, bindings: variables).evaluate(zones: .system)
     }
 
-    private func evaluate(_ expression: String, with folder: PolicyFolder) throws -> Result<CELValue, ExpressionCaseFailure> {
-        let policy = try folder.policy()
+    private func evaluate(_ expression: String, with policy: Policy) throws -> Result<CELValue, ExpressionCaseFailure> {
         guard
             var question = CELTimestamp(seconds: Int64(Date().timeIntervalSince1970)).map({
                 policy.makeInput(event: .signUp, now: $0)

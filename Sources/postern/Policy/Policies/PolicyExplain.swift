@@ -13,14 +13,15 @@ struct PolicyExplain: ParsableCommand {
             test's input: {"event": "sign_in", "account": {"state": "active"}}.
             """)
 
-    @Argument(help: "The policy's folder.", completion: .directory)
-    var folder: String
+    @Argument(help: ReferredPolicy.help, completion: .directory)
+    var policy: String
 
     @Argument(help: "A test: name or section/name.")
     var test: String?
 
     @Option(help: "A YAML or JSON file with the request; - for standard input.", completion: .file())
     var input: String?
+    @OptionGroup var installation: InstallationOptions
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
@@ -28,9 +29,9 @@ struct PolicyExplain: ParsableCommand {
     }
 
     func run() throws {
-        let files = PolicyFolder(path: folder)
-        let policy = try files.policy()
-        let trace = policy.trace(try question(files, policy))
+        let referred = try ReferredPolicy(policy, in: installation)
+        let policy = referred.policy
+        let trace = policy.trace(try question(referred))
         let explanation = PolicyExplanation(policy: policy, trace: trace)
         guard output.json else { return print(shownLines(explanation.text)) }
         let answer = policy.answer(trace.result)
@@ -42,14 +43,14 @@ struct PolicyExplain: ParsableCommand {
             ] as Members)
     }
 
-    private func question(_ files: PolicyFolder, _ policy: Policy) throws -> PolicyInput {
+    private func question(_ referred: ReferredPolicy) throws -> PolicyInput {
         if let input {
             let text = try PolicyFolder.read(input)
             return try reporting { () throws(PolicyRefusal) in
-                try PolicyTestSuite.input(text, file: input, policy: policy)
+                try PolicyTestSuite.input(text, file: input, policy: referred.policy)
             }
         }
-        let tests = try files.tests(policy)?.tests ?? []
+        let tests = try referred.tests()?.tests ?? []
         let found = tests.filter { $0.path == test || $0.name == test }
         guard let first = found.first else {
             throw CommandError.noInput("no test '\(test ?? "")'\(suggestion(for: test ?? "", among: tests.map(\.name)))")

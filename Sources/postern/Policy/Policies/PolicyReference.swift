@@ -40,6 +40,25 @@ struct ReferredPolicy {
         try self.init(hash: try repository.resolve(text), in: repository)
     }
 
+    /// Reads what the text names; the store is opened only if that is not a folder.
+    init(_ text: String, in installation: InstallationOptions) throws {
+        if Self.isFolder(text) {
+            try self.init(text) { throw CommandError.noInput("\(text): no such folder") }
+        } else if text.utf8.contains(UInt8(ascii: "/")) || text.utf8.first == UInt8(ascii: ".") {
+            throw CommandError.noInput("\(PolicyFolder(path: text).file(PolicyDocument.policyFile)): no such file")
+        } else {
+            self = try installation.withStore { store in try ReferredPolicy(text) { store.policies } }
+        }
+    }
+
+    /// Its tests; nil if it has none.
+    func tests() throws -> PolicyTestSuite? {
+        guard let text = candidate.document.files[PolicyDocument.testsFile] else { return nil }
+        return try reporting { () throws(PolicyRefusal) in
+            try PolicyTestSuite.load(text, file: PolicyDocument.testsFile, policy: policy)
+        }
+    }
+
     /// A policy of the store. If this program refuses it, that is an error of the data: it was accepted once.
     init(hash: String, in repository: PolicyRepository) throws {
         try self.init(try repository.policy(hash: hash))

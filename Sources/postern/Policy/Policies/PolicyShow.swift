@@ -28,20 +28,14 @@ struct PolicyShow: ParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func run() throws {
-        let referred: ReferredPolicy
-        if let policy, ReferredPolicy.isFolder(policy) {
-            referred = try ReferredPolicy(policy) { throw CommandError.noInput("\(policy): no such folder") }
-        } else {
-            referred = try installation.withStore { store in
-                guard let policy else {
-                    guard let standard = try store.policies.arrangement().standard else {
-                        throw CommandError.noInput("no policy is active")
-                    }
-                    return try ReferredPolicy(hash: standard.hash, in: store.policies)
+        let referred =
+            try policy.map { try ReferredPolicy($0, in: installation) }
+            ?? installation.withStore { store in
+                guard let standard = try store.policies.arrangement().standard else {
+                    throw CommandError.noInput("no policy is active")
                 }
-                return try ReferredPolicy(policy) { store.policies }
+                return try ReferredPolicy(hash: standard.hash, in: store.policies)
             }
-        }
         if let export { return try write(referred.candidate.document, to: export) }
         if source { return print(referred.candidate.document.files[PolicyDocument.policyFile] ?? "", terminator: "") }
         if output.json { return try printJSON(Self.members(referred)) }

@@ -57,7 +57,12 @@ import Testing
         }
         #expect(try runner.succeed("key", "list") == before.0)
         #expect(try runner.succeed("app", "secret", "list", "juice", "com.juice") == before.1)
-        #expect(try runner.succeed("key", "rotate", String(id)).hasPrefix("pk_"))
+        try runner.fail(
+            "key", "rotate", String(id), "--expires", "1d", "--overlap", "7d", status: 64, saying: "would end before the overlap")
+        let quiet = try runner.run(["key", "rotate", String(id), "--quiet"])
+        #expect(quiet.output.hasPrefix("pk_") && quiet.errors.isEmpty)
+        let wrong = try runner.run(["key", "rotate", "none", "--quiet"])
+        #expect(wrong.status == 66 && wrong.errors.hasPrefix("postern: "))
     }
 
     @Test func error_withControlsThatWereTyped_doesNotReachTheTerminal() throws {

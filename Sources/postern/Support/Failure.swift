@@ -6,6 +6,7 @@ import Database
 import Foundation
 import Mail
 import PosternConfiguration
+import Synchronization
 
 /// An error of a command itself.
 struct CommandError: Error, CustomStringConvertible {
@@ -32,11 +33,21 @@ struct CommandError: Error, CustomStringConvertible {
 
 /// The messages of the commands for errors, and the exit status of each error.
 enum Failure {
-    /// A line on standard error that does not end the command.
-    static func warn(_ message: String) { line("postern: warning: \(message)") }
+    /// Whether errors alone go to standard error: `--quiet`.
+    static var isQuiet: Bool {
+        get { quiet.load(ordering: .relaxed) }
+        set { quiet.store(newValue, ordering: .relaxed) }
+    }
+    private static let quiet = Atomic(false)
+
+    /// A line on standard error that does not end the command; none with `--quiet`.
+    static func warn(_ message: String) { note("postern: warning: \(message)") }
 
     /// The same for a message about one part of the input.
-    static func remark(_ message: String) { line("postern: \(message)") }
+    static func remark(_ message: String) { note("postern: \(message)") }
+
+    /// What is good to know, unchanged; nothing with `--quiet`.
+    static func note(_ text: String) { if !isQuiet { line(text) } }
 
     /// Writes a line to standard error unchanged.
     /// What was typed may be in it, and must not control the terminal.
@@ -99,6 +110,7 @@ enum Failure {
         switch code {
         case .refused(.notFound): EX_NOINPUT
         case .refused(.exists), .refused(.limit): EX_CANTCREAT
+        case .refused(.overtaken): EX_TEMPFAIL
         case .refused: EX_DATAERR
         case .temporary(.unreachable): EX_UNAVAILABLE
         case .temporary(.inputOutput), .temporary(.diskFull): EX_IOERR

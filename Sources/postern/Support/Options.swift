@@ -21,7 +21,13 @@ struct InstallationOptions: ParsableArguments {
     )
     var set: [String] = []
 
+    /// As given with --quiet.
+    @Flag(help: "Print no warnings, notes and progress on standard error, only errors.")
+    var quiet = false
+
     init() {}
+
+    func validate() { Failure.isQuiet = quiet }
 
     /// Opens configuration, keys and store. The caller closes them.
     func open() throws -> Installation {

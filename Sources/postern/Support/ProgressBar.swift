@@ -8,7 +8,7 @@ final class ProgressBar {
     private static let width = 30
 
     private let total: Int?
-    private let isShown = isatty(STDERR_FILENO) == 1
+    private let isShown = isatty(STDERR_FILENO) == 1 && !Failure.isQuiet
     private let clock = ContinuousClock()
     private let start: ContinuousClock.Instant
     private var drawn: ContinuousClock.Instant?

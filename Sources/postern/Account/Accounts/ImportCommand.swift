@@ -90,9 +90,10 @@ struct ImportCommand: ParsableCommand {
             shown += 1
             guard shown <= Self.shownReasons + 1 else { return }
             bar.clear()
-            Failure.remark(
+            Failure.line(
                 shown <= Self.shownReasons
-                    ? "line \(line): \(reason)" : "more rows were not imported: list them all with --errors FILE")
+                    ? "postern: line \(line): \(reason)"
+                    : "postern: more rows were not imported: list them all with --errors FILE")
         }
         var read = 0
         do {

@@ -117,7 +117,7 @@ extension AppCommand {
                             try output.write { print(secret) }
                         }
                     }
-                    Failure.line("Secret \(issued.name) of app \(clientID). It is not shown again.")
+                    Failure.note("Secret \(issued.name) of app \(clientID). It is not shown again.")
                 }
             }
         }

@@ -49,7 +49,7 @@ struct KeyCommand: ParsableCommand {
     /// Says for people what was issued.
     private static func tell(_ key: APIKey, json: Bool, further: String = "") {
         guard !json else { return }
-        Failure.line(
+        Failure.note(
             "Key \(key.id) of \(key.team.map { "team \($0.id)" } ?? "the operator"), "
                 + (key.expiresAt.map { "until \(timestamp($0))" } ?? "without an end") + ". It is not shown again\(further).")
     }
@@ -145,6 +145,12 @@ struct KeyCommand: ParsableCommand {
                 } else {
                     let old = try store.apiKeys.key(self.key)
                     end = old.expiresAt.map { change.now + max(0, $0 - old.createdAt) }
+                }
+                let overlapEnd = change.now.addingReportingOverflow(seconds).partialValue
+                if let end, overlapEnd > end {
+                    throw CommandError.usage(
+                        "the new key would end before the overlap with the old one (\(overlap)): shorten --overlap, or give --expires; nothing was changed"
+                    )
                 }
                 let (key, _, old) = try SecretOutput.issue { secret in
                     try store.apiKeys.rotate(self.key, overlap: seconds, expiresAt: end, change) {

@@ -21,9 +21,17 @@ package enum StoreBackup {
     /// once it is whole. Throws `ConfigurationError` (`exists`) rather than overwrite; `unmet` for a server, which has its own
     /// way.
     package static func make(_ location: DatabaseLocation, to file: String, _ change: Change) throws -> Contents {
+        guard !file.isEmpty else { throw ConfigurationError(.invalidValue, "name the file of the backup") }
         let path = try path(location, file, "pg_dump --format=custom --file=\(file) '\(location)'")
         guard !FileManager.default.fileExists(atPath: file) else {
             throw ConfigurationError(.exists, at: file, "it exists and is not overwritten")
+        }
+        let folder = URL(fileURLWithPath: file).deletingLastPathComponent().path
+        guard access(folder, W_OK | X_OK) == 0 else {
+            let code = errno
+            throw ConfigurationError(
+                code == EACCES ? .notPermitted : .inputOutput, at: file,
+                "it cannot be created in \(folder): \(String(cString: strerror(code)))")
         }
         let database = try SQLiteDatabase(path: path)
         defer { try? database.close() }

@@ -67,6 +67,8 @@ package struct StoreFailure: Error, Sendable, Hashable, CustomStringConvertible 
         case limit
         /// What it depends on is missing, such as a verified inbox.
         case unmet
+        /// Another change came first: the same again may succeed.
+        case overtaken
     }
 
     package let code: Code

@@ -3,6 +3,7 @@
 import Accounts
 import Database
 import Monitoring
+import PosternConfiguration
 import Support
 
 /// The facts about this machine.
@@ -22,6 +23,8 @@ package struct LocalFacts: Sendable {
 
     /// Whether configuration, key file and database can be used, and if not, why.
     package var configuration = Outcome.fine
+    /// The kind of that trouble; nil if it is of another kind.
+    package var configurationFault: ConfigurationError.Code?
     package var keyFile = Outcome.fine
     package var database = Outcome.fine
     /// Why the database cannot be used; nil if it can.
@@ -118,8 +121,15 @@ package enum LocalChecks {
         switch facts.configuration {
         case .fine: .ok(.configuration, "the configuration can be read")
         case .trouble(let what):
-            .broken(
-                .configuration, what, remedy: "correct what it names; \(.listKeys) prints every key and what it accepts")
+            .broken(.configuration, what, remedy: configurationRemedy(facts.configurationFault))
+        }
+    }
+
+    private static func configurationRemedy(_ fault: ConfigurationError.Code?) -> Remedy {
+        switch fault {
+        case .missing?: "name the file with --config or POSTERN_CONFIG; a new installation begins with postern init"
+        case .notPermitted?: "run this as root, or as the user that postern serve runs as"
+        default: "correct what it names; \(.listKeys) prints every key and what it accepts"
         }
     }
 

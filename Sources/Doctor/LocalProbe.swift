@@ -33,6 +33,7 @@ package enum LocalProbe {
             }
         } catch {
             facts.configuration = .trouble("\(error)")
+            facts.configurationFault = (error as? ConfigurationError)?.code
             return facts
         }
         facts.hasOperatorAddress = configuration.operatorAddress != nil

@@ -11,7 +11,8 @@ package struct RemedyCommand: Sendable, Hashable {
         // Keys of the relay domains.
         case generateKey, showRecord, activateKey, retireKey
         // Policies, events, keys of the API, inboxes, sources.
-        case listPolicies, createList, listDecisions, removeStream, testEndpoint, retryEvents, listEvents, rotateAPIKey, listInboxes, confirmInbox, addSource
+        case listPolicies, createList, listDecisions, removeStream, testEndpoint, retryEvents, listEvents, rotateAPIKey,
+            listInboxes, confirmInbox, addSource
 
         package struct Facts: Sendable {
             /// The argument list. A word in capitals stands for a value.
@@ -40,15 +41,19 @@ package struct RemedyCommand: Sendable, Hashable {
             case .sendQueue: Facts("postern queue send --all", "mail in the queue was not rewritten, and its cause is gone")
             case .generateKey: Facts("postern dkim generate --domain DOMAIN", "a relay domain has no key")
             case .showRecord: Facts("postern dkim dns SELECTOR --domain DOMAIN", "the record of a key is not in the DNS")
-            case .activateKey: Facts("postern dkim activate SELECTOR --domain DOMAIN", "a relay domain has a key that does not sign yet")
+            case .activateKey:
+                Facts("postern dkim activate SELECTOR --domain DOMAIN", "a relay domain has a key that does not sign yet")
             case .retireKey: Facts("postern dkim retire SELECTOR --domain DOMAIN", "a key signed for the last time two weeks ago")
             case .listPolicies: Facts("postern policy list", "no policy is in force, or one was refused")
             case .createList: Facts("postern list create LIST --kind KIND", "a policy reads a list that is not there")
             case .listDecisions: Facts("postern decision list --rule RULE", "a rule ends in errors")
             case .removeStream:
-                Facts("postern stream remove STREAM --yes", "a stream's receiver is in a private network, which no longer is allowed")
+                Facts(
+                    "postern stream remove STREAM --yes",
+                    "a stream's receiver is in a private network, which no longer is allowed")
             case .testEndpoint: Facts("postern endpoint test TEAM", "events of a team are parked")
-            case .retryEvents: Facts("postern event retry --team TEAM", "events of a team are parked, and its endpoint works again")
+            case .retryEvents:
+                Facts("postern event retry --team TEAM", "events of a team are parked, and its endpoint works again")
             case .listEvents: Facts("postern event list", "an event has waited for an hour")
             case .rotateAPIKey: Facts("postern key rotate KEY", "an API key ends within a week")
             case .listInboxes: Facts("postern inbox list USER", "an inbox is suspended")

@@ -6,7 +6,8 @@ import Testing
 @Suite struct LiveListEntriesTests {
     @Test(arguments: [
         (LiveListKind.range, "::ffff:198.51.100.7", "198.51.100.7/32"), (.range, "::FFFF:C633:6400/120", "198.51.100.0/24"),
-        (.range, "198.51.100.9/24", "198.51.100.0/24"), (.domain, "MÜNCHEN.example.", "xn--mnchen-3ya.example"),
+        (.range, "198.51.100.9/24", "198.51.100.0/24"), (.domain, "ＥＸＡＭＰＬＥ。jp", "example.jp"),
+        (.domain, "MÜNCHEN.example.", "xn--mnchen-3ya.example"),
         (.domain, "xn--mnchen-3ya.EXAMPLE", "xn--mnchen-3ya.example"), (.personal, " Jane@Home.EXAMPLE ", "jane@home.example"),
         (.personal, "jane@münchen.example", "jane@xn--mnchen-3ya.example"), (.personal, "+44 (20) 7946-0958", "+442079460958"),
         (.personal, "0044-20-7946-0958", "+442079460958"),
@@ -19,7 +20,8 @@ import Testing
 
     @Test(arguments: [
         (LiveListKind.range, "198.51.100.7:443"), (.range, " 198.51.100.7"), (.range, "2001:db8::1%eth0"), (.range, "nonsense"),
-        (.domain, "a b.example"), (.domain, "198.51.100.7"), (.domain, "-x.example"), (.domain, ""), (.personal, "  "),
+        (.domain, "a b.example"), (.domain, "198.51.100.7"), (.domain, "１９８.51.100.7"), (.domain, "-x.example"), (.domain, ""),
+        (.personal, "  "),
         (.text, ""),
         (.personal, "jane@home.example,farm"),
         (.personal, "farm;jane@home.example"), (.personal, "jane doe@home.example"),
@@ -30,7 +32,8 @@ import Testing
 
     @Test func contains_domainInAnotherForm_isFound() {
         let list = LiveListEntries(.domain, ["xn--mnchen-3ya.example"])
-        #expect(list.contains("Post.MÜNCHEN.example") && !list.contains("munchen.example"))
+        #expect(
+            list.contains("Post.MÜNCHEN.example") && list.contains("ｐｏｓｔ.münchen.example") && !list.contains("munchen.example"))
     }
 
     @Test(arguments: [

@@ -66,6 +66,7 @@ import Testing
         #expect(try list(runner.json("endpoint", "show", "juice")).first?["pending"] as? Int == 1)
         try runner.fail("event", "park", jti, status: 64, saying: "repeat with --yes")
         #expect(try runner.succeed("event", "park", jti, "--yes") == "Parked 1 event.")
+        #expect(try runner.succeed("event", "park", "--team", "juice", "--yes") == "Nothing to park: no event is pending.")
         #expect(try runner.succeed("event", "list", "--state", "pending") == "")
         // Nothing sends it any more: whoever looks at the installation has to know.
         let told = "1 event for team juice is parked: nothing sends it any more"

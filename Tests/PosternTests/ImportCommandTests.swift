@@ -86,7 +86,8 @@ import Testing
         "user;inbox;verified;\r\njane; jane@home.example ;true;\r\n;;;\r\n;;;\r\n",
         "sep=;\nuser;inbox;verified\njane;jane@home.example;true\n",
         "user\tinbox\tverified\njane\tjane@home.example\ttrue\n",
-        "User, Inbox ,VERIFIED,,\njane, jane@home.example, true,,\n,,,,\n",
+        "User, Inbox ,VERIFIED,,\njane, jane@home.example, true,,\n,,,,\n", "user;inbox;verified\njane;jane@home.example;WAHR\n",
+        "user;inbox;verified\njane;jane@home.example;VERDADERO\n",
     ]) func import_spreadsheet_isTaken(text: String) throws {
         let runner = try installed()
         try write(runner, "people.csv", text)

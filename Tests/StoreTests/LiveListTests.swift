@@ -194,8 +194,8 @@ import Testing
             #expect(contains(host, "192.0.2.1", bad) == true)
         }
         #expect(running.count == 600)
-        expectRefusal(.unmet) { try lists.write([LiveListEntry("203.0.113.2")], &abandoned, TestStore.change) }
-        expectRefusal(.unmet) { try lists.finish(abandoned, TestStore.change) }
+        expectRefusal(.overtaken) { try lists.write([LiveListEntry("203.0.113.2")], &abandoned, TestStore.change) }
+        expectRefusal(.overtaken) { try lists.finish(abandoned, TestStore.change) }
         expectRefusal(.invalid) { try lists.write([LiveListEntry("everywhere")], &running, TestStore.change) }
         try lists.finish(running, later(2))
         host.refresh(now: TestStore.now + 2)

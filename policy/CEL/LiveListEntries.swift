@@ -42,7 +42,7 @@ package struct LiveListEntries: Sendable {
         case .text, .personal: return texts.contains(ExactString(text))
         case .range: return table.contain(text) ?? false
         case .domain:
-            guard !texts.isEmpty, var domain = DomainName.toASCII(text)?[...] else { return false }
+            guard !texts.isEmpty, var domain = Self.domain(text)?[...] else { return false }
             while true {
                 if texts.contains(ExactString(String(domain))) { return true }
                 guard let dot = domain.firstIndex(of: ".") else { return false }
@@ -56,7 +56,7 @@ package struct LiveListEntries: Sendable {
     package static func normal(_ text: String, _ kind: LiveListKind) -> String? {
         switch kind {
         case .text: return text.isEmpty ? nil : text
-        case .domain: return CELAddress(text) == nil ? DomainName.toASCII(text) : nil
+        case .domain: return domain(text).flatMap { CELAddress($0) == nil ? $0 : nil }
         case .range:
             if let address = CELAddress(text) { return CELNetwork(address: address, prefixLength: address.width).description }
             return CELNetwork(text)?.masked.description
@@ -64,6 +64,17 @@ package struct LiveListEntries: Sendable {
             let trimmed = personal(text)
             return trimmed.isEmpty || isBrokenAddress(trimmed) ? nil : trimmed
         }
+    }
+
+    /// A domain in lower-case A-labels; full-width letters, digits and hyphens count as what they stand for, as IDNA has them.
+    private static func domain(_ text: String) -> String? {
+        guard !text.utf8.allSatisfy({ $0 < 0x80 }) else { return DomainName.toASCII(text) }
+        var narrow = String.UnicodeScalarView()
+        for scalar in text.unicodeScalars {
+            let isWide = (0xFF01...0xFF5E).contains(scalar.value)
+            narrow.append(isWide ? Unicode.Scalar(scalar.value - 0xFEE0) ?? scalar : scalar)
+        }
+        return DomainName.toASCII(String(narrow))
     }
 
     /// The normal form of a personal value, from which the mark is computed: in lower case without spaces around it, the domain

@@ -41,6 +41,14 @@ package struct AuditRepository: Sendable {
         try database.rows("\(Self.select) ORDER BY id DESC LIMIT \(limit)").map(AuditEntry.init(row:))
     }
 
+    /// Whether any entry has this action; with `*` at its end, one that begins so.
+    package func hasAction(_ action: String) throws(StoreFailure) -> Bool {
+        let beginning = String(action.dropLast())
+        let isIt: SQL =
+            action.hasSuffix("*") ? "SUBSTR(action, 1, LENGTH(\(beginning))) = \(beginning)" : "action = \(action)"
+        return try database.row("SELECT id FROM audit WHERE \(isIt) LIMIT 1") != nil
+    }
+
     /// Matching entries in a range of lines, the newest first, at most `limit`. A range may have none.
     /// - Parameters:
     ///   - since: seconds since 1970.

@@ -107,19 +107,39 @@ package struct ImportReading: Sendable {
     }
 
     private func flag(_ fields: ImportFields, _ column: ImportColumn) throws(StoreFailure) -> Bool? {
-        switch fields[column]?.lowercased() {
-        case nil: return nil
-        case "true", "yes", "1": return true
-        case "false", "no", "0": return false
-        default: throw .refused(.invalid, "\(column.rawValue) must be true or false")
+        guard let text = fields[column] else { return nil }
+        guard let value = Self.truth(text) else {
+            throw .refused(.invalid, "\(column.rawValue) must be true or false")
         }
+        return value
     }
+
+    /// A spreadsheet writes TRUE and FALSE in the language that it runs in.
+    static func truth(_ text: String) -> Bool? {
+        let word = Array(text.lowercased().utf8)
+        return truths.contains(word) ? true : falsehoods.contains(word) ? false : nil
+    }
+
+    private static let truths = Set(
+        [
+            "true", "yes", "1", "wahr", "ja", "vrai", "oui", "verdadero", "sí", "si", "vero", "verdadeiro", "sim", "waar",
+            "prawda", "истина", "да", "真",
+        ]
+        .map { Array($0.utf8) })
+    private static let falsehoods = Set(
+        [
+            "false", "no", "0", "falsch", "nein", "faux", "non", "falso", "não", "nao", "onwaar", "nee", "fałsz", "ложь", "нет",
+            "偽", "假",
+        ]
+        .map { Array($0.utf8) })
 
     private func forwarding(_ fields: ImportFields) throws(StoreFailure) -> Bool {
         switch fields[.forwarding]?.lowercased() {
-        case nil, "on", "true", "yes", "1": return true
-        case "off", "false", "no", "0": return false
-        default: throw .refused(.invalid, "forwarding must be on or off")
+        case nil, "on": return true
+        case "off": return false
+        case let word?:
+            guard let value = Self.truth(word) else { throw .refused(.invalid, "forwarding must be on or off") }
+            return value
         }
     }
 

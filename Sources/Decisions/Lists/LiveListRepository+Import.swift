@@ -161,7 +161,8 @@ extension DatabaseConnection {
         let staging: Int64? = try value(
             "SELECT staging FROM live_lists WHERE id = \(running.list.number) AND removed_at IS NULL")
         guard staging == running.generation else {
-            throw .refused(.unmet, "another import of list \(running.list.name) began, or the list was removed")
+            throw .refused(
+                .overtaken, "another import of list \(running.list.name) began, or the list was removed: nothing was changed")
         }
     }
 }

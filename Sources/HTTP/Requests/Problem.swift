@@ -108,7 +108,7 @@ package struct Problem: Error, Sendable {
         case .temporary: self = .unavailable()
         case .permanent: self = .fault()
         case .refused(.notFound): self = .notFound(failure.publicMessage)
-        case .refused(.exists), .refused(.unmet), .refused(.limit): self = .conflict(failure.publicMessage)
+        case .refused(.exists), .refused(.unmet), .refused(.overtaken), .refused(.limit): self = .conflict(failure.publicMessage)
         case .refused(.invalid): self = .invalid(failure.publicMessage)
         }
     }

@@ -52,7 +52,7 @@ struct EventCommand: ParsableCommand {
             let count = try installation.withStore { store in
                 try store.outbox.retry(jti: selection.jti, team: selection.team, thisChange())
             }
-            print("\(Count.text(Int(count), "event")) will be tried now.")
+            print(count == 0 ? "No event waits or is parked." : "\(Count.text(Int(count), "event")) will be tried now.")
         }
     }
 
@@ -70,6 +70,9 @@ struct EventCommand: ParsableCommand {
                         "the receiver gets parked events only after postern event retry: repeat with --yes; nothing was changed")
                 }
                 let count = try store.outbox.park(jti: selection.jti, team: selection.team, thisChange())
+                guard count > 0 else {
+                    return print("Nothing to park: \(selection.jti == nil ? "no event is" : "it is not") pending.")
+                }
                 print("Parked \(Count.text(Int(count), "event")).")
             }
         }

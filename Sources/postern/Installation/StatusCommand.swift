@@ -9,7 +9,8 @@ struct StatusCommand: ParsableCommand {
         commandName: "status", abstract: "Show running services, the last hour's mail and decisions, and what needs attention.",
         discussion: """
             Reads the database, to which each running service reports every two seconds: all hosts of an installation are \
-            shown. Exit status 0 if nothing needs attention, 1 otherwise. postern doctor checks more.
+            shown. Decisions are counted where a service made them, and not those of postern decide. Exit status 0 if nothing \
+            needs attention, 1 otherwise. postern doctor checks more.
 
             --dmarc shows instead what receivers report about mail in the names of the relay domains (RFC 9990). The reports \
             must be sent to postmaster, abuse or one of local_recipients at a relay domain. Only reports that are proved to \

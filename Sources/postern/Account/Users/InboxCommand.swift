@@ -259,9 +259,10 @@ struct InboxCommand: ParsableCommand {
                 }
                 try store.inboxes.remove(user: user, name, thisChange())
                 print("Removed the inbox of user \(user).")
-                if try !store.inboxes.inboxes(user: user).contains(where: { $0.isVerified && !$0.isReplyOnly }) {
+                if !others.contains(where: isLed) {
                     Failure.warn(
-                        "user \(user) has no verified inbox any more: mail to the user's relay addresses is not delivered")
+                        "user \(user) has no verified inbox\(isLed(removed) ? " now" : ""): mail to the user's relay addresses is not delivered"
+                    )
                 }
             }
         }

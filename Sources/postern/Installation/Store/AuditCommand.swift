@@ -58,6 +58,9 @@ struct AuditCommand: ParsableCommand {
             }
             // A typing mistake would read as if nothing had been done.
             if isEmpty, let user { _ = try store.users.user(user) }
+            if isEmpty, let action, try !store.audit.hasAction(action) {
+                Failure.warn("no entry has the action \(action): postern audit without --action shows their names")
+            }
             if isMore { Limit.remark(limit, "entry", "entries") }
         }
     }

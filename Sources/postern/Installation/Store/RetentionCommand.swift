@@ -2,6 +2,7 @@
 
 import Accounts
 import ArgumentParser
+import Support
 
 struct RetentionCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -48,11 +49,11 @@ struct RetentionCommand: ParsableCommand {
                 let present = try store.retention.all().first { $0.dataClass.name == data }
                 if let present, present.dataClass.range.contains(days), days < present.days, !confirmation.yes {
                     throw CommandError.usage(
-                        "\(data) older than \(days) days would be deleted within the hour: repeat with --yes to do so; nothing was changed"
+                        "\(data) older than \(Count.text(days, "day")) would be deleted within the hour: repeat with --yes to do so; nothing was changed"
                     )
                 }
                 let retention = try store.retention.set(data, days: days, thisChange())
-                print("Kept for \(retention.days) days: \(retention.dataClass.name).")
+                print("Kept for \(Count.text(retention.days, "day")): \(retention.dataClass.name).")
             }
         }
     }

@@ -78,10 +78,6 @@ class Remedies:
 
     # MARK: States
 
-    def before_service(self):
-        """No policy is in force until the service has begun."""
-        self.take("postern policy list", "doctor", "--skip", "outside", gone=False)
-
     def store(self, statement):
         with contextlib.closing(sqlite3.connect(self.root.path / "var/lib/postern/postern.db", timeout=30)) as store, store:
             store.execute(statement)
@@ -187,6 +183,11 @@ rules:
         self.root.run("postern", "decide", "juice", "--app", "com.example.juice", "--event", "sign_in", "--sub", account["sub"], "--context", "sum=much")
         shown = self.take("postern decision list --rule RULE", "status", gone=False)
         check("sign_in" in shown, f"the decision is listed: {shown}")
+        # None is in force; the service begins with the one that it has.
+        self.store("DELETE FROM policy_names")
+        self.take("postern policy list", "doctor", "--skip", "outside", gone=False)
+        self.restart()
+        check("a policy is in force" in self.root.run("postern", "doctor", "--skip", "outside", check=False).stdout, "a policy is in force again")
 
     def events(self):
         server = http.server.ThreadingHTTPServer(("127.0.0.1", HOOK), Hook)

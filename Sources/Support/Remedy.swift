@@ -72,7 +72,7 @@ package struct RemedyCommand: Sendable, Hashable {
         var values = values[...]
         self.kind = kind
         arguments = kind.facts.form.map { word in
-            word.utf8.allSatisfy { (0x41...0x5A).contains($0) } ? values.popFirst() ?? word : word
+            word.utf8.allSatisfy { (0x41...0x5A).contains($0) || $0 == UInt8(ascii: ":") } ? values.popFirst() ?? word : word
         }
     }
 

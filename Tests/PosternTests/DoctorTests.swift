@@ -574,6 +574,14 @@ import Testing
                 ["postern", "setup", "postfix", "--apply", "--config-directory", "/srv/post fix"],
                 ["postfix", "-c", "/srv/post fix", "reload"], ["postern", "dkim", "dns", "k1", "--domain", "relay.example"],
             ])
+        let own: Remedy = "run \(.ownFile, "postern:", "/x")"
+        #expect(own.text == "run chown postern: /x")
+        // Each word in capitals takes one value.
+        for kind in RemedyCommand.Kind.allCases {
+            let values = (0..<6).map { "value\($0)" }
+            let arguments = RemedyCommand(kind, values).arguments
+            #expect(!arguments.contains { $0.contains { $0.isUppercase } }, "\(arguments)")
+        }
         let check = Check.warning(.databaseMode, "x", remedy: "run \(.closeFile, "/a b")")
         let json = try JSONSerialization.jsonObject(with: JSONEncoder().encode(check)) as? [String: Any]
         #expect(

@@ -135,7 +135,7 @@ package struct StatusReport: Encodable, Sendable {
 
     /// How to make Postfix's queue readable.
     package static let queueRemedy: Remedy =
-        "add the user of postern serve to the group postdrop, and name Postfix's folder in postfix_directory"
+        "start Postfix where it is down; otherwise add the user of postern serve to the group postdrop, and name Postfix's folder in postfix_directory"
 
     /// Seconds after which removed rows should be gone: a large team takes minutes.
     package static let removalTime: Int64 = 3600

@@ -58,7 +58,11 @@ import Testing
         #expect(try runner.succeed("key", "list") == before.0)
         #expect(try runner.succeed("app", "secret", "list", "juice", "com.juice") == before.1)
         try runner.fail(
-            "key", "rotate", String(id), "--expires", "1d", "--overlap", "7d", status: 64, saying: "would end before the overlap")
+            "key", "rotate", String(id), "--expires", "1d", "--overlap", "7d", status: 64, saying: "would end before the old one")
+        // A key that lives shorter than the usual overlap.
+        let short = try runner.succeed("key", "issue", "juice", "--scope", "addresses:read", "--expires", "2d", "--json")
+        let shortID = try #require(short.firstMatch(of: /"key" *: *"([^"]+)"/)).output.1
+        #expect(try runner.succeed("key", "rotate", String(shortID)).hasPrefix("pk_"))
         let quiet = try runner.run(["key", "rotate", String(id), "--quiet"])
         #expect(quiet.output.hasPrefix("pk_") && quiet.errors.isEmpty)
         let wrong = try runner.run(["key", "rotate", "none", "--quiet"])

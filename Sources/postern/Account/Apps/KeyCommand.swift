@@ -126,18 +126,23 @@ struct KeyCommand: ParsableCommand {
 
         @Argument(help: "The key's id, as in postern key list.")
         var key: String
-        @Option(help: ArgumentHelp("How long the old key still works, as in 7d or 12h.", valueName: "time"))
-        var overlap = "7d"
+        @Option(
+            help: ArgumentHelp(
+                "How long the old key still works, as in 7d or 12h. By default 7d, at most as long as the new key.",
+                valueName: "time"))
+        var overlap: String?
         @Option(help: ArgumentHelp("When the new key expires: 90d, 12h, a date as in 2027-01-31, or never.", valueName: "when"))
         var expires: String?
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
 
+        /// Seconds.
+        private static let usualOverlap: Int64 = 7 * 86_400
+
         func run() throws {
             let change = thisChange()
-            guard let seconds = ExpiryText.duration(overlap) else {
-                throw CommandError.usage("--overlap must be a duration as in 7d, 12h or 0d")
-            }
+            let given = overlap.map { ExpiryText.duration($0) }
+            if let given, given == nil { throw CommandError.usage("--overlap must be a duration as in 7d, 12h or 0d") }
             try installation.withStore { store in
                 let end: Int64?
                 if let expires {
@@ -146,11 +151,11 @@ struct KeyCommand: ParsableCommand {
                     let old = try store.apiKeys.key(self.key)
                     end = old.expiresAt.map { change.now + max(0, $0 - old.createdAt) }
                 }
-                let overlapEnd = change.now.addingReportingOverflow(seconds).partialValue
-                if let end, overlapEnd > end {
+                let life = end.map { $0 - change.now }
+                let seconds = given.flatMap { $0 } ?? min(Self.usualOverlap, life ?? Self.usualOverlap)
+                if let life, seconds > life {
                     throw CommandError.usage(
-                        "the new key would end before the overlap with the old one (\(overlap)): shorten --overlap, or give --expires; nothing was changed"
-                    )
+                        "the new key would end before the old one: shorten --overlap, or give --expires; nothing was changed")
                 }
                 let (key, _, old) = try SecretOutput.issue { secret in
                     try store.apiKeys.rotate(self.key, overlap: seconds, expiresAt: end, change) {

@@ -320,6 +320,27 @@ private func writeCheck(_ content: String, _ path: String) throws {
         return folder
     }
 
+    /// A filter was added behind Postern, the second run put it before, and then it was taken out again: Postern stayed behind.
+    @Test func removal_listChangedTwice_takesOursOut() {
+        let ours = "inet:127.0.0.1:8891"
+        func configuration(_ milters: String) -> PostfixConfiguration {
+            var configuration = PostfixConfiguration(directory: "/etc/postfix", values: ["smtpd_milters": milters])
+            configuration.ownNames = milters.isEmpty ? [] : ["smtpd_milters"]
+            return configuration
+        }
+        var record = SetupRecord()
+        for milters in ["", "\(ours), inet:localhost:1"] {
+            let inputs = PostfixInputs(relayDomains: ["relay.example"], socket: ours, hostName: "mx.relay.example")
+            record.add(SetupPlan.make(inputs, for: configuration(milters), headerChecks: nil), to: configuration(milters))
+        }
+        let entry = record.main["smtpd_milters"]
+        #expect(entry?.before == "inet:localhost:1" && entry?.after == "inet:localhost:1, \(ours)")
+        #expect(RemovalPlan(record, for: configuration(ours)).text.contains("- smtpd_milters\n"))
+        #expect(
+            RemovalPlan(record, for: configuration("inet:localhost:2, \(ours)")).text.contains(
+                "  smtpd_milters = inet:localhost:2\n"))
+    }
+
     @Test func plan_tablesOfThisMachine_areAsked() throws {
         let folder = try directory(
             "virtual_alias_maps = inline:{ {@relay.example = joe@x.example} }\n"

@@ -65,7 +65,8 @@ final class RelayMilterSession: MilterSession {
         transaction = RelayTransaction(
             engine: engine,
             client: SMTPClientIdentity(address: connection.peer.ipAddress, helo: helo, mailFrom: path.withoutPathBrackets),
-            now: handler.now(), canFanOut: { [weak self] in self?.openCopies() ?? false })
+            now: handler.now(), isCopy: connection.daemonName == Self.fanOutName,
+            canFanOut: { [weak self] in self?.openCopies() ?? false })
         mailParameters = arguments.filter { $0.uppercased().hasPrefix("BODY=") || $0.uppercased() == "SMTPUTF8" }
         return .continue
     }
@@ -209,7 +210,6 @@ final class RelayMilterSession: MilterSession {
     /// - Returns: the answer to the message if Postfix did not accept every copy.
     private func handOver(_ all: [FanOutCopy], _ transaction: RelayTransaction, _ actions: any MilterActions) throws -> Refusal? {
         guard let copies, let original = transaction.original else { return .fanOutFailed("there is no connection for copies") }
-        defer { transaction.endHandOver() }
         do throws(Refusal) { try transaction.beginHandOver(all) } catch { return error }
         var answer: Refusal?
         var handed = 0
@@ -237,6 +237,7 @@ final class RelayMilterSession: MilterSession {
     }
 
     private func end() {
+        transaction?.end()
         transaction = nil
         currentEngine = nil
         copies?.close()

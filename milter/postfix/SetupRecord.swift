@@ -9,6 +9,15 @@ package struct SetupRecord: Codable, Sendable, Hashable {
         package var before: String?
         /// As we wrote it.
         package var after: String
+
+        /// A list without the items that we added to it; nil where it lacks one of them, or none was added.
+        func withoutOurs(_ now: String) -> String? {
+            let before = PostfixList.items(before ?? "")
+            let ours = PostfixList.items(after).filter { !before.contains($0) }
+            let present = PostfixList.items(now)
+            guard !ours.isEmpty, ours.allSatisfy(present.contains) else { return nil }
+            return PostfixList.text(present.filter { !ours.contains($0) })
+        }
     }
 
     /// Parameters of main.cf.
@@ -43,10 +52,11 @@ package struct SetupRecord: Codable, Sendable, Hashable {
         for service in plan.newServices { services[service.name] = service.new }
     }
 
-    /// What the operator wrote since the last change is what there was before this one.
+    /// What the operator wrote since the last change is what there was before this one; but for what was ours in a list already.
     private static func entry(_ known: Entry?, present: String?, after: String) -> Entry {
-        if let known, known.after == present { return Entry(before: known.before, after: after) }
-        return Entry(before: present, after: after)
+        guard let known else { return Entry(before: present, after: after) }
+        if known.after == present { return Entry(before: known.before, after: after) }
+        return Entry(before: present.map { known.withoutOurs($0) ?? $0 }, after: after)
     }
 }
 
@@ -75,7 +85,7 @@ package struct RemovalPlan: Sendable, Hashable {
             if now == entry.before { continue }
             guard now == entry.after else {
                 // Of a list that was changed since, what we added goes, and the rest stays.
-                if let rest = Self.withoutOurs(now ?? "", entry) {
+                if let rest = entry.withoutOurs(now ?? "") {
                     mainNames.append(name)
                     if !rest.isEmpty { mainValues[name] = rest }
                 } else {
@@ -111,15 +121,6 @@ package struct RemovalPlan: Sendable, Hashable {
             masterNames.append(name)
             if let before = entry.before { masterValues[name] = before }
         }
-    }
-
-    /// A list without the items that were added to it; nil where it is no list any more, or lacks one of them.
-    private static func withoutOurs(_ now: String, _ entry: SetupRecord.Entry) -> String? {
-        let before = PostfixList.items(entry.before ?? "")
-        let ours = PostfixList.items(entry.after).filter { !before.contains($0) }
-        let present = PostfixList.items(now)
-        guard !ours.isEmpty, present.count > 1, ours.allSatisfy(present.contains) else { return nil }
-        return PostfixList.text(present.filter { !ours.contains($0) })
     }
 
     private static func words(_ text: String) -> [Substring] { text.split(separator: " ") }

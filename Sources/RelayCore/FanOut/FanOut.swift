@@ -13,8 +13,6 @@ package struct FanOutCopy: Sendable, Hashable {
     package let paths: [String]
     /// Those of its recipients: they show that each has the message, if the sender repeats it.
     let marks: [[UInt8]]
-    /// Those of which one shows that a recipient has it already.
-    let known: [[UInt8]]
 }
 
 /// The message as received, for its copies.
@@ -84,9 +82,14 @@ struct FanOutMarks {
 
     /// The marks of which one shows that a recipient has the message, under the active key first.
     func known(_ path: String) -> [[UInt8]] {
-        ([keys.activeKey] + keys.ids.compactMap(keys.key)).flatMap { key in
-            [mark(dated, path, key)] + (mayDateBeAdded ? [mark(undated, path, key)] : [])
-        }
+        ([keys.activeKey] + keys.ids.compactMap(keys.key)).flatMap { marks(path, $0) }
+    }
+
+    /// Those under the active key.
+    func current(_ path: String) -> [[UInt8]] { marks(path, keys.activeKey) }
+
+    private func marks(_ path: String, _ key: HMACSHA256) -> [[UInt8]] {
+        [mark(dated, path, key)] + (mayDateBeAdded ? [mark(undated, path, key)] : [])
     }
 
     private func mark(_ digest: [UInt8], _ path: String, _ key: HMACSHA256) -> [UInt8] {
@@ -115,9 +118,9 @@ package final class HandedOverCopies: Sendable {
     func contains(_ mark: [UInt8]) -> Bool { marks.withLock { $0.contains(mark) } }
 }
 
-/// Copies that transactions of this process are handing over: a sender that gave up waiting sends the message again before the
-/// first transaction ends.
-package final class CopiesUnderWay: Sendable {
+/// Messages that transactions of this process have now, by recipient: a sender that gave up waiting sends the message again
+/// before the first transaction ends.
+package final class MessagesUnderWay: Sendable {
     private let marks = Mutex<Set<[UInt8]>>([])
 
     /// Takes all of these marks; false, and none, if another transaction has one of them.

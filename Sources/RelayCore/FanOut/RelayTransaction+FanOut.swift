@@ -17,6 +17,10 @@ extension RelayTransaction {
     ) -> RelayDecision {
         guard let marks = repetition?.marks(keys: engine.keys, queueID: queueID) else { return decide(turn) }
         let all = recipients.all
+        // From here to its end this transaction alone has the message, for each of its recipients: what is asked for now stays so.
+        guard isCopy || take(all.flatMap { $0.paths.flatMap(marks.current) }) else {
+            return .refuse(.fanOutFailed("another transaction has the same message"))
+        }
         do throws(DirectoryFailure) {
             var done: [String] = []
             for index in parts.indices { done += try leaveOut(of: index, marks) }
@@ -24,9 +28,7 @@ extension RelayTransaction {
                 scope.account.flatMap { account in
                     paths.isEmpty
                         ? nil
-                        : FanOutCopy(
-                            account: account, paths: paths, marks: paths.flatMap(marks.recorded),
-                            known: paths.flatMap(marks.known))
+                        : FanOutCopy(account: account, paths: paths, marks: paths.flatMap(marks.recorded))
                 }
             }
             if !marks.isIdentified, !copies.isEmpty || !done.isEmpty {
@@ -100,28 +102,25 @@ extension RelayTransaction {
         passing = []
     }
 
-    /// Called before the first copy is handed over; `endHandOver` is called after the last.
+    private func take(_ marks: [[UInt8]]) -> Bool {
+        guard engine.messagesUnderWay.begin(marks) else { return false }
+        underWay += marks
+        return true
+    }
+
+    /// Lets others have the message: called at the end of the transaction, whatever became of it.
+    package func end() {
+        guard !underWay.isEmpty else { return }
+        engine.messagesUnderWay.end(underWay)
+        underWay = []
+    }
+
+    /// Called before the first copy is handed over.
     /// - Throws: where they could not be recorded. Then none may be handed over, as a repetition would deliver them again.
     package func beginHandOver(_ copies: [FanOutCopy]) throws(Refusal) {
-        let marks = copies.flatMap(\.marks)
-        guard engine.copiesUnderWay.begin(marks) else {
-            throw .fanOutFailed("another transaction is handing the same message over")
-        }
-        underWay = marks
-        // The other one may have ended since this one was decided.
-        for copy in copies {
-            let isDone = try Refusal.deferring(isHandedOver(copy.known, copy.account))
-            guard !isDone else { throw .fanOutFailed("another transaction has handed the same message over") }
-        }
         try Refusal.deferring(
             engine.directory.beginHandOver(
                 copies.flatMap { copy in copy.marks.map { ($0, copy.account) } }, until: now + Self.handedOverSeconds))
-    }
-
-    /// Called whatever became of the copies.
-    package func endHandOver() {
-        engine.copiesUnderWay.end(underWay)
-        underWay = []
     }
 
     /// Records that Postfix has taken a copy: a repetition of the message does not make another one.

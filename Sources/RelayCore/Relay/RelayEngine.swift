@@ -23,7 +23,7 @@ package final class RelayEngine: Sendable {
     let keys: TokenKeys
     let refusedRecipients: RefusedRecipients
     let handedOver: HandedOverCopies
-    let copiesUnderWay: CopiesUnderWay
+    let messagesUnderWay: MessagesUnderWay
     /// Returns the requested number of random octets.
     package let randomness: @Sendable (Int) -> [UInt8]
     /// Makes the rewriter of a reply's body.
@@ -44,7 +44,7 @@ package final class RelayEngine: Sendable {
         self.keys = keys
         refusedRecipients = RefusedRecipients(keys: keys)
         handedOver = HandedOverCopies()
-        copiesUnderWay = CopiesUnderWay()
+        messagesUnderWay = MessagesUnderWay()
         self.tokens = TokenMint(keys: keys)
         self.ids = ids
         self.mark = RelayMark(keys: keys)
@@ -78,7 +78,7 @@ package final class RelayEngine: Sendable {
         keys = other.keys
         refusedRecipients = other.refusedRecipients
         handedOver = other.handedOver
-        copiesUnderWay = other.copiesUnderWay
+        messagesUnderWay = other.messagesUnderWay
         tokens = other.tokens
         ids = other.ids
         mark = other.mark

@@ -23,7 +23,8 @@ package final class RelayTransaction {
     private(set) var held: HeldBody?
     /// Of forwards and replies.
     private(set) var repetition: RepetitionDigest?
-    /// Marks of the copies that this transaction hands over now.
+    let isCopy: Bool
+    /// Marks of its message: no other transaction has it for these recipients meanwhile.
     var underWay: [[UInt8]] = []
     /// Marks that count only until the message is accepted, by account.
     var passing: [(account: AccountNumber, marks: [[UInt8]])] = []
@@ -40,13 +41,20 @@ package final class RelayTransaction {
     /// - Parameters:
     ///   - client: SMTP client, HELO and reverse-path without angle brackets.
     ///   - now: seconds since 1970.
+    ///   - isCopy: whether another transaction of this installation hands the message over as a copy, and has it meanwhile.
     ///   - canFanOut: whether copies of the message could be handed over; called at most once.
-    package init(engine: RelayEngine, client: SMTPClientIdentity, now: Int64, canFanOut: @escaping () -> Bool = { false }) {
+    package init(
+        engine: RelayEngine, client: SMTPClientIdentity, now: Int64, isCopy: Bool = false,
+        canFanOut: @escaping () -> Bool = { false }
+    ) {
+        self.isCopy = isCopy
         self.engine = engine
         self.client = client
         self.now = now
         self.canFanOut = canFanOut
     }
+
+    deinit { end() }
 
     private var account: AccountNumber? { scope.account }
     private var day: UInt64 { UInt64(max(0, now) / 86_400) }

@@ -25,7 +25,7 @@ import Testing
             RelayTransaction(
                 engine: engine.authenticating(by: TestAuthenticator(evidence: evidence)),
                 client: SMTPClientIdentity(address: address, helo: "client.example", mailFrom: sender), now: Fixture.now,
-                canFanOut: { canFanOut })
+                isCopy: !canFanOut, canFanOut: { canFanOut })
         }
         func play(_ transaction: RelayTransaction, _ recipients: [String]) -> (told: [String], decision: RelayDecision) {
             let told = recipients.map { recipient in
@@ -143,6 +143,7 @@ import Testing
         try transaction.addBody(parsed.body)
         let copy = try #require(transaction.finish().copies.first)
         #expect(transaction.refused(copy, Refusal.unrewritable(part: "x").reply).reply.code == 451)
+        transaction.end()
         #expect(Self.send(engine, Self.spf) == ["250", "452 4.5.3", "250"])
         #expect(Self.send(engine, Self.spf, to: [Self.both[1]]) == ["250", "250"])
     }

@@ -53,7 +53,7 @@ import Testing
             let transaction = RelayTransaction(
                 engine: hosts.randomElement(using: &random)!,
                 client: SMTPClientIdentity(address: "192.0.2.1", helo: "client.example", mailFrom: "bounce@app.example"),
-                now: Fixture.now, canFanOut: { canFanOut })
+                now: Fixture.now, isCopy: !canFanOut, canFanOut: { canFanOut })
             var refused: [String: Int] = [:]
             for path in paths {
                 do throws(Refusal) { try transaction.addRecipient(path) } catch { refused[path] = error.reply.code }
@@ -178,30 +178,32 @@ import Testing
             Fixture.account(UInt64(number + 1), name, team: "app.example", inboxes: ["\(name)@inbox.example"])
         }
         let engine = Fixture(accounts: accounts, evidence: .signed("app.example")).engine
-        func transaction() throws -> (RelayTransaction, [FanOutCopy]) {
+        func transaction(_ names: [String] = Self.names) throws -> (RelayTransaction, RelayDecision) {
             let transaction = RelayTransaction(
                 engine: engine, client: SMTPClientIdentity(address: "192.0.2.1", helo: "x", mailFrom: "b@app.example"),
                 now: Fixture.now, canFanOut: { true })
-            for name in Self.names { try transaction.addRecipient("<\(name)@relay.example>") }
+            for name in names { try transaction.addRecipient("<\(name)@relay.example>") }
             let parsed = Message.parse(Array("From: billing@app.example\r\nMessage-ID: <1@app.example>\r\n\r\nx\r\n".utf8))
             for field in parsed.header.fields { transaction.addHeader(field) }
             try transaction.endHeader()
             try transaction.addBody(parsed.body)
-            return (transaction, transaction.finish().copies)
+            return (transaction, transaction.finish())
         }
-        let (first, copies) = try transaction()
-        let (second, same) = try transaction()
+        func isWaiting(_ decision: RelayDecision) -> Bool {
+            if case .refuse(let refusal) = decision.outcome { refusal.reply.code == 451 } else { false }
+        }
+        let (first, decision) = try transaction()
+        let copies = decision.copies
         try first.beginHandOver(copies)
-        var refusal = #expect(throws: Refusal.self) { try second.beginHandOver(same) }
-        #expect(refusal?.reply.code == 451)
-        second.endHandOver()
+        // Together, and each alone: the one that is relayed in place too.
+        #expect(isWaiting(try transaction().1))
+        for name in Self.names { #expect(isWaiting(try transaction([name]).1), "\(name)") }
         for copy in copies { try first.handedOver(copy) }
-        first.endHandOver()
-        // Decided before the first one ended.
-        refusal = #expect(throws: Refusal.self) { try second.beginHandOver(same) }
-        #expect(refusal?.reply.code == 451)
-        second.endHandOver()
-        let (_, rest) = try transaction()
+        #expect(isWaiting(try transaction().1))
+        first.end()
+        let (last, again) = try transaction()
+        let rest = again.copies
+        last.end()
         #expect(copies.count == 4 && rest.isEmpty)
     }
 }

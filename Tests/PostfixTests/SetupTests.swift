@@ -93,6 +93,76 @@ private func writeCheck(_ content: String, _ path: String) throws {
         #expect(plan([name: value]).conflicts.filter { $0.hasPrefix(name) } == [])
     }
 
+    @Test(arguments: [
+        ("virtual_alias_domains", "hash:/t"), ("virtual_alias_maps", "hash:/t"), ("mydestination", "localhost hash:/t"),
+        ("masquerade_domains", "!juice.example example"),
+        ("smtpd_recipient_restrictions", "check_recipient_access hash:/parents, permit"),
+        ("smtpd_recipient_restrictions", "check_recipient_access hash:/class, permit"),
+        ("smtpd_recipient_restrictions", "check_recipient_access static:REDIRECT, permit"),
+        ("smtpd_recipient_restrictions", "check_recipient_access static:DISCARD, permit"),
+    ]) func plan_settingThatTakesARelayDomainAway_isAConflict(name: String, value: String) {
+        let answers = [
+            TableQuestion(table: "hash:/t", key: "relay.example"): "x",
+            TableQuestion(table: "hash:/parents", key: "example"): "REJECT",
+            TableQuestion(table: "hash:/class", key: "relay.example"): "strict",
+        ]
+        let values = [name: value, "smtpd_restriction_classes": "strict", "strict": "permit_mynetworks, reject"]
+        #expect(
+            plan(values, answers: answers).conflicts.contains { $0.contains(name) }, "\(plan(values, answers: answers).conflicts)"
+        )
+    }
+
+    @Test(arguments: [
+        ("relay_domains", "relay.example"), ("masquerade_domains", "!relay.example !hide.example example"),
+        ("masquerade_domains", "relay.example"), ("mydestination", "localhost hash:/other"),
+    ]) func plan_settingThatDoesNotTakeItAway_isNone(name: String, value: String) {
+        #expect(plan([name: value]).conflicts.filter { $0.contains(name) } == [])
+    }
+
+    /// It stood beside the new one, and Postfix asked both: all mail waited.
+    @Test func plan_socketThatChanged_replacesTheFormerOne() {
+        var inputs = Self.inputs
+        inputs.formerSockets = ["inet:127.0.0.1:8891"]
+        let configuration = PostfixConfiguration(
+            directory: "/etc/postfix", values: ["smtpd_milters": "inet:localhost:1, inet:127.0.0.1:8891"])
+        let changes = SetupPlan.make(inputs, for: configuration, headerChecks: nil).mainChanges
+        #expect(changes.first { $0.name == "smtpd_milters" }?.new == "inet:localhost:1, unix:/run/postern/milter.sock")
+    }
+
+    @Test func plan_formerRelayDomain_isTakenOut() {
+        var inputs = Self.inputs
+        inputs.formerDomains = ["second.example"]
+        let configuration = PostfixConfiguration(
+            directory: "/etc/postfix", values: ["virtual_mailbox_domains": "relay.example, second.example, hide.example"])
+        let changes = SetupPlan.make(inputs, for: configuration, headerChecks: nil).mainChanges
+        #expect(changes.first { $0.name == "virtual_mailbox_domains" }?.new == "relay.example, hide.example")
+    }
+
+    /// A line for all mail in it would go before virtual_transport.
+    @Test func plan_transportMapsForAllMail_getTheRelayDomainsFirst() {
+        var configuration = PostfixConfiguration(directory: "/etc/postfix", values: ["transport_maps": "hash:/t"])
+        func changed() -> String? {
+            SetupPlan.make(Self.inputs, for: configuration, headerChecks: nil).mainChanges.first { $0.name == "transport_maps" }?
+                .new
+        }
+        #expect(changed() == nil)
+        configuration.routes = ["relay.example": "smtp:[127.0.0.1]:9"]
+        #expect(changed() == nil)
+        configuration.routes = ["relay.example": "smtp:[smarthost.example]"]
+        let new = changed()
+        #expect(new?.hasPrefix("inline:{ { relay.example = ") == true && new?.hasSuffix("hash:/t") == true, "\(new ?? "")")
+    }
+
+    @Test func plan_everyServicePastPostern_isAConflict() {
+        let configuration = PostfixConfiguration(
+            directory: "/etc/postfix", values: [:], master: ["smtp/inet/smtpd_milters": ""],
+            fields: ["smtp/inet/command": "smtpd"])
+        var inputs = Self.inputs
+        inputs.incoming = configuration.incomingServices(besides: nil, socket: inputs.socket)
+        let plan = SetupPlan.make(inputs, for: configuration, headerChecks: nil)
+        #expect(plan.conflicts.contains { $0.hasPrefix("no service of master.cf") }, "\(plan.conflicts)")
+    }
+
     @Test func plan_tableThatRewritesARelayDomain_isAConflict() {
         let values = [
             "virtual_alias_maps": "hash:/a, inline:{@relay.example=joe@x.example}", "content_filter": "scan:[127.0.0.1]:10024",

@@ -8,13 +8,17 @@ package enum DeadEndTransport {
     /// - Parameter address: at a relay domain.
     package static func port(of address: String, in configuration: PostfixConfiguration) throws -> UInt16? {
         let transport = try lookUp(address, in: configuration) ?? configuration.expanded["virtual_transport"] ?? ""
+        return port(transport)
+    }
+
+    /// The port on 127.0.0.1 that a transport leads to; nil for any other place.
+    static func port(_ transport: String) -> UInt16? {
         let prefix = "smtp:[127.0.0.1]:"
-        guard transport.hasPrefix(prefix) else { return nil }
-        return UInt16(transport.dropFirst(prefix.count))
+        return transport.hasPrefix(prefix) ? UInt16(transport.dropFirst(prefix.count)) : nil
     }
 
     /// Looks in transport_maps, key by key in each table (transport(5)).
-    private static func lookUp(_ address: String, in configuration: PostfixConfiguration) throws -> String? {
+    static func lookUp(_ address: String, in configuration: PostfixConfiguration) throws -> String? {
         let domain = address.drop { $0 != "@" }.dropFirst()
         var keys = [address, String(domain)]
         var parent = domain

@@ -34,19 +34,24 @@ struct Planner {
         var items = PostfixList.items(raw("virtual_mailbox_domains"))
         let maps = PostfixList.items(raw("virtual_mailbox_maps"))
         if maps.isEmpty { items.removeAll { $0 == "$virtual_mailbox_maps" } }
-        let foreign = items.filter { !planned.items(in: $0).allSatisfy { inputs.relayDomains.contains($0.lowercased()) } }
+        let known = inputs.relayDomains + inputs.formerDomains
+        let foreign = items.filter { !planned.items(in: $0).allSatisfy { known.contains($0.lowercased()) } }
         let listed = planned.items(in: PostfixList.text(items)).map { $0.lowercased() }
         let missing = inputs.relayDomains.filter { !listed.contains($0) }
-        if !missing.isEmpty {
-            change("virtual_mailbox_domains", to: PostfixList.text(items + missing), domainsReason)
+        let left = items.filter { !inputs.formerDomains.contains($0.lowercased()) }
+        if !missing.isEmpty || left != items {
+            change("virtual_mailbox_domains", to: PostfixList.text(left + missing), domainsReason)
         }
-        if foreign.isEmpty && maps.isEmpty {
+        // A line of the operator's for all mail, as of a smarthost, would go before virtual_transport.
+        let isRouted = inputs.relayDomains.contains { domain in
+            configuration.routes[domain].map { DeadEndTransport.port($0) == nil } ?? false
+        }
+        if foreign.isEmpty && maps.isEmpty && !isRouted {
             change("virtual_transport", to: PostfixSettings.deadEndTransport, settings["virtual_transport"]?.reason ?? "")
             return
         }
-        plan.notes.append(
-            "virtual_mailbox_domains keeps \(PostfixList.text(foreign)); your virtual_transport stays, "
-                + "the relay domains get transport_maps")
+        let keeps = foreign.isEmpty ? "" : "virtual_mailbox_domains keeps \(PostfixList.text(foreign)); "
+        plan.notes.append("\(keeps)your virtual_transport stays, the relay domains get transport_maps")
         if !maps.isEmpty {
             let all = "inline:{ " + inputs.relayDomains.map { "{ @\($0) = postern }" }.joined(separator: ", ") + " }"
             if !planned.items(of: "virtual_mailbox_maps").contains(all) {
@@ -84,7 +89,9 @@ struct Planner {
         case .containing(let items):
             let present = PostfixList.items(raw(name))
             let ours = items.map { listed($0, in: name) }
-            let kept = withoutRepetition(present, of: ours, in: name)
+            let former = name.hasSuffix("_milters") ? inputs.formerSockets : []
+            let kept = withoutRepetition(
+                present.filter { !former.contains(PostfixList.milterSocket($0)) }, of: ours, in: name)
             let seen = planned.items(in: PostfixList.text(kept)).map { listed($0, in: name) }
             let missing = items.filter { !seen.contains(listed($0, in: name)) }
             let ordered = name.hasSuffix("_milters") ? lastOurs(kept, ours, in: name) : kept
@@ -174,11 +181,27 @@ struct Planner {
 
     /// Problems that none of our settings can fix.
     mutating func examine() {
-        for parameter in ["mydestination", "relay_domains", "virtual_alias_domains"] {
-            let listed = PostfixList.items(expanded(parameter)).map { $0.lowercased() }
-            for domain in inputs.relayDomains where listed.contains(domain.lowercased()) {
-                plan.conflicts.append("\(domain) is also in \(parameter), which takes precedence: remove it there")
+        for parameter in PostfixConfiguration.taking + ["virtual_alias_maps"] {
+            let listed = PostfixList.items(expanded(parameter))
+            for domain in inputs.relayDomains {
+                let table = listed.first {
+                    $0.lowercased() == domain.lowercased()
+                        || configuration.answers[TableQuestion(table: $0, key: domain)] != nil
+                }
+                guard let table else { continue }
+                let place = table.lowercased() == domain.lowercased() ? "" : " (\(table))"
+                plan.conflicts.append("\(domain) is also in \(parameter)\(place), which takes precedence: remove it there")
             }
+        }
+        for domain in inputs.relayDomains
+        where PostfixList.items(expanded("relay_domains")).contains(where: { $0.lowercased() == domain.lowercased() }) {
+            plan.notes.append("\(domain) is also in relay_domains, of which Postfix warns: remove it there")
+        }
+        examineMasquerade()
+        if inputs.incoming.isEmpty, !configuration.fields.isEmpty {
+            plan.conflicts.append(
+                "no service of master.cf that takes mail from other servers passes Postern: each has its own smtpd_milters, or no_milters. "
+                    + "Remove those settings, or add Postern's milter to them")
         }
         if !expanded("smtpd_milter_maps").isEmpty {
             plan.bypasses.append("smtpd_milter_maps is set: clients it lists bypass smtpd_milters, and so Postern")
@@ -223,7 +246,8 @@ struct Planner {
         let restrictions = Restrictions(
             items: { planned.items(of: $0) }, classes: Set(planned.items(of: "smtpd_restriction_classes")),
             recipientAccess: { table in
-                domains.lazy.compactMap { answers[TableQuestion(table: table, key: $0)] }.first
+                domains.lazy.flatMap(PostfixConfiguration.withParents)
+                    .compactMap { answers[TableQuestion(table: table, key: $0)] }.first
             })
         var lists = Restrictions.lists.map { ($0, planned.items(of: $0)) }
         for service in inputs.incoming {
@@ -273,9 +297,28 @@ struct Planner {
                 + services.sorted().map { "\($0)/chroot=n" }.joined(separator: " "))
     }
 
+    /// What takes the name of a relay domain off the envelope senders of forwards, so that no bounce comes back.
+    private mutating func examineMasquerade() {
+        let items = PostfixList.items(expanded("masquerade_domains")).map { $0.lowercased() }
+        for domain in inputs.relayDomains {
+            for item in items {
+                if item.hasPrefix("!") {
+                    let excepted = item.dropFirst()
+                    if domain == excepted || domain.hasSuffix("." + excepted) { break }
+                } else if domain.hasSuffix("." + item) {
+                    plan.conflicts.append(
+                        "masquerade_domains has \(item), which makes \(domain) into \(item) in what leaves: write !\(domain) before it"
+                    )
+                    break
+                }
+            }
+        }
+    }
+
     /// Services with their own settings.
     private mutating func examineMaster() {
-        for (name, value) in configuration.master.sorted(by: { $0.key < $1.key }) {
+        let changed = Set(plan.masterChanges.map(\.name))
+        for (name, value) in configuration.master.sorted(by: { $0.key < $1.key }) where !changed.contains(name) {
             let service = name.split(separator: "/").prefix(2).joined(separator: "/")
             if name.hasSuffix("/smtpd_milters") {
                 let sockets = planned.items(in: value).map(PostfixList.milterSocket)

@@ -23,6 +23,8 @@ package struct PostfixConfiguration: Sendable, Hashable {
     package var ownNames: Set<String> = []
     /// What tables of this machine answer, by table and key: see `lookUp`.
     package var answers: [TableQuestion: String] = [:]
+    /// Where transport_maps sends mail for a relay domain, by domain; nothing for one that it does not name.
+    package var routes: [String: String] = [:]
 
     package init(
         directory: String, values: [String: String], expanded: [String: String]? = nil, master: [String: String] = [:],
@@ -80,17 +82,32 @@ package struct PostfixConfiguration: Sendable, Hashable {
             guard answers[question] == nil, question.isLocal else { return }
             answers[question] = PostfixTool.answer(question, directory: directory)
         }
-        for parameter in Self.rewriting {
-            for table in PostfixList.items(expanded[parameter] ?? "") { for domain in domains { ask(table, "@\(domain)") } }
+        func ask(_ parameter: String, _ keys: [String]) {
+            for table in PostfixList.items(expanded[parameter] ?? "") { for key in keys { ask(table, key) } }
         }
+        for parameter in Self.rewriting { ask(parameter, domains.map { "@\($0)" }) }
+        for domain in domains {
+            if let route = try? DeadEndTransport.lookUp("postern-doctor@\(domain)", in: self) { routes[domain] = route }
+        }
+        // A domain alone in virtual_alias_maps is a virtual alias domain.
+        for parameter in Self.taking + ["virtual_alias_maps"] { ask(parameter, domains) }
         let lists =
             values.filter { $0.key.hasSuffix("_restrictions") || ownNames.contains($0.key) }.map(\.value) + Array(master.values)
         for list in lists {
             let items = PostfixList.items(list)
             for (item, table) in zip(items, items.dropFirst()) where item.lowercased() == "check_recipient_access" {
-                for domain in domains { ask(table, domain) }
+                for domain in domains { for key in Self.withParents(domain) { ask(table, key) } }
             }
         }
+    }
+
+    /// Lists of domains whose mail goes another way than that of virtual mailbox domains.
+    static let taking = ["mydestination", "virtual_alias_domains"]
+
+    /// The keys by which an access table is asked for a domain, in their order.
+    static func withParents(_ domain: String) -> [String] {
+        let labels = domain.split(separator: ".")
+        return labels.indices.map { labels[$0...].joined(separator: ".") }
     }
 
     /// Tables that give a recipient another address, before a milter sees the message.
@@ -113,7 +130,7 @@ package struct PostfixConfiguration: Sendable, Hashable {
             "smtpd_milter_maps", "smtpd_discard_ehlo_keyword_address_maps", "receive_override_options",
             "smtpd_recipient_limit", "smtpd_tls_cert_file", "smtpd_tls_chain_files", "smtpd_tls_eccert_file",
             "mailbox_size_limit", "virtual_mailbox_limit", "queue_directory", "relayhost", "mail_owner", "inet_interfaces",
-            "inet_protocols", "content_filter",
+            "inet_protocols", "content_filter", "masquerade_domains",
         ] + rewriting
     }
 
@@ -145,13 +162,20 @@ package struct TableQuestion: Sendable, Hashable {
     ]
 
     var type: String { String(table.prefix { $0 != ":" }) }
-    var isLocal: Bool { Self.localTypes.contains(type) }
+    var isFile: Bool { table.hasPrefix("/") }
+    var isLocal: Bool { isFile || Self.localTypes.contains(type) }
 }
 
 /// Runs the tools of Postfix.
 enum PostfixTool {
     /// What a table has for a key; nil if it has nothing, or cannot be asked.
     static func answer(_ question: TableQuestion, directory: String) -> String? {
+        if question.isFile {
+            // A file of domains, one a line.
+            let text = (try? String(contentsOfFile: question.table, encoding: .utf8)) ?? ""
+            let words = text.split { $0.isNewline }.filter { !$0.hasPrefix("#") }.flatMap { PostfixList.items(String($0)) }
+            return words.contains { $0.lowercased() == question.key } ? question.key : nil
+        }
         let answer = try? run("postmap", ["-c", directory, "-q", question.key, question.table])
         let text = answer?.trimmingCharacters(in: .whitespacesAndNewlines) ?? ""
         return text.isEmpty ? nil : text

@@ -59,6 +59,10 @@ package struct PostfixInputs: Sendable, Hashable {
     package var fanOut: String?
     /// The smtpd services that take mail for the relay domains from other servers, as `name/type`.
     package var incoming = ["smtp/inet"]
+    /// Domains that were relay domains, and are given up.
+    package var formerDomains: [String] = []
+    /// Where Postern listened when it was set up before, in Postfix's form.
+    package var formerSockets: [String] = []
     /// Postfix's smtpd_recipient_limit: an error limit must be above it.
     package var recipientLimit = 1_000
 

@@ -48,7 +48,7 @@ package enum PostfixSetup {
 
     /// Reads the configuration in `directory` and compares. Host name and mail name come from there.
     package static func plan(
-        relayDomains: [String], socket: String, fanOut: String? = nil, directory: String
+        relayDomains: [String], formerDomains: [String] = [], socket: String, fanOut: String? = nil, directory: String
     ) throws -> SetupPlan {
         let directory = URL(fileURLWithPath: directory).standardizedFileURL.path
         var configuration = try PostfixConfiguration.read(directory: directory)
@@ -58,6 +58,8 @@ package enum PostfixSetup {
             hostName: configuration.expanded["myhostname"] ?? "localhost",
             mailName: configuration.expanded["mail_name"] ?? "Postfix",
             headerChecksFile: "\(directory)/postern_header_checks", fanOut: fanOut)
+        inputs.formerDomains = formerDomains.map { $0.lowercased() }
+        inputs.formerSockets = (try? record(directory: directory))?.sockets.filter { $0 != socket } ?? []
         inputs.incoming = configuration.incomingServices(besides: fanOut, socket: socket)
         inputs.recipientLimit = Int(configuration.expanded["smtpd_recipient_limit"] ?? "") ?? inputs.recipientLimit
         let present = FileManager.default.contents(atPath: inputs.headerChecksFile).map { String(decoding: $0, as: UTF8.self) }

@@ -23,11 +23,13 @@ struct Restrictions {
     }
 
     /// What an action of access(5) decides.
-    private static func verdict(_ action: String) -> Answer {
-        let word = action.split { $0 == " " || $0 == "\t" }.first?.lowercased() ?? ""
+    private func verdict(_ action: String, _ depth: Int) -> Answer {
+        let first = action.split { $0 == " " || $0 == "\t" }.first.map(String.init) ?? ""
+        let word = first.lowercased()
         switch word {
         case "ok", "permit", "permit_auth_destination": return .passes
-        case "reject", "defer", "defer_if_permit": return .refused(by: word)
+        case "reject", "defer", "defer_if_permit", "redirect", "discard", "hold": return .refused(by: word)
+        case _ where classes.contains(first) && depth < 8: return answer(items(first), depth: depth + 1)
         default:
             guard word.utf8.count >= 3, word.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return .undecided }
             return word.utf8.count == 3 && (word.hasPrefix("4") || word.hasPrefix("5")) ? .refused(by: word) : .passes
@@ -51,7 +53,7 @@ struct Restrictions {
                 let action =
                     isStatic
                     ? String(table.dropFirst("static:".count)) : word == "check_recipient_access" ? recipientAccess(table) : nil
-                switch action.map(Self.verdict) {
+                switch action.map({ verdict($0, depth) }) {
                 case .passes: return .passes
                 case .refused: return .refused(by: "\(item) \(table)")
                 case .undecided, nil: break

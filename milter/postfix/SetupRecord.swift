@@ -29,6 +29,14 @@ package struct SetupRecord: Codable, Sendable, Hashable {
 
     package init() {}
 
+    /// The sockets of Postern that were written.
+    var sockets: [String] {
+        ["smtpd_milters", "non_smtpd_milters"].compactMap { main[$0] }.flatMap { entry in
+            let before = PostfixList.items(entry.before ?? "")
+            return PostfixList.items(entry.after).filter { !before.contains($0) }.map(PostfixList.milterSocket)
+        }
+    }
+
     /// As the file has it.
     func text() throws -> String {
         let encoder = JSONEncoder()

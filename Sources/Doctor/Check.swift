@@ -46,6 +46,9 @@ package struct Check: Encodable, Sendable, Hashable {
 }
 
 extension Check {
+    /// The same, where the commands of its remedy get these options too.
+    package func with(_ options: [String]) -> Check { Check(name, verdict, sentence, remedy?.with(options)) }
+
     private enum CodingKeys: String, CodingKey { case name, verdict, sentence, remedy, commands }
 
     package func encode(to encoder: any Encoder) throws {

@@ -15,6 +15,8 @@ package struct SourceChecks {
     ]
 
     /// Lower case, A-labels.
+    /// The team's identifier; `TEAM` where it is not known.
+    package let team: String
     package let domain: String
     /// The team's registered sources.
     package let sources: [OutboundSource]
@@ -24,8 +26,11 @@ package struct SourceChecks {
     package let address: String?
     private let resolver: any DNSResolver
 
-    package init(domain: String, sources: [OutboundSource], selectors: [String], address: String?, resolver: any DNSResolver) {
-        self.domain = domain
+    package init(
+        team: String = "TEAM", domain: String, sources: [OutboundSource], selectors: [String], address: String?,
+        resolver: any DNSResolver
+    ) {
+        (self.team, self.domain) = (team, domain)
         self.sources = sources
         self.selectors = selectors
         self.address = address
@@ -99,7 +104,7 @@ package struct SourceChecks {
         guard let source = covering.first else {
             return .broken(
                 .registered, "\(domain) is not a registered source of the team: mail from it is refused, whatever proves it",
-                remedy: "run \(.addSource, "TEAM", domain)")
+                remedy: "run \(.addSource, team, domain)")
         }
         return .ok(.registered, "\(domain) is covered by the source \(source.value)")
     }

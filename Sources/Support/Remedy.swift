@@ -82,11 +82,16 @@ package struct RemedyCommand: Sendable, Hashable {
     func inPostfix(_ directory: String) -> RemedyCommand {
         guard directory != Self.postfixDirectory else { return self }
         return switch kind {
-        case .showSettings, .applySettings: RemedyCommand(kind, arguments: arguments + ["--config-directory", directory])
+        case .showSettings, .applySettings, .listQueue, .sendQueue:
+            RemedyCommand(kind, arguments: arguments + ["--config-directory", directory])
         case .reloadPostfix, .startPostfix:
             RemedyCommand(kind, arguments: arguments.prefix(1) + ["-c", directory] + arguments.dropFirst())
         default: self
         }
+    }
+
+    func with(_ options: [String]) -> RemedyCommand {
+        arguments.first == "postern" ? RemedyCommand(kind, arguments: arguments + options) : self
     }
 
     /// Where Postfix and Postern look for main.cf by themselves.
@@ -125,6 +130,16 @@ package struct Remedy: Sendable, Hashable {
     /// The commands in it, in their order; none if it is advice.
     package var commands: [RemedyCommand] { parts.compactMap { if case .command(let command) = $0 { command } else { nil } } }
 
+    /// The same, where postern's commands get these options too.
+    package func with(_ options: [String]) -> Remedy {
+        guard !options.isEmpty else { return self }
+        var remedy = self
+        remedy.parts = parts.map { part in
+            if case .command(let command) = part { .command(command.with(options)) } else { part }
+        }
+        return remedy
+    }
+
     package static func + (left: Remedy, right: Remedy) -> Remedy {
         var sum = left
         sum.parts += right.parts
@@ -139,6 +154,9 @@ package struct Trouble: Sendable, Hashable {
     package let remedy: Remedy
 
     package init(_ sentence: String, _ remedy: Remedy) { (self.sentence, self.remedy) = (sentence, remedy) }
+
+    /// The same, where postern's commands get these options too.
+    package func with(_ options: [String]) -> Trouble { Trouble(sentence, remedy.with(options)) }
 
     /// On one line.
     package var text: String { "\(sentence): \(remedy.text)" }

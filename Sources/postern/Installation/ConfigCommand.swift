@@ -29,7 +29,7 @@ struct ConfigCommand: ParsableCommand {
             let run = reload ? StartChecks.ofReload : StartChecks.run
             let checks = run(
                 installation.config, ProcessInfo.processInfo.environment, installation.set, PosternClock.now())
-            try CheckOutput.print(checks, json: output.json)
+            try CheckOutput.print(checks, of: installation, json: output.json)
             if checks.worst == .broken { throw ExitCode(78) }
         }
     }

@@ -25,7 +25,8 @@ struct StatusCommand: ParsableCommand {
 
     func run() throws {
         if dmarc { return try AggregateReports.print(installation, output) }
-        let report = try installation.withInstallation { try StatusReport($0, now: PosternClock.now()) }
+        var report = try installation.withInstallation { try StatusReport($0, now: PosternClock.now()) }
+        report.warnings = report.warnings.map { $0.with(installation.forProposals) }
         if output.json {
             try printJSON(report)
         } else {

@@ -134,7 +134,7 @@ struct DoctorCommand: AsyncParsableCommand {
     }
 
     private func finish(_ checks: [Check]) throws {
-        try CheckOutput.print(checks, json: output.json)
+        try CheckOutput.print(checks, of: options, json: output.json)
         if checks.worst == .broken { throw ExitCode(1) }
     }
 

@@ -6,7 +6,8 @@ import Foundation
 /// Checks as the commands print them.
 enum CheckOutput {
     /// Prints the checks, with the remedy below each check that is not ok.
-    static func print(_ checks: [Check], json: Bool) throws {
+    static func print(_ checks: [Check], of installation: InstallationOptions, json: Bool) throws {
+        let checks = checks.map { $0.with(installation.forProposals) }
         if json {
             return try printJSON(checks)
         }

@@ -29,6 +29,9 @@ struct InstallationOptions: ParsableArguments {
 
     func validate() { Failure.isQuiet = quiet }
 
+    /// What a proposed command needs to be about this installation: the same --config.
+    var forProposals: [String] { config.map { ["--config", $0] } ?? [] }
+
     /// Opens configuration, keys and store. The caller closes them.
     func open() throws -> Installation {
         try Installation.open(

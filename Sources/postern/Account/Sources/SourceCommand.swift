@@ -117,17 +117,21 @@ struct SourceCommand: ParsableCommand {
         @OptionGroup var output: OutputOptions
 
         func run() throws {
+            if let ip { try ClientAddress.check(ip) }
             guard let name = HostName(domain) else {
                 throw CommandError(status: EX_DATAERR, message: "\(domain) is not a valid domain name")
             }
             let checks = try installation.withInstallation { installation in
-                SourceChecks(
-                    domain: name.text, sources: try installation.store.sources.sources(team: team),
+                guard !installation.configuration.relayDomains.contains(where: { $0.hasSameOctets(as: name.text) }) else {
+                    throw CommandError.data("\(name.text) is a relay domain: no team sends from it")
+                }
+                return SourceChecks(
+                    team: team, domain: name.text, sources: try installation.store.sources.sources(team: team),
                     selectors: selector.map { $0.lowercased() },
                     address: ip, resolver: try dns.named(installation.configuration, installation.resolved)
                 ).all()
             }
-            try CheckOutput.print(checks, json: output.json)
+            try CheckOutput.print(checks, of: installation, json: output.json)
             if checks.worst == .broken { throw ExitCode(1) }
         }
     }

@@ -205,6 +205,8 @@ extension LogTrace {
     /// Whether a word has an at sign in one of its forms.
     private static func hasAt(_ word: ArraySlice<UInt8>) -> Bool {
         word.contains(UInt8(ascii: "@")) || word.firstRange(of: Array("%40".utf8)) != nil
+            // An encoded word (RFC 2047) may hold one, as in what a header check of Postfix logs.
+            || word.firstRange(of: Array("=?".utf8)) != nil
             || word.firstRange(of: Array("\u{FF20}".utf8)) != nil || word.firstRange(of: Array("\u{FE6B}".utf8)) != nil
     }
 }

@@ -63,6 +63,10 @@ import Testing
             "mx postfix/smtpd[4]: NOQUEUE: reject: jane@home.example jane%40home.example jane\u{FF20}home.example",
             "mx postfix/smtpd[4]: NOQUEUE: reject: … … …"
         ),
+        (
+            "mx postfix/cleanup[4]: 4Zx: warning: header Subject: =?utf-8?Q?jane=40home.example?= from local",
+            "mx postfix/cleanup[4]: 4Zx: warning: header Subject: … from local"
+        ),
         ("mx postfix/smtpd[4]: helo=<mx.juice.example> from=<>", "mx postfix/smtpd[4]: helo=<mx.juice.example> from=<>"),
         (
             "mx postern[9]: notice accept address=x7k2m9q4wd@relay.example",

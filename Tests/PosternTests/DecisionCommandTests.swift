@@ -239,6 +239,9 @@ import Testing
         }
         #expect(try runner.succeed("decision", "label", ids[0], "fraudulent") == "Decision \(ids[0]) is fraudulent.")
         #expect(try labels() == ["fraudulent", nil, nil])
+        let user = try #require(try runner.json("user", "find", sub) as? [[String: Any]]).first?["user"] as? String
+        #expect(
+            try runner.succeed("audit", "--user", try #require(user)).contains("decision.label\tdecision:\(ids[0])\tfraudulent"))
         let file = runner.folder.appendingPathComponent("labels.csv")
         func write(_ text: String) throws { try Data(text.utf8).write(to: file) }
         try write("decision_id,label\n\(ids[0]),legitimate\n\(ids[1]),fraudulent\nrd_none,fraudulent\n")

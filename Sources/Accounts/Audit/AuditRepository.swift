@@ -20,7 +20,8 @@ package struct AuditRepository: Sendable {
         }
     }
 
-    /// The subjects that are about a user: the user, and the accounts that there are or were, as far as the audit tells.
+    /// The subjects that are about a user: the user, the accounts that there are or were, as far as the audit tells, and their
+    /// decisions.
     package func subjects(ofUser user: String) throws(StoreFailure) -> [String] {
         try database.read { connection throws(StoreFailure) in
             let present: [Int64] = try connection.values(
@@ -31,8 +32,14 @@ package struct AuditRepository: Sendable {
                 SELECT DISTINCT subject FROM audit WHERE SUBSTR(subject, 1, 8) = 'account:'
                     AND (detail = \(beginning) OR SUBSTR(detail, 1, LENGTH(\(beginning)) + 1) = \(beginning + " ")) LIMIT 500
                 """)
+            let decisions: [String] = try connection.values(
+                """
+                SELECT DISTINCT l.subject FROM audit l JOIN decisions d ON d.decision_id = SUBSTR(l.subject, 10)
+                    JOIN grants g ON g.id = d.grant_id JOIN accounts a ON a.id = g.account_id JOIN users u ON u.id = a.user_id
+                WHERE SUBSTR(l.subject, 1, 9) = 'decision:' AND u.handle = \(user) LIMIT 500
+                """)
             let accounts = present.map { "account:\($0)" }
-            return [beginning] + accounts + former.filter { !accounts.contains($0) }
+            return [beginning] + accounts + former.filter { !accounts.contains($0) } + decisions
         }
     }
 

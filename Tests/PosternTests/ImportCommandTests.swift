@@ -123,6 +123,12 @@ import Testing
                 "last_seen must be seconds since 1970, or as in"
             ),
             ("x,x@home.example,true,,,,,2024-05-01", "last_seen is given without team"),
+            ("x,x@home.example,true,juice,com.example.juice,,2025-02-31,", "since is a day or a time that does not exist"),
+            ("x,x@home.example,true,juice,com.example.juice,,2025-02-29,", "since is a day or a time that does not exist"),
+            (
+                "x,x@home.example,true,juice,com.example.juice,,2025-05-01T25:00:00Z,",
+                "since is a day or a time that does not exist"
+            ),
             ("x,x@home.example,true,juice,com.example.juice,,45000,", "since is a number that cannot be seconds since 1970"),
             ("x,x@home.example,true,juice,com.example.juice,,20240101,", "since is a number that cannot be seconds since 1970"),
             ("x,x@home.example,true,juice,com.example.juice,,2024-01-01,2025", "last_seen is a number that cannot be seconds"),

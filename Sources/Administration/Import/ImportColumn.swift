@@ -176,10 +176,27 @@ package struct ImportReading: Sendable {
     /// 1990: no account of a service on the Internet is older.
     private static let earliestNumber: Int64 = 631_152_000
 
+    /// Whether day and time exist: Foundation makes 3 March of 31 February. True for texts of another form, which are refused
+    /// elsewhere.
+    private static func isInCalendar(_ text: String) -> Bool {
+        let octets = Array(text.utf8)
+        guard octets.count >= 19, octets[4] == UInt8(ascii: "-"), octets[7] == UInt8(ascii: "-") else { return true }
+        func number(_ range: Range<Int>) -> Int? { Int(String(decoding: octets[range], as: UTF8.self)) }
+        guard let year = number(0..<4), let month = number(5..<7), let day = number(8..<10), let hour = number(11..<13),
+            let minute = number(14..<16), let second = number(17..<19), (1...12).contains(month)
+        else { return false }
+        let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+        let days = [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1]
+        return (1...days).contains(day) && hour <= 23 && minute <= 59 && second <= 60
+    }
+
     private func time(_ fields: ImportFields, _ column: ImportColumn) throws(StoreFailure) -> Int64? {
         guard let text = fields[column] else { return nil }
         // A date alone is its beginning in UTC.
         let full = text.utf8.count == 10 ? text + "T00:00:00Z" : text
+        guard Int64(text) != nil || Self.isInCalendar(full) else {
+            throw .refused(.invalid, "\(column.rawValue) is a day or a time that does not exist")
+        }
         let seconds =
             Int64(text)
             ?? (try? Date(full, strategy: .iso8601)).flatMap { Int64(exactly: $0.timeIntervalSince1970.rounded(.down)) }

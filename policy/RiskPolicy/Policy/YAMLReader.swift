@@ -69,6 +69,14 @@ package struct YAMLReader {
     /// Text that is not empty.
     package func text(_ node: Node?, _ what: String) -> String? {
         guard let node, let scalar = scalar(node, what) else { return nil }
+        guard !Self.isNull(node) else {
+            report(
+                node,
+                scalar.string.isEmpty
+                    ? "\(what) is empty"
+                    : "\(what) is \(scalar.string), which YAML reads as no value: write it in quotation marks if it is meant")
+            return nil
+        }
         guard !scalar.string.isEmpty else {
             report(node, "\(what) is empty")
             return nil

@@ -6,8 +6,12 @@ import Support
 enum DatabaseRemedies {
     /// - Parameters:
     ///   - place: the file, or the server's URL without its password.
-    static func remedy(_ failure: StoreFailure, at place: String, isOnServer: Bool, isFolder: Bool) -> Remedy {
+    static func remedy(_ failure: StoreFailure, at place: String, isOnServer: Bool, isFolder: Bool, isMissing: Bool) -> Remedy {
         if let fault = failure.serverFault { return remedy(fault, at: place) }
+        if isMissing {
+            return
+                "look at the path in the key database: nothing is at \(place); otherwise restore the last backup with postern restore"
+        }
         if isFolder { return "database names a folder: name the file in it, as in \(place)/postern.db" }
         switch failure.code {
         case .permanent(.newerSchema), .permanent(.changedMigration): return "run the postern that made it"

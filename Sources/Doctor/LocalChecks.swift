@@ -2,6 +2,7 @@
 
 import Accounts
 import Database
+import Milter
 import Monitoring
 import PosternConfiguration
 import Support
@@ -31,6 +32,10 @@ package struct LocalFacts: Sendable {
     package var databaseFailure: StoreFailure?
     /// Files that the user of the service cannot read, with its name.
     package var unreadable: [(path: String, user: String)] = []
+    /// The key file that other users can read; nil if they cannot.
+    package var openKeyFile: String?
+    /// Whether nothing is at the database's path; false for a server.
+    package var isDatabaseMissing = false
     /// Whether a folder is at its path.
     package var isDatabaseFolder = false
     /// Migrations that the database lacks.
@@ -95,7 +100,7 @@ package enum LocalChecks {
 
     package static func judge(_ facts: LocalFacts) -> [Check] {
         [configuration(facts), keyFile(facts)].compactMap { $0 } + serviceUser(facts) + database(facts)
-            + [filter(facts), copies(facts), http(facts)].compactMap { $0 } + policy(facts)
+            + [exposure(facts), filter(facts), copies(facts), http(facts)].compactMap { $0 } + policy(facts)
             + [disk(facts), clock(facts), clocks(facts), operatorAddress(facts), userPage(facts)].compactMap { $0 }
             + facts.removals.map { .warning(.removals, $0, remedy: StatusReport.removalRemedy) }
             + facts.receivers.map { .warning(.receivers, $0.sentence, remedy: $0.remedy) }
@@ -140,7 +145,8 @@ package enum LocalChecks {
         case .trouble(let what):
             .broken(
                 .keyFile, what,
-                remedy: "do what it says; if the file is lost, restore the key file of this installation, with mode 0600")
+                remedy: facts.openKeyFile.map { "run \(.closeFile, $0)" }
+                    ?? "do what it says; if the file is lost, restore the key file of this installation, with mode 0600")
         }
     }
 
@@ -157,7 +163,7 @@ package enum LocalChecks {
         if case .trouble(let what) = facts.database {
             let remedy = DatabaseRemedies.remedy(
                 facts.databaseFailure ?? .temporary(.unreachable, what), at: facts.databasePath, isOnServer: facts.isOnServer,
-                isFolder: facts.isDatabaseFolder)
+                isFolder: facts.isDatabaseFolder, isMissing: facts.isDatabaseMissing)
             return [.broken(.database, what, remedy: remedy)]
         }
         var checks: [Check] = [
@@ -200,6 +206,17 @@ package enum LocalChecks {
         return checks
     }
 
+    /// Whoever reaches the milter's socket can ask which addresses exist.
+    static func exposure(_ facts: LocalFacts) -> Check? {
+        guard facts.configuration == .fine, case .tcp(let host, let port)? = MilterSocket(facts.socket),
+            ListenAddress(host.utf8.contains(UInt8(ascii: ":")) ? "[\(host)]:\(port)" : "\(host):\(port)")?.isLoopback == false
+        else { return nil }
+        return .warning(
+            .milter,
+            "milter.socket is \(facts.socket), which other machines may reach: whoever connects can ask which addresses exist",
+            remedy: "write inet:8891@127.0.0.1 or unix:/path, and restart postern serve")
+    }
+
     private static func filter(_ facts: LocalFacts) -> Check? {
         guard facts.configuration == .fine else { return nil }
         if case .trouble(let what) = facts.filter, let http = facts.http, case .trouble = http.outcome {
@@ -208,6 +225,14 @@ package enum LocalChecks {
                 "nothing answers at \(facts.socket) (\(what)), nor at \(http.address): postern serve is not running. "
                     + "Mail waits at its senders, and teams get no decisions",
                 remedy: "start postern serve; its log says what prevents it from running")
+        }
+        if facts.filter == .silent, let http = facts.http, case .trouble = http.outcome {
+            return .broken(
+                .filter,
+                "what listens at \(facts.socket) does not answer as postern serve does, and nothing answers at \(http.address)",
+                remedy:
+                    "find out what listens there (\(.listListeners)): if it is another program, end it or name another port in "
+                    + "milter.socket; then start postern serve")
         }
         return switch facts.filter {
         case .fine: .ok(.filter, "a milter answers at \(facts.socket)")

@@ -46,7 +46,13 @@ package enum LocalProbe {
             facts.isClockKept = ClockKeeper.ask()
         }
         var keys: KeyRing?
-        do { keys = try KeyFile.read(path: configuration.keyFilePath) } catch { facts.keyFile = .trouble("\(error)") }
+        do { keys = try KeyFile.read(path: configuration.keyFilePath) } catch {
+            facts.keyFile = .trouble("\(error)")
+            var status = stat()
+            if stat(configuration.keyFilePath, &status) == 0, status.st_mode & 0o077 != 0 {
+                facts.openKeyFile = configuration.keyFilePath
+            }
+        }
         examineDatabase(
             &facts, configuration, keys, checking: isBeforeStart ? checkedBeforeStart : checkedOctets, now: now)
         return facts
@@ -69,6 +75,7 @@ package enum LocalProbe {
     ) {
         if let path = configuration.database.path {
             var status = stat()
+            facts.isDatabaseMissing = !FileManager.default.fileExists(atPath: path)
             if stat(path, &status) == 0 {
                 facts.databaseMode = status.st_mode & 0o7777
                 if status.st_size > limit { facts.unchecked = (Int64(status.st_size), limit) }

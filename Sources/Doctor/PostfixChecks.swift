@@ -126,7 +126,7 @@ package enum PostfixChecks {
                     "\(parked) messages in the queue are for addresses at a relay domain, where nothing is delivered: they bypassed the milter, "
                         + "or were not rewritten",
                     remedy:
-                        "\(.listQueue) shows them; fix what is named here, then \(.sendQueue) sends them through the milter"
+                        "\(.listQueue, postfix: facts.directory) shows them; fix what is named here, then \(.sendQueue, postfix: facts.directory) sends them through the milter"
                 ))
         }
         if facts.isRunning == false {

@@ -26,7 +26,8 @@ package struct PostfixProbe {
         }
         do {
             let plan = try PostfixSetup.plan(
-                relayDomains: configuration.relayDomains, socket: socket.postfixName, fanOut: configuration.fanOut?.text,
+                relayDomains: configuration.relayDomains, formerDomains: configuration.formerRelayDomains,
+                socket: socket.postfixName, fanOut: configuration.fanOut?.text,
                 directory: directory)
             let postfix = try PostfixConfiguration.read(directory: plan.directory)
             facts.directory = plan.directory

@@ -233,6 +233,13 @@ package struct RelayDomainChecks {
                         "DMARC of \(at) has \(record.endedTags.joined(separator: ", ")), which RFC 9989 ended: receivers do not read it",
                         remedy: record.endedTags.contains("pct") ? "take it out; t=y asks for a test" : "take it out"))
             }
+            if at == domain, policy != .none, let weak = record.weakerSubdomains {
+                checks.append(
+                    .warning(
+                        CheckKind.dmarcTags.of(domain),
+                        "DMARC of \(at) asks for less for its subdomains (\(weak)): mail forged in their names is accepted",
+                        remedy: "take it out"))
+            }
             return checks + reports(record, at: at)
         }
     }

@@ -33,7 +33,7 @@ package struct StatusReport: Encodable, Sendable {
     /// Counts within the last hour for all services, including those that have ended.
     package let lastHour: [String: Int]
     /// What needs care, the worst first.
-    package let warnings: [Trouble]
+    package var warnings: [Trouble]
     /// Sentences about what happened in the last days and needs no one.
     package let notes: [String]
     /// Removed items whose rows are still being deleted step by step.
@@ -229,9 +229,12 @@ package struct StatusReport: Encodable, Sendable {
                 warn("policy \(named.name): \(fault.sentence); its rules that read it match nothing", fault.remedy)
             }
         }
+        let lost = try Installation.lostDomains(installation.configuration, installation.store.addresses)
+        if let lost { warn(lost, "correct relay_domains; do not change Postfix's domains for it") }
         let keys = try installation.store.dkimKeys.keys()
+        // A misspelt domain needs no key.
         for domain in installation.configuration.relayDomains
-        where !keys.contains(where: { $0.domain == domain && $0.state == .active }) {
+        where lost == nil && !keys.contains(where: { $0.domain == domain && $0.state == .active }) {
             let waiting = keys.first { $0.domain == domain && $0.state == .pending && $0.algorithm == .rsa }
             warn(
                 "\(domain) has no active signing key, so mail leaves unsigned",

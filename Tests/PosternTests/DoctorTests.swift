@@ -105,6 +105,34 @@ import Testing
         #expect(remedy(.temporary(.unreachable, "x"), isOnServer: false, isFolder: true).hasPrefix("database names a folder"))
     }
 
+    @Test func milter_socketThatOtherMachinesReach_isAWarning() {
+        for socket in ["inet:8891@0.0.0.0", "inet:8891@192.0.2.1", "inet:8891@::"] {
+            #expect(verdicts { $0.socket = socket } == ["milter": .warning], "\(socket)")
+        }
+        for socket in ["inet:8891@127.0.0.1", "inet:8891@::1", "inet:8891@localhost", "unix:/run/postern/milter.sock"] {
+            #expect(verdicts { $0.socket = socket } == [:], "\(socket)")
+        }
+    }
+
+    @Test func remedy_causeThatIsSeen_isItsOwn() {
+        func remedy(_ kind: CheckKind, _ change: (inout LocalFacts) -> Void) -> String? {
+            var facts = healthy()
+            change(&facts)
+            return LocalChecks.judge(facts).first { $0.name.kind == kind && $0.verdict != .ok }?.remedy?.text
+        }
+        let keyFile = remedy(.keyFile) { ($0.keyFile, $0.openKeyFile) = (.trouble("others can read it"), "/a b/postern.keys") }
+        #expect(keyFile == "run chmod 600 '/a b/postern.keys'")
+        let missing = remedy(.database) { ($0.database, $0.isDatabaseMissing) = (.trouble("cannot be opened"), true) }
+        #expect(missing?.hasPrefix("look at the path in the key database") == true)
+        let other = remedy(.filter) {
+            ($0.filter, $0.http) = (.silent, ("127.0.0.1:8890", .trouble("nothing listens there")))
+        }
+        #expect(other?.contains("ss -ltnp") == true)
+        #expect(
+            remedy(.configuration) { ($0.configuration, $0.configurationFault) = (.trouble("x"), .missing) }?.contains("--config")
+                == true)
+    }
+
     @Test func serviceUser_whoCannotReadItsFiles_isNamedToRoot() {
         let verdict = verdicts { $0.unreadable = [("/var/lib/postern/postern.keys", "postern")] }
         #expect(verdict == ["service user": .broken])
@@ -320,6 +348,10 @@ import Testing
         #expect(
             try with(dmarc, ["TXT": ["v=DMARC1; p=none; rua=mailto:dmarc@relay.example"]]) == ["dmarc relay.example": "warning"])
         #expect(
+            try with(dmarc, ["TXT": ["v=DMARC1; p=reject; sp=none; np=quarantine; rua=mailto:dmarc@relay.example"]])
+                == ["dmarc tags relay.example": "warning"])
+        #expect(try with(dmarc, ["TXT": ["v=DMARC1; p=reject; sp=reject; rua=mailto:dmarc@relay.example"]]) == [:])
+        #expect(
             try with(dmarc, ["TXT": ["v=DMARC1; p=reject; rua=mailto:nobody@relay.example"]]) == [
                 "dmarc reports relay.example": "broken"
             ])
@@ -520,6 +552,9 @@ import Testing
         let testing = key.replacingOccurrences(of: "p=", with: "t=y; p=")
         #expect(try check(testing, "app.example", "--selector", "s9").verdicts["dkim s9._domainkey.app.example"] == "broken")
         #expect(try runner.run(["source", "check", "nobody", "app.example"]).status == 66)
+        try runner.fail("source", "check", "juice", "relay.example", status: 65, saying: "is a relay domain")
+        try runner.fail(
+            "source", "check", "juice", "app.example", "--ip", "192.0.2.1/32", status: 64, saying: "is not a valid IP address")
         // A parent's key is not counted where the domain's own record asks for strict alignment and refusal.
         let parentKey = #"{"_dmarc.mail.app.example": {"TXT": ["v=DMARC1; p=reject; adkim=s"]}, "# + key.dropFirst()
         #expect(try check(parentKey, "mail.app.example", "--selector", "s9").verdicts["forwarding"] == "broken")
@@ -573,6 +608,10 @@ import Testing
             remedy.commands.map(\.arguments) == [
                 ["postern", "setup", "postfix", "--apply", "--config-directory", "/srv/post fix"],
                 ["postfix", "-c", "/srv/post fix", "reload"], ["postern", "dkim", "dns", "k1", "--domain", "relay.example"],
+            ])
+        #expect(
+            remedy.with(["--config", "/x"]).commands.map(\.arguments).map { $0.suffix(2) == ["--config", "/x"] } == [
+                true, false, true,
             ])
         let own: Remedy = "run \(.ownFile, "postern:", "/x")"
         #expect(own.text == "run chown postern: /x")

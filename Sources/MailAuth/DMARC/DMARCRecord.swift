@@ -91,6 +91,16 @@ package struct DMARCRecord: Sendable, Hashable {
         return exists ? general : nonexistentPolicy ?? general
     }
 
+    /// The tags that ask for less for subdomains than `p` asks for the domain, as written; nil if there are none.
+    package var weakerSubdomains: String? {
+        let order: [Policy] = [.none, .quarantine, .reject]
+        func rank(_ policy: Policy) -> Int { order.firstIndex(of: policy) ?? 0 }
+        let weak = [("sp", subdomainPolicy), ("np", nonexistentPolicy)].compactMap { name, value in
+            value.flatMap { rank($0) < rank(policy) ? "\(name)=\($0.rawValue)" : nil }
+        }
+        return weak.isEmpty ? nil : weak.joined(separator: ", ")
+    }
+
     private static func tag(_ text: ArraySlice<UInt8>) -> (name: String, value: ArraySlice<UInt8>)? {
         guard let equals = text.firstIndex(of: UInt8(ascii: "=")) else { return nil }
         let name = trimmed(text[..<equals])

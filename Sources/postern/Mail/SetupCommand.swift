@@ -72,7 +72,8 @@ struct SetupPostfixCommand: ParsableCommand {
         let plan: SetupPlan
         do {
             plan = try PostfixSetup.plan(
-                relayDomains: configuration.relayDomains, socket: socket.postfixName, fanOut: configuration.fanOut?.text,
+                relayDomains: configuration.relayDomains, formerDomains: configuration.formerRelayDomains,
+                socket: socket.postfixName, fanOut: configuration.fanOut?.text,
                 directory: configDirectory)
         } catch {
             throw CommandError(

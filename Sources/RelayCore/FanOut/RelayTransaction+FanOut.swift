@@ -17,8 +17,7 @@ extension RelayTransaction {
     ) -> RelayDecision {
         guard let marks = repetition?.marks(keys: engine.keys, queueID: queueID) else { return decide(turn) }
         let all = recipients.all
-        // From here to its end this transaction alone has the message, for each of its recipients: the answers to what it asks stay
-        // true.
+        // From here to its end this transaction alone has the message for these recipients: what it learns of them stays true.
         guard isCopy || take(all.flatMap { $0.paths.flatMap(marks.current) }) else {
             return .refuse(.fanOutFailed("another transaction has the same message"))
         }

@@ -123,8 +123,8 @@ package enum PostfixChecks {
             checks.append(
                 .broken(
                     .postfixQueue,
-                    "\(parked) messages in the queue are for addresses at a relay domain, where nothing is delivered: they bypassed the milter, "
-                        + "or were not rewritten",
+                    "\(Count.text(parked, "message")) in the queue \(parked == 1 ? "is" : "are") for addresses at a relay domain, where nothing is "
+                        + "delivered: no milter saw \(parked == 1 ? "it, or it was" : "them, or they were") not rewritten",
                     remedy:
                         "\(.listQueue, postfix: facts.directory) shows them; fix what is named here, then \(.sendQueue, postfix: facts.directory) sends them through the milter"
                 ))

@@ -89,6 +89,9 @@ import Testing
         let rows = try #require(try runner.json("user", "find", address) as? [[String: Any]])
         #expect(rows.count == 1 && rows[0]["user"] as? String == "jane" && rows[0]["found_by"] != nil)
         #expect(try runner.succeed("user", "find", "jane") == "jane\t-\tidentifier")
+        try runner.succeed("user", "add", "dotted", "--inbox", "d.o.e@gmail.com", "--verified")
+        #expect(
+            try runner.succeed("user", "find", "doe+x@googlemail.com") == "dotted\t-\tinbox 1, verified, in another spelling")
         // Also what was done to an account that is gone.
         #expect(try runner.succeed("audit", "--user", "jane").contains("address.issue\taccount:1"))
         try runner.fail("audit", "--user", "jan", status: 66, saying: "jan")

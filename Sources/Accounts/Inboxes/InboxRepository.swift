@@ -238,12 +238,15 @@ package struct InboxRepository: Sendable {
     }
 
     /// The users who have this address as an inbox, verified or not, with the inbox's number: the one who verified it first.
-    package func owners(of inbox: InboxAddress) throws(StoreFailure) -> [InboxOwner] {
-        let search = index.search(inbox.revealed).exact
+    /// - Parameter anySpelling: also those who have the same mailbox in another spelling of its provider, as `j.doe` and `jdoe`
+    ///   at gmail.com.
+    package func owners(of inbox: InboxAddress, anySpelling: Bool = false) throws(StoreFailure) -> [InboxOwner] {
+        let found = index.search(inbox.revealed)
+        let (search, column): (_, SQL) = anySpelling ? (found.canonical, "canonical_index") : (found.exact, "address_index")
         return try database.rows(
             """
             SELECT u.handle, i.number, i.verified_at FROM inboxes i JOIN users u ON u.id = i.user_id
-            WHERE i.address_index IN (\(search.0), \(search.1))
+            WHERE i.\(column) IN (\(search.0), \(search.1))
             ORDER BY CASE WHEN i.verified_at IS NULL THEN 1 ELSE 0 END, i.id
             """
         ).map { row throws(StoreFailure) in

@@ -116,9 +116,16 @@ struct UserCommand: ParsableCommand {
             if let number = DecodedAddress.account(of: address, installation) {
                 return [row(try store.accounts.account(number), "reverse address or return path")]
             }
-            return try store.inboxes.owners(of: InboxAddress(address)).map {
-                Row(user: $0.userID, sub: nil, foundBy: "inbox \($0.number), \($0.isVerified ? "verified" : "not verified")")
+            func rows(_ owners: [InboxOwner], _ more: String = "") -> [Row] {
+                owners.map {
+                    Row(
+                        user: $0.userID, sub: nil,
+                        foundBy: "inbox \($0.number), \($0.isVerified ? "verified" : "not verified")\(more)")
+                }
             }
+            let exact = rows(try store.inboxes.owners(of: InboxAddress(address)))
+            return exact.isEmpty
+                ? rows(try store.inboxes.owners(of: InboxAddress(address), anySpelling: true), ", in another spelling") : exact
         }
     }
 

@@ -89,6 +89,12 @@ import Testing
         #expect(try runner.succeed("list", "show", "nets").hasPrefix("192.0.2.7/32\t"))
         let wide = try runner.run(["list", "add", "nets", "198.51.100.7/24", "203.0.113.0/24"])
         #expect(wide.errors == "postern: 198.51.100.7/24 stands for the whole range 198.51.100.0/24\n")
+        let all = try runner.run(["list", "add", "nets", "0.0.0.0/0", "10.0.0.0/8"])
+        #expect(all.status == 0 && all.errors == "postern: 0.0.0.0/0 is a large part of all addresses\n")
+        try runner.succeed("list", "create", "domains", "--kind", "domain")
+        let top = try runner.run(["list", "add", "domains", "com", "juice.example"])
+        #expect(top.status == 0 && top.errors == "postern: com stands for every domain that ends in it\n")
+        try runner.fail("audit", "--since", "2099-01-01", status: 64, saying: "is in the future")
     }
 
     @Test func apply_pruneOfAListWithEntries_tellsWhatGoesAndAsks() throws {

@@ -148,5 +148,7 @@ struct SetupPostfixCommand: ParsableCommand {
                 : "Taken back, but for what is named above: look at it, then \(reload.text)")
     }
 
-    private var reload: Remedy { "\(.reloadPostfix, postfix: configDirectory)" }
+    private var reload: Remedy {
+        "\(.reloadPostfix, postfix: URL(fileURLWithPath: configDirectory).standardizedFileURL.path)"
+    }
 }

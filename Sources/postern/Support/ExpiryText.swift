@@ -26,7 +26,10 @@ enum ExpiryText {
     /// 8601.
     static func start(_ text: String, now: Int64) throws -> Int64 {
         if let duration = duration(text) { return max(0, now - duration) }
-        if let moment = moment(text, endOfDay: false) { return moment }
+        if let moment = moment(text, endOfDay: false) {
+            guard moment <= now else { throw CommandError.usage("\(text) is in the future") }
+            return moment
+        }
         throw CommandError.usage("\(text) is not a valid time: give 12h, 30d, 8w, or a date as in 2027-01-31")
     }
 

@@ -19,7 +19,14 @@ struct PolicyCandidate {
 struct PolicyFolder {
     let path: String
 
-    init(path: String) { self.path = path }
+    /// - Parameter path: the folder, or its policy.yaml.
+    init(path: String) {
+        let url = URL(fileURLWithPath: path)
+        var isFolder: ObjCBool = false
+        let isFile = FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) && !isFolder.boolValue
+        let isPolicy = url.lastPathComponent.utf8.elementsEqual(PolicyDocument.policyFile.utf8)
+        self.path = isFile && isPolicy ? url.deletingLastPathComponent().path : path
+    }
 
     /// The largest file that is read. The loader's own limits are lower; lists may be longer than those.
     static let maximumBytes = 16 << 20

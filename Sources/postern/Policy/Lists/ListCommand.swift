@@ -61,14 +61,26 @@ struct ListCommand: ParsableCommand {
                 let entries = values.map { LiveListEntry($0, reason: reason, expiresAt: end) }
                 let added = try store.liveLists.add(team: owner.team, name: name, entries, thisChange())
                 print("\(Count.text(Int(added))) new in list \(name).")
-                guard try store.liveLists.list(team: owner.team, name: name).kind == .range else { return }
-                for value in values {
-                    // `198.51.100.7/24` may have been meant as one address.
-                    guard let given = CELNetwork(value)?.description, let normal = LiveListEntries.normal(value, .range),
-                        !given.hasSameOctets(as: normal)
-                    else { continue }
-                    Failure.remark("\(value) stands for the whole range \(normal)")
+                let kind = try store.liveLists.list(team: owner.team, name: name).kind
+                for value in values { if let note = Self.note(value, kind) { Failure.remark(note) } }
+            }
+        }
+
+        /// What an entry stands for, where that may be more than was meant.
+        private static func note(_ value: String, _ kind: LiveListKind) -> String? {
+            switch kind {
+            case .range:
+                guard let network = CELNetwork(value), let normal = LiveListEntries.normal(value, .range) else { return nil }
+                // `198.51.100.7/24` may have been meant as one address.
+                if !network.description.hasSameOctets(as: normal) { return "\(value) stands for the whole range \(normal)" }
+                let isHuge = network.prefixLength < (network.address.isIPv4 ? 8 : 16)
+                return isHuge ? "\(value) is a large part of all addresses" : nil
+            case .domain:
+                guard let domain = LiveListEntries.normal(value, .domain), !domain.utf8.contains(UInt8(ascii: ".")) else {
+                    return nil
                 }
+                return "\(value) stands for every domain that ends in it"
+            case .text, .personal: return nil
             }
         }
     }

@@ -19,8 +19,13 @@ package struct Check: Encodable, Sendable, Hashable {
     package let sentence: String
     /// What to do; nil if there is nothing to fix.
     package let remedy: Remedy?
+    /// Whether the DNS gave no answer now, so that it is not known how things are.
+    package let isUnanswered: Bool
 
-    private init(_ name: CheckName, _ verdict: Verdict, _ sentence: String, _ remedy: Remedy?) {
+    private init(
+        _ name: CheckName, _ verdict: Verdict, _ sentence: String, _ remedy: Remedy?, isUnanswered: Bool = false
+    ) {
+        self.isUnanswered = isUnanswered
         self.name = name
         self.verdict = verdict
         self.sentence = sentence
@@ -33,6 +38,10 @@ package struct Check: Encodable, Sendable, Hashable {
     }
     package static func broken(_ name: CheckName, _ sentence: String, remedy: Remedy) -> Check {
         Check(name, .broken, sentence, remedy)
+    }
+    /// A warning: the DNS gave no answer.
+    package static func unanswered(_ name: CheckName, _ sentence: String) -> Check {
+        Check(name, .warning, sentence, "try again later", isUnanswered: true)
     }
 
     // Of what there is one of.
@@ -47,7 +56,9 @@ package struct Check: Encodable, Sendable, Hashable {
 
 extension Check {
     /// The same, where the commands of its remedy get these options too.
-    package func with(_ options: [String]) -> Check { Check(name, verdict, sentence, remedy?.with(options)) }
+    package func with(_ options: [String]) -> Check {
+        Check(name, verdict, sentence, remedy?.with(options), isUnanswered: isUnanswered)
+    }
 
     private enum CodingKeys: String, CodingKey { case name, verdict, sentence, remedy, commands }
 

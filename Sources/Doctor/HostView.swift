@@ -68,13 +68,11 @@ package struct RelayHost: Sendable {
             guard let address = IPAddress(text) else { throw CheckInputError("\"\(text)\" is not a valid IP address") }
             return address
         }
-        guard addresses.isEmpty || relayhost != nil else { return RelayHost(heloName: heloName, addresses: addresses) }
         let own = HostAddresses.of(heloName, resolver)
-        let trouble: String? = if case .unknown(let reason) = own { reason } else { nil }
+        let trouble: String? = if case .unknown(let reason) = own, addresses.isEmpty || relayhost != nil { reason } else { nil }
         return RelayHost(
-            heloName: heloName, addresses: relayhost == nil ? own.list : addresses, exchanges: own.list + addresses,
-            trouble: trouble,
-            relayhost: relayhost)
+            heloName: heloName, addresses: relayhost == nil && addresses.isEmpty ? own.list : addresses,
+            exchanges: own.list + addresses, trouble: trouble, relayhost: relayhost)
     }
 
     /// Whether the checks are possible at all.

@@ -34,6 +34,10 @@ package struct LocalFacts: Sendable {
     package var unreadable: [(path: String, user: String)] = []
     /// The key file that other users can read; nil if they cannot.
     package var openKeyFile: String?
+    /// Files beside the database that other users can read.
+    package var openFiles: [String] = []
+    /// The database's folder, if everyone may replace its files; nil if not.
+    package var openFolder: String?
     /// Whether nothing is at the database's path; false for a server.
     package var isDatabaseMissing = false
     /// Whether a folder is at its path.
@@ -202,6 +206,17 @@ package enum LocalChecks {
                     .databaseMode,
                     "other users than its owner can read the database: it contains no inbox in clear text, but shows who has accounts",
                     remedy: "run \(.closeFile, facts.databasePath)"))
+        }
+        checks += facts.openFiles.map {
+            .warning(
+                .databaseMode, "other users than its owner can read \($0), which holds parts of the database",
+                remedy: "run \(.closeFile, $0)")
+        }
+        if let folder = facts.openFolder {
+            checks.append(
+                .broken(
+                    .databaseMode, "every user of this machine may replace the files in \(folder)",
+                    remedy: "let its owner alone write there (mode 0700)"))
         }
         return checks
     }

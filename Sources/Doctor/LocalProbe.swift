@@ -80,7 +80,16 @@ package enum LocalProbe {
                 facts.databaseMode = status.st_mode & 0o7777
                 if status.st_size > limit { facts.unchecked = (Int64(status.st_size), limit) }
             }
+            for side in ["-wal", "-shm"] {
+                var status = stat()
+                if stat(path + side, &status) == 0, status.st_mode & 0o077 != 0 { facts.openFiles.append(path + side) }
+            }
             let folder = (path as NSString).deletingLastPathComponent
+            var folderStatus = stat()
+            // With the sticky bit, no one may replace the files of others.
+            if stat(folder, &folderStatus) == 0, folderStatus.st_mode & 0o002 != 0, folderStatus.st_mode & 0o1000 == 0 {
+                facts.openFolder = folder
+            }
             // A link leads to where the file is; before there is one, its folder says where it will be.
             facts.databaseElsewhere = NetworkFileSystem(of: path) ?? NetworkFileSystem(of: folder)
             if let space = DiskSpace(of: folder) {

@@ -100,14 +100,24 @@ package struct RelayDomainChecks {
     /// SPF of the relay domain, which is the domain of return paths.
     package func spf() -> [Check] {
         guard !host.addresses.isEmpty else { return [] }
-        let mechanisms = host.addresses.map { ($0.isIPv4 ? "ip4:" : "ip6:") + $0.description }.joined(separator: " ")
         return [spf(CheckKind.spf.of(domain), mailFrom: "postmaster@\(domain)", subject: domain, mechanisms, isNeeded: true)]
+    }
+
+    private var mechanisms: String {
+        host.addresses.map { ($0.isIPv4 ? "ip4:" : "ip6:") + $0.description }.joined(separator: " ")
     }
 
     /// SPF of the HELO name, which is checked for mail with the null sender. The same for all domains.
     package func helo() -> [Check] {
         guard !host.addresses.isEmpty, host.relayhost == nil else { return [] }
-        return [spf(CheckKind.spf.of(host.heloName), mailFrom: "", subject: host.heloName, "a", isNeeded: false)]
+        // The addresses of the name itself need not be listed.
+        let own = HostAddresses.of(host.heloName, resolver).list
+        let isOfItsName = host.addresses.allSatisfy(own.contains)
+        return [
+            spf(
+                CheckKind.spf.of(host.heloName), mailFrom: "", subject: host.heloName, isOfItsName ? "a" : mechanisms,
+                isNeeded: false)
+        ]
     }
 
     private func spf(_ name: CheckName, mailFrom: String, subject: String, _ mechanisms: String, isNeeded: Bool) -> Check {

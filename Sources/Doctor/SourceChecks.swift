@@ -48,7 +48,9 @@ package struct SourceChecks {
         checks.append(
             conclusion(
                 envelopes: envelopes.map(\.0), hasSPF: envelopes.contains { $0.1.verdict == .ok },
-                signers: signers.map(\.0), hasDKIM: signers.contains { $0.1.contains { $0.verdict == .ok } }))
+                signers: signers.map(\.0), hasDKIM: signers.contains { $0.1.contains { $0.verdict == .ok } },
+                isUnanswered: envelopes.contains { $0.1.isUnanswered }
+                    || signers.contains { $0.1.contains(where: \.isUnanswered) }))
         return checks
     }
 
@@ -116,7 +118,7 @@ package struct SourceChecks {
         let texts: [[UInt8]]
         switch resolver.query(name, .txt) {
         case .temporaryFailure(let reason):
-            return .warning(title, "the DNS gives no answer for \(name): \(reason)", remedy: "try again later")
+            return .unanswered(title, "the DNS gives no answer for \(name): \(reason)")
         case .noData, .nxDomain: texts = []
         case .records(let records): texts = records.compactMap { if case .txt(let text) = $0 { text } else { nil } }
         }
@@ -145,7 +147,7 @@ package struct SourceChecks {
         case .permerror:
             return .broken(title, "the SPF record of \(name) has an error: \(finding.reason)", remedy: "fix the record")
         case .temperror:
-            return .warning(title, "SPF of \(name) cannot be evaluated now: \(finding.reason)", remedy: "try again later")
+            return .unanswered(title, "SPF of \(name) cannot be evaluated now: \(finding.reason)")
         case .pass where address == nil:
             return .broken(
                 title, "SPF of \(name) passes for every address on the Internet: anyone can pose as the team",
@@ -183,7 +185,7 @@ package struct SourceChecks {
             case .temporaryFailure(let reason):
                 guard named else { continue }
                 checks.append(
-                    .warning(CheckKind.dkim.of(name), "the DNS gives no answer for \(name): \(reason)", remedy: "try again later")
+                    .unanswered(CheckKind.dkim.of(name), "the DNS gives no answer for \(name): \(reason)")
                 )
             case .records:
                 checks.append(judge(DKIMKeyAnswer(answer), name: name))
@@ -250,7 +252,9 @@ package struct SourceChecks {
         return .warning(name, "\(domain) has no DMARC record", remedy: "\(advice): publish one at _dmarc.\(domain)")
     }
 
-    private func conclusion(envelopes: [String], hasSPF: Bool, signers: [String], hasDKIM: Bool) -> Check {
+    private func conclusion(
+        envelopes: [String], hasSPF: Bool, signers: [String], hasDKIM: Bool, isUnanswered: Bool
+    ) -> Check {
         let name = CheckKind.forwarding
         guard !covering.isEmpty else {
             return .broken(name, "mail from \(domain) is refused (550 5.7.1)", remedy: "register the source first")
@@ -270,6 +274,11 @@ package struct SourceChecks {
                 "mail from \(domain) is forwarded only if its envelope sender is at \(envelopes) "
                     + "and its server is one that SPF names",
                 remedy: "sign it too (DKIM with \(signers)): many services use an envelope sender of their own")
+        case (false, false) where isUnanswered:
+            return .unanswered(
+                name.alone,
+                "whether mail from \(domain) is forwarded cannot be told now: the DNS gives no answer, and such mail waits at its sender (451)"
+            )
         case (false, false):
             return .broken(
                 name, "nothing found proves mail from \(domain): it would be refused (550 5.7.26)",

@@ -114,6 +114,11 @@ import Testing
         }
     }
 
+    @Test func database_filesThatOthersReachBesideIt_areNamed() {
+        #expect(verdicts { $0.openFiles = ["/d/postern.db-wal"] } == ["database mode": .warning])
+        #expect(verdicts { $0.openFolder = "/d" } == ["database mode": .broken])
+    }
+
     @Test func remedy_causeThatIsSeen_isItsOwn() {
         func remedy(_ kind: CheckKind, _ change: (inout LocalFacts) -> Void) -> String? {
             var facts = healthy()
@@ -376,7 +381,8 @@ import Testing
         let runner = try CommandRunner.initialised()
         let zone = try healthyZone(runner)
         let found = try outside(runner, zone, "--ip", "203.0.113.9")
-        #expect(found["mx relay.example"] == "broken")
+        // The addresses of its name take its mail, wherever it sends from.
+        #expect(found["mx relay.example"] == nil)
         #expect(found["spf relay.example"] == "broken")
         #expect(found["ptr 203.0.113.9"] == "broken")
         try runner.fail(
@@ -552,6 +558,8 @@ import Testing
         let testing = key.replacingOccurrences(of: "p=", with: "t=y; p=")
         #expect(try check(testing, "app.example", "--selector", "s9").verdicts["dkim s9._domainkey.app.example"] == "broken")
         #expect(try runner.run(["source", "check", "nobody", "app.example"]).status == 66)
+        let unanswered = try check(#"{"app.example": {"error": "SERVFAIL"}}"#, "app.example")
+        #expect(unanswered.status == 0 && unanswered.verdicts["forwarding"] == "warning", "such mail waits, and is not refused")
         try runner.fail("source", "check", "juice", "relay.example", status: 65, saying: "is a relay domain")
         try runner.fail(
             "source", "check", "juice", "app.example", "--ip", "192.0.2.1/32", status: 64, saying: "is not a valid IP address")

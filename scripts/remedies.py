@@ -63,7 +63,7 @@ class Remedies:
             time.sleep(1)
 
     def take(self, form, *command, gone=True, wait=0, values={}):
-        """Runs what is proposed, as it stands but for `values` of words in capitals. Afterwards it is not proposed any more (`gone`)."""
+        """Runs what is proposed, as it stands but for `values` of words in capitals. Afterwards it is no longer proposed (`gone`)."""
         proposal = self.proposed(form, *command, wait=wait)
         done = self.root.run(*[values.get(word, word) for word in proposal])
         self.done.add(form)

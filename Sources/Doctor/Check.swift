@@ -68,8 +68,7 @@ extension Check {
         try container.encode(verdict, forKey: .verdict)
         try container.encode(sentence, forKey: .sentence)
         try container.encodeIfPresent(remedy?.text, forKey: .remedy)
-        let commands = remedy?.commands.map(\.arguments) ?? []
-        if !commands.isEmpty { try container.encode(commands, forKey: .commands) }
+        try container.encodeIfPresent(remedy?.argumentLists, forKey: .commands)
     }
 }
 

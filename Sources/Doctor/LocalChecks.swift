@@ -84,7 +84,7 @@ package struct LocalFacts: Sendable {
     package var removals: [String] = []
     /// Streams without delivery because their receivers are private.
     package var receivers: [Trouble] = []
-    /// Events that nothing tries any more, of each team.
+    /// Events that nothing sends now, of each team.
     package var parkedEvents: [Trouble] = []
     /// Hosts that use another policy than the active one, because that one does not load there, one line each.
     package var policyRefusals: [String] = []

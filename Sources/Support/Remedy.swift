@@ -102,7 +102,7 @@ package struct RemedyCommand: Sendable, Hashable {
 
     private static func quoted(_ word: String) -> String {
         let isPlain = word.utf8.allSatisfy { octet in
-            octet >= 0x80 || "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=@,+%".utf8.contains(octet)
+            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=@,+%".utf8.contains(octet)
         }
         return isPlain && !word.isEmpty ? word : "'" + word.replacing("'", with: #"'\''"#) + "'"
     }
@@ -125,6 +125,12 @@ package struct Remedy: Sendable, Hashable {
             case .command(let command): command.text
             }
         }.joined()
+    }
+
+    /// The argument lists in it, in their order; nil if it is advice.
+    package var argumentLists: [[String]]? {
+        let lists = commands.map(\.arguments)
+        return lists.isEmpty ? nil : lists
     }
 
     /// The commands in it, in their order; none if it is advice.
@@ -169,7 +175,7 @@ extension Trouble: Encodable {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(sentence, forKey: .sentence)
         try container.encode(remedy.text, forKey: .remedy)
-        if !remedy.commands.isEmpty { try container.encode(remedy.commands.map(\.arguments), forKey: .commands) }
+        try container.encodeIfPresent(remedy.argumentLists, forKey: .commands)
     }
 }
 

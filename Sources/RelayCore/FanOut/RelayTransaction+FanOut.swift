@@ -108,7 +108,7 @@ extension RelayTransaction {
         return true
     }
 
-    /// Lets others have the message: called at the end of the transaction, whatever became of it.
+    /// Lets others have the message: called at the end of the transaction, accepted or not.
     package func end() {
         guard !underWay.isEmpty else { return }
         engine.messagesUnderWay.end(underWay)

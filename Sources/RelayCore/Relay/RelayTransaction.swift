@@ -24,7 +24,7 @@ package final class RelayTransaction {
     /// Of forwards and replies.
     private(set) var repetition: RepetitionDigest?
     let isCopy: Bool
-    /// Marks of its message: no other transaction has it for these recipients meanwhile.
+    /// Marks of its message: until the end no other transaction has it for these recipients.
     var underWay: [[UInt8]] = []
     /// Marks that count only until the message is accepted, by account.
     var passing: [(account: AccountNumber, marks: [[UInt8]])] = []
@@ -41,7 +41,7 @@ package final class RelayTransaction {
     /// - Parameters:
     ///   - client: SMTP client, HELO and reverse-path without angle brackets.
     ///   - now: seconds since 1970.
-    ///   - isCopy: whether another transaction of this installation hands the message over as a copy, and has it meanwhile.
+    ///   - isCopy: whether another transaction of this installation hands the message over as a copy, and has it until then.
     ///   - canFanOut: whether copies of the message could be handed over; called at most once.
     package init(
         engine: RelayEngine, client: SMTPClientIdentity, now: Int64, isCopy: Bool = false,

@@ -50,10 +50,14 @@ package struct AuditRepository: Sendable {
 
     /// Whether any entry has this action; with `*` at its end, one that begins so.
     package func hasAction(_ action: String) throws(StoreFailure) -> Bool {
-        let beginning = String(action.dropLast())
-        let isIt: SQL =
-            action.hasSuffix("*") ? "SUBSTR(action, 1, LENGTH(\(beginning))) = \(beginning)" : "action = \(action)"
-        return try database.row("SELECT id FROM audit WHERE \(isIt) LIMIT 1") != nil
+        return try database.row("SELECT id FROM audit WHERE \(Self.matching("action", action)) LIMIT 1") != nil
+    }
+
+    /// A column that is a text, or begins with it if it ends in `*`.
+    private static func matching(_ column: String, _ text: String) -> SQL {
+        guard text.utf8.last == UInt8(ascii: "*") else { return "\(raw: column) = \(text)" }
+        let beginning = String(decoding: text.utf8.dropLast(), as: UTF8.self)
+        return "SUBSTR(\(raw: column), 1, LENGTH(\(beginning))) = \(beginning)"
     }
 
     /// Matching entries in a range of lines, the newest first, at most `limit`. A range may have none.
@@ -75,11 +79,7 @@ package struct AuditRepository: Sendable {
             let inRange: SQL = "id >= \(start) AND id < \(end)"
             var conditions: [SQL] = [inRange, "at >= \(since)"]
             for (column, text) in [("actor", actor), ("action", action), ("subject", subject)] {
-                guard let text else { continue }
-                let beginning = String(text.dropLast())
-                conditions.append(
-                    text.hasSuffix("*")
-                        ? "SUBSTR(\(raw: column), 1, LENGTH(\(beginning))) = \(beginning)" : "\(raw: column) = \(text)")
+                if let text { conditions.append(Self.matching(column, text)) }
             }
             if let subjects {
                 // Not a chain of ORs, of which SQLite takes a thousand.

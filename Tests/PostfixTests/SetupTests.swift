@@ -413,7 +413,7 @@ private func writeCheck(_ content: String, _ path: String) throws {
 
     @Test func plan_tablesOfThisMachine_areAsked() throws {
         let folder = try directory(
-            "virtual_alias_maps = inline:{ {@relay.example = joe@x.example} }\n"
+            "virtual_alias_maps = proxy:inline:{ {@relay.example = joe@x.example} }\n"
                 + "smtpd_recipient_restrictions = check_recipient_access inline:{ relay.example=REJECT }, permit\n")
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let plan = try PostfixSetup.plan(relayDomains: ["Relay.example"], socket: "inet:127.0.0.1:8891", directory: folder)

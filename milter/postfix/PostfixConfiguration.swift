@@ -161,7 +161,9 @@ package struct TableQuestion: Sendable, Hashable {
         "randmap",
     ]
 
-    var type: String { String(table.prefix { $0 != ":" }) }
+    /// Without `proxy:`, which only says who opens the table.
+    var local: String { table.hasPrefix("proxy:") ? String(table.dropFirst("proxy:".count)) : table }
+    var type: String { String(local.prefix { $0 != ":" }) }
     var isFile: Bool { table.hasPrefix("/") }
     var isLocal: Bool { isFile || Self.localTypes.contains(type) }
 }
@@ -176,7 +178,7 @@ enum PostfixTool {
             let words = text.split { $0.isNewline }.filter { !$0.hasPrefix("#") }.flatMap { PostfixList.items(String($0)) }
             return words.contains { $0.lowercased() == question.key } ? question.key : nil
         }
-        let answer = try? run("postmap", ["-c", directory, "-q", question.key, question.table])
+        let answer = try? run("postmap", ["-c", directory, "-q", question.key, question.local])
         let text = answer?.trimmingCharacters(in: .whitespacesAndNewlines) ?? ""
         return text.isEmpty ? nil : text
     }

@@ -21,7 +21,6 @@ package enum StoreBackup {
     /// once it is whole. Throws `ConfigurationError` (`exists`) rather than overwrite; `unmet` for a server, which has its own
     /// way.
     package static func make(_ location: DatabaseLocation, to file: String, _ change: Change) throws -> Contents {
-        guard !file.isEmpty else { throw ConfigurationError(.invalidValue, "name the file of the backup") }
         let path = try path(location, file, "pg_dump --format=custom --file=\(file) '\(location)'")
         guard !FileManager.default.fileExists(atPath: file) else {
             throw ConfigurationError(.exists, at: file, "it exists and is not overwritten")

@@ -130,7 +130,7 @@ import Testing
         #expect(try FileManager.default.attributesOfItem(atPath: copy.path)[.posixPermissions] as? NSNumber == 0o600)
         #expect(!FileManager.default.fileExists(atPath: copy.path + "-wal"))
         try runner.fail("backup", "copy.db", status: 73, saying: "not overwritten")
-        try runner.fail("backup", "", status: 78, saying: "name the file of the backup")
+        try runner.fail("backup", "", status: 64, saying: "name the file of the backup")
         try runner.fail("backup", "none/copy.db", status: 74, saying: "No such file or directory")
         try runner.fail("restore", "copy.db", status: 73, saying: "not overwritten")
         let data = runner.folder.appendingPathComponent("data")

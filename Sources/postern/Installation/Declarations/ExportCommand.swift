@@ -48,11 +48,11 @@ struct ExportCommand: ParsableCommand {
                 return (present, policies)
             }
             guard let folder else {
-                guard !output.json else { return print(try DeclarationWriter.json(present.withoutEmptySections)) }
                 let text = Self.head + DeclarationWriter.text(present.withoutEmptySections)
                 guard text.utf8.count <= BoundedYAML.maximumOctets else {
                     throw CommandError.usage("this is more than one file may hold: name a folder")
                 }
+                if output.json { return print(try DeclarationWriter.json(present.withoutEmptySections)) }
                 return print(text, terminator: "")
             }
             try write(present, policies, to: folder)

@@ -44,6 +44,7 @@ struct BackupCommand: ParsableCommand {
     func run() throws {
         let (configuration, _) = try installation.configuration()
         try refuseStandardStream(file, "written")
+        guard !file.isEmpty else { throw CommandError.usage("name the file of the backup") }
         let contents = try StoreBackup.make(configuration.database, to: file, thisChange())
         if let failure = contents.auditFailure { Failure.warn("the audit has no line of this backup: \(failure)") }
         try contents.print(file: file, done: "Made \(file)", output)

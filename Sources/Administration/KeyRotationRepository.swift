@@ -211,6 +211,9 @@ private struct Table: Sendable {
             name: "account_notes", identity: "account_id", start: .integer(0), key: "note_key", sealed: "note_sealed",
             place: "account_id", context: { row throws(StoreFailure) in .accountNote(account: try row["account_id"]) }),
         Table(
+            name: "last_mail", identity: "account_id", start: .integer(0), key: "sender_key", sealed: "sender_sealed",
+            place: "account_id", context: { row throws(StoreFailure) in .lastSender(account: try row["account_id"]) }),
+        Table(
             name: "devices", identity: "id", start: .integer(0), key: "public_key", sealed: "public_sealed", place: "mark",
             context: { row throws(StoreFailure) in .deviceKey(mark: try row["mark"]) }),
         Table(

@@ -21,7 +21,9 @@ package struct Catalogue: Sendable {
 
     package static let english = Catalogue(
         tag: "en", isRightToLeft: false, rules: .standard, texts: [:],
-        plurals: ["minutes", "hours", "days", "messages"].reduce(into: [:]) {
+        plurals: ["minutes", "hours", "days", "messages"].reduce(
+            into: ["{n} senders blocked": ["one": "{n} sender blocked", "other": "{n} senders blocked"]]
+        ) {
             $0["{n} \($1)"] = ["one": "{n} \($1.dropLast())", "other": "{n} \($1)"]
         })
 

@@ -2,6 +2,7 @@
 
 import Accounts
 import Database
+import Support
 
 /// A decision that required a check.
 package struct AccountCheck: Sendable, Hashable {
@@ -20,6 +21,11 @@ package struct AccountCheck: Sendable, Hashable {
     package let end: End
     /// When the user objected, seconds since 1970; nil if they did not.
     package let objectedAt: Int64?
+    /// What the user wrote.
+    package let objection: String?
+
+    /// Characters.
+    package static let maximumObjection = 500
 }
 
 extension UserExportRepository {
@@ -27,7 +33,7 @@ extension UserExportRepository {
     package func checks(account: Int64, limit: Int = 10) throws(StoreFailure) -> [AccountCheck] {
         try database.rows(
             """
-            SELECT d.decision_id, d.event, d.challenges, d.reasons, d.evaluated_at, o.created_at AS objected_at,
+            SELECT d.decision_id, d.event, d.challenges, d.reasons, d.evaluated_at, o.created_at AS objected_at, o.words,
                 (SELECT MAX(c.passed_at) FROM checks c WHERE c.decision_id = d.decision_id) AS passed_at,
                 (SELECT MAX(c.failed_at) FROM checks c WHERE c.decision_id = d.decision_id) AS failed_at
             FROM decisions d JOIN grants g ON g.id = d.grant_id
@@ -43,13 +49,25 @@ extension UserExportRepository {
             return try AccountCheck(
                 decisionID: row["decision_id"], event: row["event"], challenges: words("challenges"), reasons: words("reasons"),
                 at: row["evaluated_at"], end: passed != nil ? .passed : failed != nil ? .failed : .open,
-                objectedAt: row["objected_at"])
+                objectedAt: row["objected_at"], objection: row["words"])
         }
     }
 
     /// Records the user's objection, once: the audit and `postern review list` show it to the operator, and the team's endpoint
-    /// gets an event. Throws `notFound` for a decision of another account.
-    package func object(account: Int64, decision id: String, _ change: Change) throws(StoreFailure) {
+    /// gets an event, without the words. Throws `notFound` for a decision of another account, and `invalid` for words that are too
+    /// long, have unseen characters, or name an address: reviewers see none.
+    /// - Parameter words: what the user wrote; may be empty.
+    package func object(account: Int64, decision id: String, words: String = "", _ change: Change) throws(StoreFailure) {
+        let lines = PersonText.lines(words)
+        let text = lines.joined(separator: "\n")
+        guard text.unicodeScalars.count <= AccountCheck.maximumObjection else {
+            throw .refused(.invalid, "an objection has at most \(AccountCheck.maximumObjection) characters")
+        }
+        for line in lines { try Identifier.checkText(line) }
+        guard !text.utf8.contains(UInt8(ascii: "@")) else {
+            throw .refused(.invalid, "leave out email addresses: those who read it are not to see them")
+        }
+        let isEmpty = text.unicodeScalars.allSatisfy(\.properties.isWhitespace)
         try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let found = try connection.row(
                 """
@@ -59,12 +77,23 @@ extension UserExportRepository {
             guard let found else { throw .refused(.notFound, "there is no such check") }
             let added = try connection.run(
                 """
-                INSERT INTO decision_objections (decision_id, account_id, created_at) VALUES (\(id), \(account), \(change.now))
+                INSERT INTO decision_objections (decision_id, account_id, words, created_at)
+                VALUES (\(id), \(account), \(isEmpty ? nil : text), \(change.now))
                 ON CONFLICT (decision_id) DO NOTHING
                 """)
             guard added > 0 else { return }
             try connection.audit(change, "decision.object", "account:\(account)", id)
             try tracker.note(objectionOf: account, group: found["group_id"], team: found["team_id"], decision: id)
+        }
+    }
+
+    /// Takes the user's objection back. Throws `notFound` if there is none.
+    package func withdrawObjection(account: Int64, decision id: String, _ change: Change) throws(StoreFailure) {
+        try database.write(.durable) { connection throws(StoreFailure) in
+            let removed = try connection.run(
+                "DELETE FROM decision_objections WHERE decision_id = \(id) AND account_id = \(account)")
+            guard removed > 0 else { throw .refused(.notFound, "there is no such objection") }
+            try connection.audit(change, "decision.withdraw-objection", "account:\(account)", id)
         }
     }
 }

@@ -99,15 +99,18 @@ extension UserExportRepository {
                 )
                 apps[account, default: []] += [name ?? clientID].compactMap(\.self)
             }
+            let blocks = try Self.blocks(connection, user: user)
             return try connection.rows(
                 """
-                SELECT a.id, t.name, r.local_part, r.domain, r.forwarding_on, a.created_at,
+                SELECT a.id, t.name, r.local_part, r.domain, r.forwarding_on, a.created_at, l.at AS last_at,
+                    \(Self.usedDay) AS used_day, \(Self.refusedOfWeek(now)) AS refused,
                     n.name_key, n.name_sealed, n.note_key, n.note_sealed,
                     CASE WHEN EXISTS (SELECT 1 FROM account_transfers m WHERE m.old_account = a.id AND m.ends_at > \(now))
                         THEN 1 ELSE 0 END AS has_moved
                 FROM accounts a JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
                 LEFT JOIN relay_addresses r ON r.account_id = a.id AND r.is_current = 1
-                LEFT JOIN account_notes n ON n.account_id = a.id WHERE a.user_id = \(user)
+                LEFT JOIN account_notes n ON n.account_id = a.id
+                LEFT JOIN last_mail l ON l.account_id = a.id WHERE a.user_id = \(user)
                 """
             ).map { row throws(StoreFailure) in
                 let account: Int64 = try row["id"]
@@ -115,14 +118,16 @@ extension UserExportRepository {
                 let notes = try AccountNotes(row: row, account: account, sealer)
                 let state: AddressState =
                     switch (apps[account] != nil, isOn) {
-                    case (true, true?): .on
+                    case (true, true?): blocks[account]?.isEverySender == true ? .blocked : .on
                     case (true, false?): .off
                     case (true, nil): .open
                     case (false, _): hasMoved ? .moved : .ended
                     }
+                let (lastAt, usedDay): (Int64?, Int64?) = try (row["last_at"], row["used_day"])
                 return try AddressListItem(
                     account: account, team: row["name"], address: isOn == nil ? nil : AddrSpec(row: row), state: state,
-                    ownName: notes.name, note: notes.note, apps: apps[account] ?? [], createdAt: row["created_at"])
+                    ownName: notes.name, note: notes.note, apps: apps[account] ?? [], createdAt: row["created_at"],
+                    activeAt: max(lastAt ?? 0, (usedDay ?? 0) * 86_400), refusedOfWeek: row["refused"])
             }
         }
     }

@@ -32,9 +32,32 @@ extension AddressRepository {
             let new = try current(connection, account: number, team: team, user: old.account.userID ?? "", change).address.address
             if !old.isForwardingOn {
                 try connection.run(
-                    "UPDATE relay_addresses SET forwarding_on = 0 WHERE account_id = \(number) AND is_current = 1")
+                    """
+                    UPDATE relay_addresses SET forwarding_on = 0, (switched_at, switched_by) =
+                        (SELECT o.switched_at, o.switched_by FROM relay_addresses o
+                            WHERE o.local_part = \(old.address.localPart) AND o.domain = \(old.address.domain))
+                    WHERE account_id = \(number) AND is_current = 1
+                    """)
             }
             return new
+        }
+    }
+
+    /// Gives the team a relay address in place of the user's own, which it was given before; its apps are notified as of any new
+    /// address. Throws `unmet` if the team was not given the user's own, or no app may use the account.
+    package func hide(account number: Int64, _ change: Change) throws(StoreFailure) {
+        try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
+            let row = try connection.row(
+                """
+                SELECT t.handle AS team, u.handle AS user_handle FROM accounts a JOIN teams t ON t.id = a.team_id
+                JOIN users u ON u.id = a.user_id
+                WHERE a.id = \(number) AND a.email_kind = \(EmailKind.real) AND \(GrantRepository.isLive("a.id"))
+                """)
+            guard let row else { throw .refused(.unmet, "there is no address of yours to hide") }
+            try tracker.snapshot(.account(number))
+            try connection.run("UPDATE accounts SET email_kind = \(EmailKind.privateRelay) WHERE id = \(number)")
+            _ = try current(connection, account: number, team: row["team"], user: row["user_handle"], change)
+            try connection.audit(change, "account.hide", "account:\(number)", "")
         }
     }
 
@@ -69,7 +92,7 @@ extension AddressRepository {
             SELECT local_part, domain, forwarding_on FROM relay_addresses
             WHERE switches_at IS NOT NULL AND switches_at <= \(now) ORDER BY switches_at LIMIT 100
             """)
-        for row in due { try switchOver(AddrSpec(row: row), on: !(row["forwarding_on"] as Bool), now: now) }
+        for row in due { try switchOver(AddrSpec(row: row), on: !(row["forwarding_on"] as Bool), by: .day, now: now) }
     }
 
     /// Ends forwarding where the last allowed message was forwarded. Further messages in the same second may still be
@@ -91,12 +114,14 @@ extension AddressRepository {
                     (SELECT COALESCE(SUM(c.count), 0) FROM daily_counters c
                         WHERE c.account_id = r.account_id AND c.kind = \(CounterKind.forwarded) AND c.day >= r.counted_from)
                 """)
-            for row in ended { try switchOver(AddrSpec(row: row), on: false, now: now) }
+            for row in ended { try switchOver(AddrSpec(row: row), on: false, by: .count, now: now) }
         }
     }
 
-    private func switchOver(_ address: AddrSpec, on isOn: Bool, now: Int64) throws(StoreFailure) {
-        do { try setForwarding(address, on: isOn, Change(actor: "serve", now: now)) } catch {
+    private func switchOver(
+        _ address: AddrSpec, on isOn: Bool, by cause: SwitchCause, now: Int64
+    ) throws(StoreFailure) {
+        do { try setForwarding(address, on: isOn, by: cause, Change(actor: "serve", now: now)) } catch {
             guard error.isRefusal else { throw error }
             // The team was removed: nothing needs to be switched.
             try events.database.write(.relaxed) { connection throws(StoreFailure) in

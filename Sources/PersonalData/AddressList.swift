@@ -8,14 +8,45 @@ import Support
 package enum AddressState: String, Sendable, CaseIterable {
     /// Mail is forwarded.
     case on
-    /// The user turned forwarding off.
+    /// Forwarding is off.
     case off
+    /// Forwarding is on, but the user blocks every sender of the team.
+    case blocked
     /// Apps have consent, but there is no relay address.
     case open
     /// Its app moved to another team.
     case moved
     /// The user stopped using every app of the team.
     case ended
+}
+
+/// What a list can be limited to.
+package enum AddressFilter: Sendable, Hashable, CaseIterable {
+    case state(AddressState)
+    /// Mail was refused in the past seven days.
+    case refused
+
+    package static let allCases: [AddressFilter] = AddressState.allCases.map(AddressFilter.state) + [.refused]
+
+    /// As in the address of a list.
+    package var name: String {
+        switch self {
+        case .state(let state): state.rawValue
+        case .refused: "refused"
+        }
+    }
+
+    package init?(name: String) {
+        guard let filter = Self.allCases.first(where: { $0.name.hasSameOctets(as: name) }) else { return nil }
+        self = filter
+    }
+
+    func includes(_ item: AddressListItem) -> Bool {
+        switch self {
+        case .state(let state): item.state == state
+        case .refused: item.refusedOfWeek > 0
+        }
+    }
 }
 
 /// An account in the list.
@@ -33,13 +64,18 @@ package struct AddressListItem: Sendable, Hashable {
     package let apps: [String]
     /// Seconds since 1970.
     package let createdAt: Int64
+    /// When a message was last relayed, seconds since 1970, perhaps to the day; 0 for never.
+    package let activeAt: Int64
+    /// Messages that were refused in the past seven days.
+    package let refusedOfWeek: Int
 
     package init(
         account: Int64, team: String, address: AddrSpec?, state: AddressState, ownName: String, note: String, apps: [String],
-        createdAt: Int64
+        createdAt: Int64, activeAt: Int64 = 0, refusedOfWeek: Int = 0
     ) {
         (self.account, self.team, self.address, self.state) = (account, team, address, state)
         (self.ownName, self.note, self.apps, self.createdAt) = (ownName, note, apps, createdAt)
+        (self.activeAt, self.refusedOfWeek) = (activeAt, refusedOfWeek)
     }
 
     /// Its heading in the list.
@@ -53,12 +89,14 @@ package struct AddressListQuery: Sendable, Hashable {
         case name
         /// The newest first.
         case newest
+        /// Those with the latest mail first.
+        case active
     }
 
     /// Words; an address matches if it contains all of them.
     package var search: String
     /// Nil for all.
-    package var state: AddressState?
+    package var filter: AddressFilter?
     package var order: Order
     /// From 1.
     package var page: Int
@@ -66,9 +104,9 @@ package struct AddressListQuery: Sendable, Hashable {
     /// The most characters of a search; the rest is ignored.
     package static let maximumSearch = 100
 
-    package init(search: String = "", state: AddressState? = nil, order: Order = .name, page: Int = 1) {
+    package init(search: String = "", filter: AddressFilter? = nil, order: Order = .name, page: Int = 1) {
         self.search = String(search.split(whereSeparator: \.isWhitespace).joined(separator: " ").prefix(Self.maximumSearch))
-        self.state = state
+        self.filter = filter
         self.order = order
         self.page = max(page, 1)
     }
@@ -81,9 +119,11 @@ package struct AddressListPage: Sendable, Hashable {
 
     /// Addresses that can receive mail first, then by state.
     package let items: [AddressListItem]
-    /// The number of search results in each state.
-    package let counts: [AddressState: Int]
-    /// The number of results in the requested state.
+    /// The number of search results that each filter leaves.
+    package let counts: [AddressFilter: Int]
+    /// The number of search results.
+    package let matched: Int
+    /// The number of results that the requested filter leaves.
     package let found: Int
     /// The number of this page: the last one if a later one was requested.
     package let page: Int
@@ -93,8 +133,11 @@ package struct AddressListPage: Sendable, Hashable {
     package init(_ all: [AddressListItem], _ query: AddressListQuery, language: String) {
         let words = Self.folded(query.search).split(separator: " ")
         let matching = words.isEmpty ? all : all.filter { Self.matches($0, words) }
-        counts = matching.reduce(into: [:]) { $0[$1.state, default: 0] += 1 }
-        let chosen = query.state.map { state in matching.filter { $0.state == state } } ?? matching
+        matched = matching.count
+        counts = AddressFilter.allCases.reduce(into: [:]) { counts, filter in
+            counts[filter] = matching.count(where: filter.includes)
+        }
+        let chosen = query.filter.map { matching.filter($0.includes) } ?? matching
         found = chosen.count
         pages = max((chosen.count + Self.size - 1) / Self.size, 1)
         page = min(query.page, pages)
@@ -118,7 +161,7 @@ package struct AddressListPage: Sendable, Hashable {
 
     private static func rank(_ state: AddressState) -> Int {
         switch state {
-        case .on, .off: 0
+        case .on, .off, .blocked: 0
         case .open: 1
         case .moved: 2
         case .ended: 3
@@ -131,6 +174,7 @@ package struct AddressListPage: Sendable, Hashable {
         if rank(one.state) != rank(other.state) { return rank(one.state) < rank(other.state) }
         switch order {
         case .newest where one.createdAt != other.createdAt: return one.createdAt > other.createdAt
+        case .active where one.activeAt != other.activeAt: return one.activeAt > other.activeAt
         case .name:
             let result = one.title.compare(other.title, options: [.caseInsensitive, .numeric], range: nil, locale: locale)
             if result != .orderedSame { return result == .orderedAscending }

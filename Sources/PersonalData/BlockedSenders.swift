@@ -59,7 +59,7 @@ extension UserExportRepository {
     }
 
     /// Whether a domain or address equals the other one or contains it.
-    private static func covers(_ outer: String, _ inner: String) -> Bool {
+    static func covers(_ outer: String, _ inner: String) -> Bool {
         guard outer != inner else { return true }
         guard let outer = HostName(outer), let domain = inner.split(separator: "@").last.flatMap({ HostName(String($0)) }) else {
             return false

@@ -11,6 +11,9 @@ package struct UserExportAccount: Sendable, Hashable {
     /// The address that the team has; nil if all are retired, or the team has none.
     package let address: AddrSpec?
     package let isForwardingOn: Bool
+    /// The last switch; nil if there was none.
+    package let switched: ForwardingSwitch?
+    package let blocks: AccountBlocks
     /// When forwarding switches, seconds since 1970; nil for never.
     package let switchesAt: Int64?
     /// After how many more messages forwarding ends; nil for never.
@@ -27,6 +30,10 @@ package struct UserExportAccount: Sendable, Hashable {
     package let teamName: PersonName?
     /// The last day (days since 1970) on which a message was relayed; nil if none was while counts are kept.
     package let lastUsedDay: Int64?
+    /// The last message of the past 30 days.
+    package let lastMail: LastMail?
+    /// Messages that were refused in the past seven days.
+    package let refusedOfWeek: Int
     package let notes: AccountNotes
     /// The oldest first.
     package let consents: [UserExportConsent]
@@ -45,6 +52,9 @@ package struct UserExportAccount: Sendable, Hashable {
 
     /// Whether it can receive mail.
     package var isActive: Bool { address != nil && hasConsent }
+
+    /// Whether mail of the team reaches the user: forwarding is on, and not every sender is blocked.
+    package var isReached: Bool { isActive && isForwardingOn && !blocks.isEverySender }
 }
 
 /// An app that moved to another team, with the user's consent.

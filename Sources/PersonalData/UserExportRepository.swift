@@ -28,20 +28,20 @@ package struct UserExportRepository: Sendable {
                 let list = numbers.dropFirst().reduce("\(first)" as SQL) { "\($0), \($1)" }
                 chosen = "AND a.id IN (\(list))"
             }
+            let blocks = try Self.blocks(connection, user: user)
             let rows = try connection.rows(
                 """
-                SELECT a.id, \(Team.columns), r.local_part, r.domain, r.forwarding_on, r.switches_at,
+                SELECT a.id, \(Team.columns), r.local_part, r.domain, r.forwarding_on, r.switches_at, r.switched_at, r.switched_by,
                     r.ends_at_count - (SELECT COALESCE(SUM(c.count), 0) FROM daily_counters c WHERE c.account_id = a.id
                         AND c.kind = \(CounterKind.forwarded) AND c.day >= r.counted_from) AS messages_left,
                     a.created_at, a.inbox_id,
                     (SELECT i.number FROM inboxes i WHERE i.id = a.target_inbox) AS inbox_number, a.email_kind, \(GivenName.columns),
-                    (SELECT MAX(c.day) FROM daily_counters c WHERE c.account_id = a.id
-                        AND c.kind IN (\(CounterKind.forwarded), \(CounterKind.replied))) AS used_day,
-                    n.name_key, n.name_sealed, n.note_key, n.note_sealed
+                    \(Self.usedDay) AS used_day, \(Self.refusedOfWeek(now)) AS refused,
+                    l.at AS last_at, l.sender_key, l.sender_sealed, n.name_key, n.name_sealed, n.note_key, n.note_sealed
                 FROM accounts a JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
                 JOIN users u ON u.id = a.user_id \(GivenName.join)
                 LEFT JOIN relay_addresses r ON r.account_id = a.id AND r.is_current = 1
-                LEFT JOIN account_notes n ON n.account_id = a.id
+                LEFT JOIN account_notes n ON n.account_id = a.id LEFT JOIN last_mail l ON l.account_id = a.id
                 WHERE a.user_id = \(user) \(chosen) ORDER BY t.name, a.id
                 """)
             let accounts = try rows.map { row throws(StoreFailure) in
@@ -50,11 +50,13 @@ package struct UserExportRepository: Sendable {
                 let consents = try consents(connection, account: number)
                 return try UserExportAccount(
                     number: number, team: Team(row: row), address: isForwardingOn == nil ? nil : AddrSpec(row: row),
-                    isForwardingOn: isForwardingOn == true, switchesAt: row["switches_at"],
+                    isForwardingOn: isForwardingOn == true, switched: Self.switched(row), blocks: blocks[number] ?? .none,
+                    switchesAt: row["switches_at"],
                     messagesLeft: (row["messages_left"] as Int64?).map { Int(max(0, $0)) }, createdAt: row["created_at"],
                     inboxNumber: row["inbox_number"],
                     hasOwnInbox: own != nil, emailKind: row["email_kind"], teamName: sealer.teamName(row, user: user),
-                    lastUsedDay: row["used_day"],
+                    lastUsedDay: row["used_day"], lastMail: lastMail(row, account: number, now: now),
+                    refusedOfWeek: row["refused"],
                     notes: AccountNotes(row: row, account: number, sealer), consents: consents,
                     move: consents.contains(where: \.isLive) ? nil : move(connection, account: number, now: now),
                     recent: usage(connection, account: number, since: day),
@@ -62,6 +64,11 @@ package struct UserExportRepository: Sendable {
             }
             return accounts.filter(\.isActive) + accounts.filter { !$0.isActive }
         }
+    }
+
+    private static func switched(_ row: SQLRow) throws(StoreFailure) -> ForwardingSwitch? {
+        guard let at: Int64 = try row["switched_at"], let cause: SwitchCause = try row["switched_by"] else { return nil }
+        return ForwardingSwitch(cause: cause, at: at)
     }
 
     /// Whether the user chose the inbox for any account that can receive mail.
@@ -179,6 +186,7 @@ package struct UserExportRepository: Sendable {
         case .json: try read { .json($0) }
         case .counter: try read { (kind: CounterKind) in .text(kind.name) }
         case .refusal: try read { (kind: UserRefusal) in .text(kind.name) }
+        case .cause: try read { (cause: SwitchCause) in .text(cause.name) }
         case .userName: try sealer.name(row, user: user).map { .text($0) } ?? .null
         case .teamName: try sealer.teamName(row, user: user)?.full.map { .text($0) } ?? .null
         case .passkeyName:
@@ -188,6 +196,10 @@ package struct UserExportRepository: Sendable {
         case .accountName, .accountNote:
             try AccountNotes.text(row, kind == .accountName ? .name : .note, account: row["account_id"], sealer).map { .text($0) }
                 ?? .null
+        case .lastSender:
+            try SealedValue(row: row, "sender").map { sealed throws(StoreFailure) in
+                .text(try sealer.openText(sealed, .lastSender(account: row["account"])))
+            } ?? .null
         case .inbox: .text(try sealer.inbox(row, user: user).revealed.wireForm)
         case .correspondent:
             try SealedValue(row: row, "address").map { sealed throws(StoreFailure) in
@@ -209,6 +221,19 @@ extension UserRefusal {
         case .unproved: "sender_not_proved"
         case .blocked: "sender_blocked"
         case .content: "could_not_be_passed_on"
+        case .replaced: "earlier_address"
+        }
+    }
+}
+
+extension SwitchCause {
+    /// Name in the download.
+    fileprivate var name: String {
+        switch self {
+        case .user: "by_you"
+        case .administrator: "by_an_administrator"
+        case .day: "on_the_day_you_chose"
+        case .count: "after_the_count_you_chose"
         }
     }
 }

@@ -27,7 +27,9 @@ package struct UserExportShape: Sendable {
         case .day: .day
         case .words: .words
         case .json: .json
-        case .text, .counter, .refusal, .userName, .teamName, .passkeyName, .accountName, .accountNote, .inbox, .correspondent:
+        case .text, .counter, .refusal, .cause, .userName, .teamName, .passkeyName, .accountName, .accountNote, .inbox,
+            .correspondent,
+            .lastSender:
             .text
         }
     }

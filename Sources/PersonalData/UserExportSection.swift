@@ -8,7 +8,7 @@ import Database
 struct UserExportSection: Sendable {
     /// The format of a column.
     enum Kind: Sendable {
-        case integer, text, flag, time, day, words, json, counter, refusal
+        case integer, text, flag, time, day, words, json, counter, refusal, cause
         /// In columns `name_key` and `name_sealed`.
         case userName
         /// In `GivenName.columns`.
@@ -18,6 +18,8 @@ struct UserExportSection: Sendable {
         case accountName, accountNote
         /// In columns `address_key` and `address_sealed`; for a correspondent also `token`.
         case inbox, correspondent
+        /// In columns `sender_key` and `sender_sealed`, with `account`.
+        case lastSender
     }
 
     package let name: String
@@ -30,7 +32,7 @@ struct UserExportSection: Sendable {
         (self.name, self.fields) = (name, fields)
         let columns = fields.map { field -> SQL in
             switch field.kind {
-            case .userName, .teamName, .passkeyName, .accountName, .accountNote, .inbox, .correspondent: field.column
+            case .userName, .teamName, .passkeyName, .accountName, .accountNote, .inbox, .correspondent, .lastSender: field.column
             default: "\(field.column) AS \(raw: "\"\(field.name)\"")"
             }
         }
@@ -106,6 +108,7 @@ struct UserExportSection: Sendable {
                     ("forwarding_switches_at", .time, "x.switches_at"),
                     ("forwards_are_counted_from", .day, "x.counted_from"),
                     ("forwarding_ends_at_count", .integer, "x.ends_at_count"),
+                    ("forwarding_switched_at", .time, "x.switched_at"), ("forwarding_switched_by", .cause, "x.switched_by"),
                     ("since", .time, "x.created_at"), ("retired_at", .time, "x.retired_at"),
                 ],
                 "FROM relay_addresses x \(ofUser) ORDER BY x.created_at, x.account_id, x.ordinal"),
@@ -158,7 +161,8 @@ struct UserExportSection: Sendable {
             UserExportSection(
                 "objections",
                 [
-                    ("account", .integer, "x.account_id"), ("decision", .text, "x.decision_id"), ("at", .time, "x.created_at"),
+                    ("account", .integer, "x.account_id"), ("decision", .text, "x.decision_id"), ("your_words", .text, "x.words"),
+                    ("at", .time, "x.created_at"),
                 ],
                 "FROM decision_objections x \(ofUser) ORDER BY x.created_at"),
             UserExportSection(
@@ -249,6 +253,13 @@ struct UserExportSection: Sendable {
                 [("account", .integer, "x.account_id"), ("why", .refusal, "x.kind"), ("told_at", .time, "x.told_at")],
                 "FROM account_refusals_told x \(ofUser) ORDER BY x.account_id, x.kind"),
             UserExportSection(
+                "last_messages",
+                [
+                    ("account", .integer, "x.account_id"), ("at", .time, "x.at"),
+                    ("sender", .lastSender, "x.sender_key, x.sender_sealed"),
+                ],
+                "FROM last_mail x \(ofUser) ORDER BY x.account_id"),
+            UserExportSection(
                 "blocked_senders",
                 [("account", .integer, "x.account_id"), ("sender", .text, "x.value"), ("since", .time, "x.created_at")],
                 "FROM account_blocks x \(ofUser) ORDER BY x.account_id, x.value"),
@@ -274,6 +285,7 @@ struct UserExportSection: Sendable {
                 "sessions",
                 [
                     ("signed_in_by", .text, "x.method"), ("signed_in_by_inbox", .integer, "i.number"),
+                    ("browser", .text, "x.browser"),
                     ("signed_in_there_at", .time, "x.authenticated_at"), ("amr", .words, "x.amr"),
                     ("since", .time, "x.created_at"),
                     ("seen_at", .time, "x.seen_at"), ("ends_at", .time, "x.expires_at"),

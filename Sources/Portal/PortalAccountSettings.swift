@@ -20,10 +20,13 @@ extension PortalPage {
         guard let address = account.address, let state = request.form["state"]?.text, ["on", "off"].contains(state) else {
             throw PortalRefusal.notFound
         }
-        try await pool.run { _ = try store.addresses.setForwarding(address, on: state == "on", Self.change(session, now())) }
+        try await pool.run {
+            _ = try store.addresses.setForwarding(address, on: state == "on", by: .user, Self.change(session, now()))
+        }
         // Back to the page with the button.
-        let list = Self.listPath(request.form["back"]?.text).map { "\($0)#address-\(account.number)" }
-        return request.redirect(list ?? "/me/addresses/\(account.number)", told: state, of: account.number)
+        return request.redirect(
+            Self.listPath(request.form["back"]?.text) ?? "/me/addresses/\(account.number)",
+            told: state == "on" ? .forwardingOn : .forwardingOff, of: account.number)
     }
 
     /// Schedules a switch of forwarding on a day or after a number of messages; cancels it if neither is given.
@@ -49,7 +52,7 @@ extension PortalPage {
             try store.addresses.switchForwarding(
                 account: account.number, at: day.map { $0 * 86_400 }, after: count, Self.change(session, time))
         }
-        return request.redirect("/me/addresses/\(account.number)", told: "noted", of: account.number)
+        return request.redirect("/me/addresses/\(account.number)", told: .scheduled, of: account.number)
     }
 
     /// Days on which forwarding may switch by itself: days since 1970 UTC.
@@ -70,7 +73,15 @@ extension PortalPage {
         try await pool.run {
             _ = try store.addresses.replace(account: account.number, Self.change(session, now()))
         }
-        return request.redirect("/me/addresses/\(account.number)", told: "replaced", of: account.number)
+        return request.redirect("/me/addresses/\(account.number)", told: .replaced, of: account.number)
+    }
+
+    /// From now on the app gets a relay address in place of the user's own.
+    func hide(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
+        let account = try await account(request, session)
+        let change = Self.change(session, now())
+        try await pool.run { try store.addresses.hide(account: account.number, change) }
+        return request.redirect("/me/addresses/\(account.number)", told: .hidden, of: account.number)
     }
 
     /// A name and a note that only the user sees.
@@ -85,7 +96,7 @@ extension PortalPage {
             return try await showAccount(
                 request, session, problem: (.notes, request.sentence(refusal)), status: .unprocessableContent)
         }
-        return request.redirect("/me/addresses/\(account.number)", told: "noted", of: account.number)
+        return request.redirect("/me/addresses/\(account.number)", told: .noted, of: account.number)
     }
 
     /// Directs mail for this address to a separate inbox, or to the default one. The inbox used so far is notified.
@@ -106,7 +117,7 @@ extension PortalPage {
                 try mailer.sendChange(to: old.address, of: .one, in: language, now: change.now)
             }
         }
-        return request.redirect("/me/addresses/\(account.number)", told: "led", of: account.number)
+        return request.redirect("/me/addresses/\(account.number)", told: .led, of: account.number)
     }
 
     /// The inboxes that can be chosen for an address; nil if there is no choice.

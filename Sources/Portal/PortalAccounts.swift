@@ -9,7 +9,11 @@ import PersonalData
 import RelayCore
 
 /// The forms on an address's page that can report an error in the input.
-enum AccountForm { case notes, day, write, block }
+enum AccountForm: Hashable {
+    case notes, day, write, block
+    /// Of the decision with this identifier.
+    case objection(String)
+}
 
 /// One relay address of the user, as lists and its own page show it.
 struct AddressCard: Sendable {
@@ -34,7 +38,20 @@ struct AddressCard: Sendable {
     let icon: String?
     let address: String?
     let isOn: Bool
+    /// Whether forwarding is on, but every sender of the team is blocked.
+    let isBlocked: Bool
     let isActive: Bool
+    /// When and why forwarding was turned off; nil while it is on, or if that is not known.
+    let offSince: String?
+    /// Some senders of the team are blocked.
+    let blocked: String?
+    /// Messages that were refused in seven days.
+    let refused: String?
+    /// When the last message came; nil if that is not known.
+    let lastAt: String?
+    let lastSender: String?
+    /// What was just done here.
+    let told: String?
     /// Whether apps of the team are used without a relay address.
     let isOpen: Bool
     let isEnded: Bool
@@ -112,15 +129,39 @@ struct AccountView: PageView {
         let end: String
         let why: [String]
         let objected: String?
+        /// What the user wrote.
+        let words: String?
+        let problem: String?
+        let typed: String?
     }
 
     struct Block: Sendable {
         let sender: String
     }
 
+    /// What was just done, next to what it is about.
+    struct Notices: Sendable {
+        let ofHead: String?
+        let ofForwarding: String?
+        let ofOwn: String?
+        let ofApps: String?
+        let ofChecks: String?
+        let ofSenders: String?
+
+        init(_ request: PortalRequest) {
+            ofHead = request.notice(.head)
+            ofForwarding = request.notice(.forwarding)
+            ofOwn = request.notice(.own)
+            ofApps = request.notice(.apps)
+            ofChecks = request.notice(.checks)
+            ofSenders = request.notice(.senders)
+        }
+    }
+
     static let template = PageTemplate.account
     static let hasScript = true
     let card: AddressCard
+    let notices: Notices
     let inbox: String?
     let choice: Choice?
     let dayLists: [DayList]
@@ -178,7 +219,8 @@ extension PortalPage {
         }
     }
 
-    func card(_ account: UserExportAccount, inboxes: [Inbox], _ words: PortalText) -> AddressCard {
+    /// - Parameter told: what was just done there.
+    func card(_ account: UserExportAccount, inboxes: [Inbox], told: String? = nil, _ words: PortalText) -> AddressCard {
         let inbox = inboxes.first { $0.number == account.inboxNumber && !$0.isDefault }
         let apps = account.consents.filter(\.isLive).compactMap(\.title)
         let known = knowledge(account, inboxes: inboxes, words)
@@ -188,7 +230,13 @@ extension PortalPage {
             ownName: account.notes.name.isEmpty ? nil : account.notes.name,
             note: account.notes.note.isEmpty ? nil : account.notes.note, initial: PortalText.initial(account.title),
             icon: account.consents.filter(\.isLive).lazy.compactMap(\.icon).first, address: account.address?.wireForm,
-            isOn: account.isForwardingOn, isActive: account.isActive,
+            isOn: account.isForwardingOn, isBlocked: account.isForwardingOn && account.blocks.isEverySender,
+            isActive: account.isActive,
+            offSince: account.isForwardingOn ? nil : account.switched.map { Self.sentence($0, words) },
+            blocked: account.blocks.count == 0 || account.blocks.isEverySender
+                ? nil : words.count("{n} senders blocked", account.blocks.count),
+            refused: account.refusedOfWeek == 0 ? nil : words.count("{n} refused in 7 days", account.refusedOfWeek),
+            lastAt: account.lastMail.map { words.time($0.at) }, lastSender: account.lastMail?.sender, told: told,
             isOpen: account.hasConsent && account.address == nil,
             isEnded: !account.hasConsent && account.move == nil, isPast: !account.hasConsent,
             isReal: hasConsents && account.emailKind == .real,
@@ -205,6 +253,17 @@ extension PortalPage {
                     app: move.app?.title ?? words.language.text("Mail of {team}", ["team": account.team.name]),
                     on: words.date(move.movedAt), until: words.date(move.endsAt))
             })
+    }
+
+    /// By what forwarding was turned off, and when.
+    private static func sentence(_ switched: ForwardingSwitch, _ words: PortalText) -> String {
+        let day = ["day": words.date(switched.at)]
+        return switch switched.cause {
+        case .user: words.language.text("You turned it off on {day}.", day)
+        case .administrator: words.language.text("An administrator turned it off on {day}.", day)
+        case .day: words.language.text("It turned off on {day}, as you had chosen.", day)
+        case .count: words.language.text("It turned off on {day}, after as many messages as you had chosen.", day)
+        }
     }
 
     /// The user data that the team was given. The team keeps it even after the user stops.
@@ -239,8 +298,12 @@ extension PortalPage {
         func text(_ form: AccountForm) -> String? { problem?.form == form ? problem?.text : nil }
         let isOfDay = problem?.form == .day
         let areNotesTyped = problem?.form == .notes
+        let objection: (String, String, String)? =
+            if let problem, case .objection(let decision) = problem.form {
+                (decision, problem.text, request.typed("words"))
+            } else { nil }
         let view = AccountView(
-            card: card(account, inboxes: inboxes, words),
+            card: card(account, inboxes: inboxes, words), notices: AccountView.Notices(request),
             inbox: inboxes.first { $0.number == account.inboxNumber }.map { PortalText.address($0.address) },
             choice: choice(of: account, inboxes),
             dayLists: words.lists(
@@ -263,10 +326,10 @@ extension PortalPage {
             },
             months: words.months(counters), totalToYou: words.number(account.total.forwarded),
             totalFromYou: words.number(account.total.replied), refusals: try await refusals(of: account, words),
-            checks: try await checks(of: account, words), canBlock: account.address != nil,
+            checks: try await checks(of: account, words, problem: objection), canBlock: account.address != nil,
             blocks: blocks.map(AccountView.Block.init),
             typedSender: problem?.form == .block ? request.typed("sender") : nil, blockProblem: text(.block))
-        return try request.html(view, title: account.title, status: status, notice: notice(request, account.title))
+        return try request.html(view, title: account.title, status: status)
     }
 
     // MARK: Apps
@@ -300,7 +363,7 @@ extension PortalPage {
         try await pool.run {
             _ = try store.grants.revoke(account: account.number, group: consent.group, Self.change(session, now()))
         }
-        return request.redirect("/me/addresses/\(account.number)", told: "stopped")
+        return request.redirect("/me/addresses/\(account.number)", told: .stopped, of: account.number)
     }
 
     // MARK: Writing first

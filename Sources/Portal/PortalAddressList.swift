@@ -2,25 +2,33 @@
 
 import Accounts
 import Hummingbird
+import Languages
 import PersonalData
 import SignIn
 import Support
 
 /// The list of relay addresses, by state.
 struct AddressListView: PageView {
-    struct State: Sendable {
+    struct Filter: Sendable {
         let title: String
         let count: String
         let path: String
         let isCurrent: Bool
     }
 
+    struct Order: Sendable {
+        let name: String
+        let title: String
+        let isChosen: Bool
+    }
+
     /// The search.
     struct Tools: Sendable {
         let search: String
-        let state: String?
-        let isNewestFirst: Bool
-        let states: [State]
+        /// As in the address.
+        let filter: String?
+        let orders: [Order]
+        let filters: [Filter]
     }
 
     /// Links to the pages before and after this one.
@@ -47,6 +55,8 @@ struct AddressListView: PageView {
     let moved: [AddressCard]
     let ended: [AddressCard]
     let neighbours: Neighbours?
+    /// Whether forwarding of several addresses can be switched at once.
+    let several: Bool
     /// Where a form of this page leads back to.
     let back: String
 }
@@ -67,10 +77,12 @@ extension PortalPage {
         let inboxes = try await pool.run { try store.inboxes.inboxes(user: session.userID) }
         func cards(_ states: Set<AddressState>) -> [AddressCard] {
             page.items.filter { states.contains($0.state) }.compactMap { item in
-                accounts[item.account].map { card($0, inboxes: inboxes, request.words) }
+                accounts[item.account].map {
+                    card($0, inboxes: inboxes, told: request.notice(.forwarding, of: $0.number), request.words)
+                }
             }
         }
-        let active = cards([.on, .off])
+        let active = cards([.on, .off, .blocked])
         let inbox = inboxes.first { $0.isDefault && $0.isVerified }
         let view = AddressListView(
             inbox: inbox.map { PortalText.address($0.address) },
@@ -78,18 +90,39 @@ extension PortalPage {
             hasNone: total > 0 && page.found == 0,
             tools: total > Self.searchedFrom || query != AddressListQuery() ? Self.tools(page, query, request.words) : nil,
             active: active, open: cards([.open]), moved: cards([.moved]), ended: cards([.ended]),
-            neighbours: Self.neighbours(page, query, request.words), back: Self.path(query))
+            neighbours: Self.neighbours(page, query, request.words), several: active.count > 1, back: Self.path(query))
         // The action may have removed it from this page.
-        var told = accounts[request.toldOf ?? 0]?.title
-        if told == nil, let number = request.toldOf { told = try await self.accounts(session, [number]).first?.title }
-        return try request.html(view, title: request.language.text("Your addresses"), notice: notice(request, told))
+        var notice = request.notice(.page)
+        if let told = request.told, let number = request.toldOf, accounts[number] == nil {
+            let title = try await self.accounts(session, [number]).first?.title
+            notice = title.map { "\($0) – \(told.text(request.language))" }
+        }
+        return try request.html(view, title: request.language.text("Your addresses"), notice: notice)
+    }
+
+    /// Switches forwarding of all addresses that are ticked, one after the other.
+    func switchSeveral(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
+        guard let state = request.form["state"]?.text, ["on", "off"].contains(state) else { throw PortalRefusal.notFound }
+        let back = Self.listPath(request.form["back"]?.text) ?? "/me"
+        let start = "address-"
+        let numbers = request.form.names.compactMap { name -> Int64? in
+            let text = name.text
+            return text.utf8.starts(with: start.utf8) ? Int64(text.dropFirst(start.utf8.count)) : nil
+        }
+        let addresses = try await accounts(session, numbers).filter(\.isActive).compactMap(\.address)
+        guard !addresses.isEmpty else { return request.redirect(back, told: .noneChosen) }
+        let change = Self.change(session, now())
+        try await pool.run {
+            for address in addresses { _ = try store.addresses.setForwarding(address, on: state == "on", by: .user, change) }
+        }
+        return request.redirect(back, told: state == "on" ? .severalOn : .severalOff)
     }
 
     // MARK: The search
 
     private static func query(_ request: PortalRequest) -> AddressListQuery {
         AddressListQuery(
-            search: request.query("search")?.text ?? "", state: (request.query("state")?.text).flatMap(AddressState.init),
+            search: request.query("search")?.text ?? "", filter: (request.query("state")?.text).flatMap(AddressFilter.init),
             order: (request.query("order")?.text).flatMap(AddressListQuery.Order.init) ?? .name,
             page: request.query("page").flatMap(\.integer).flatMap(Int.init(exactly:)) ?? 1)
     }
@@ -98,7 +131,7 @@ extension PortalPage {
     static func path(_ query: AddressListQuery) -> String {
         var pairs: [(name: String, value: String)] = []
         if !query.search.isEmpty { pairs.append(("search", query.search)) }
-        if let state = query.state { pairs.append(("state", state.rawValue)) }
+        if let filter = query.filter { pairs.append(("state", filter.name)) }
         if query.order != .name { pairs.append(("order", query.order.rawValue)) }
         if query.page > 1 { pairs.append(("page", String(query.page))) }
         return pairs.isEmpty ? "/me" : "/me?\(FormEncoding.encode(pairs))"
@@ -112,30 +145,49 @@ extension PortalPage {
         func value(_ name: WireText) -> String? { pairs.first { $0.name == name }?.value.text }
         return path(
             AddressListQuery(
-                search: value("search") ?? "", state: value("state").flatMap(AddressState.init),
+                search: value("search") ?? "", filter: value("state").flatMap(AddressFilter.init),
                 order: value("order").flatMap(AddressListQuery.Order.init) ?? .name, page: value("page").flatMap(Int.init) ?? 1))
     }
 
     private static func tools(
         _ page: AddressListPage, _ query: AddressListQuery, _ words: PortalText
     ) -> AddressListView.Tools {
-        let all = page.counts.values.reduce(0, +)
         let language = words.language
-        let titles: [(AddressState?, String)] = [
-            (nil, language.text("All")), (.on, language.text("On")), (.off, language.text("Off")),
-            (.open, language.text("Without a relay address")), (.moved, language.text("Moved")),
-            (.ended, language.text("No longer in use")),
-        ]
-        let states = titles.compactMap { state, title -> AddressListView.State? in
-            let count = state.map { page.counts[$0] ?? 0 } ?? all
-            guard state == nil || count > 0 || state == query.state else { return nil }
+        let filters = [nil] + AddressFilter.allCases.map(Optional.init)
+        let states = filters.compactMap { filter -> AddressListView.Filter? in
+            let count = filter.map { page.counts[$0] ?? 0 } ?? page.matched
+            guard filter == nil || count > 0 || filter == query.filter else { return nil }
             var other = query
-            (other.state, other.page) = (state, 1)
-            return AddressListView.State(
-                title: title, count: words.number(count), path: path(other), isCurrent: state == query.state)
+            (other.filter, other.page) = (filter, 1)
+            return AddressListView.Filter(
+                title: title(filter, language), count: words.number(count), path: path(other), isCurrent: filter == query.filter)
         }
         return AddressListView.Tools(
-            search: query.search, state: query.state?.rawValue, isNewestFirst: query.order == .newest, states: states)
+            search: query.search, filter: query.filter?.name,
+            orders: AddressListQuery.Order.allCases.map {
+                AddressListView.Order(name: $0.rawValue, title: title($0, language), isChosen: $0 == query.order)
+            }, filters: states)
+    }
+
+    private static func title(_ filter: AddressFilter?, _ language: Catalogue) -> String {
+        switch filter {
+        case nil: language.text("All")
+        case .state(.on): language.text("On")
+        case .state(.off): language.text("Off")
+        case .state(.blocked): language.text("Senders blocked")
+        case .state(.open): language.text("Without a relay address")
+        case .state(.moved): language.text("Moved")
+        case .state(.ended): language.text("No longer in use")
+        case .refused: language.text("With refused mail")
+        }
+    }
+
+    private static func title(_ order: AddressListQuery.Order, _ language: Catalogue) -> String {
+        switch order {
+        case .name: language.text("By name")
+        case .newest: language.text("Newest first")
+        case .active: language.text("Latest mail first")
+        }
     }
 
     /// Links to the neighbouring pages; nil if there is only one page.
@@ -152,25 +204,5 @@ extension PortalPage {
         return AddressListView.Neighbours(
             page: words.number(page.page), pages: words.number(page.pages), previous: other(page.page - 1),
             next: other(page.page + 1))
-    }
-
-    /// What was just done.
-    /// - Parameter title: the title of the address concerned.
-    func notice(_ request: PortalRequest, _ title: String?) -> String? {
-        let text: String? =
-            switch request.told {
-            case "on": request.language.text("Forwarding is on: mail to this address reaches you again.")
-            case "off":
-                request.language.text("Forwarding is off: mail to this address is refused, and its sender is notified.")
-            case "stopped": request.language.text("You have stopped using the app.")
-            case "noted": request.language.text("Saved.")
-            case "replaced": request.language.text("This is your new address. The old one no longer works.")
-            case "blocked": request.language.text("Mail from there is refused from now on.")
-            case "objected": request.language.text("Your objection is noted.")
-            case "unblocked": request.language.text("Mail from there comes through again.")
-            case "led": request.language.text("From now on mail to this address goes to the inbox you chose.")
-            default: nil
-            }
-        return text.map { text in title.map { "\($0) – \(text)" } ?? text }
     }
 }

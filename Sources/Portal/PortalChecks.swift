@@ -1,21 +1,40 @@
 // Extra checks that the user had to pass, and why, in plain words; the user may object.
 
 import Accounts
+import Database
 import Hummingbird
 import Languages
 import PersonalData
 import SignIn
+import Support
 
 extension PortalPage {
     func object(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let account = try await account(request, session)
+        let (decision, words, change) = (request.typed("decision"), request.typed("words"), Self.change(session, now()))
+        do {
+            try await pool.run {
+                try store.persons.object(account: account.number, decision: decision, words: words, change)
+            }
+        } catch let refusal as StoreFailure where refusal.code == .refused(.invalid) {
+            return try await showAccount(
+                request, session, problem: (.objection(decision), request.sentence(refusal)), status: .unprocessableContent)
+        }
+        return request.redirect("/me/addresses/\(account.number)", told: .objected, of: account.number)
+    }
+
+    func withdraw(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
+        let account = try await account(request, session)
         let (decision, change) = (request.typed("decision"), Self.change(session, now()))
-        try await pool.run { try store.persons.object(account: account.number, decision: decision, change) }
-        return request.redirect("/me/addresses/\(account.number)#checks", told: "objected", of: account.number)
+        try await pool.run { try store.persons.withdrawObjection(account: account.number, decision: decision, change) }
+        return request.redirect("/me/addresses/\(account.number)", told: .withdrawn, of: account.number)
     }
 
     /// The checks as shown on the account's page.
-    func checks(of account: UserExportAccount, _ words: PortalText) async throws -> [AccountView.Check] {
+    /// - Parameter problem: of the objection that was just typed.
+    func checks(
+        of account: UserExportAccount, _ words: PortalText, problem: (decision: String, text: String, typed: String)? = nil
+    ) async throws -> [AccountView.Check] {
         let checks = try await pool.run { try store.persons.checks(account: account.number) }
         let language = words.language
         return checks.map { check in
@@ -26,7 +45,9 @@ extension PortalPage {
                 end: Self.end(check.end, language),
                 // Several codes may have the same text.
                 why: reasons.enumerated().filter { !reasons[..<$0.offset].contains($0.element) }.map(\.element),
-                objected: check.objectedAt.map(words.date))
+                objected: check.objectedAt.map(words.date), words: check.objection,
+                problem: problem.flatMap { $0.decision.hasSameOctets(as: check.decisionID) ? $0.text : nil },
+                typed: problem.flatMap { $0.decision.hasSameOctets(as: check.decisionID) ? $0.typed : nil })
         }
     }
 
@@ -74,7 +95,7 @@ extension PortalPage {
         case "INBOX_DOMAIN_VELOCITY": language.text("Many sign-ups came with inboxes at the same domain.")
         case "NETWORK_VELOCITY": language.text("Many sign-ups came from your network in a short time.")
         case "INBOX_UNRELIABLE": language.text("Your inbox had refused mail.")
-        case "STALE_TOKEN": language.text("You had signed in a long time before.")
+        case "STALE_TOKEN": language.text("It was not known that you had signed in recently.")
         case "HISTORY_UNAVAILABLE", "POLICY_ERROR":
             language.text("Something did not work at that moment, so that more was asked.")
         case "POLICY_GUARANTEE": language.text("It is always asked in this case.")

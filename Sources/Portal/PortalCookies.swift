@@ -19,6 +19,13 @@ struct PortalCookies: Sendable {
     /// Seconds: the longest that browsers keep a cookie (RFC 6265bis section 5.5).
     static let knownAge: Int64 = 400 * 86_400
 
+    /// Whether this browser was offered a passkey after a code.
+    static let offered = "postern-offered"
+    /// The language that the user chose.
+    static let language = "postern-language"
+    /// Seconds.
+    static let languageAge: Int64 = 365 * 86_400
+
     /// Seconds for which a page may still report the action: the next page follows at once.
     static let tellingAge: Int64 = 30
 
@@ -40,6 +47,26 @@ struct PortalCookies: Sendable {
             return nil
         }
         return (String(word), parts.count == 2 ? Int64(parts[1]) : nil)
+    }
+
+    func isOffered(in headers: HTTPFields) -> Bool { raw(Self.offered, in: headers) != nil }
+
+    /// A tag as RFC 5646 has it; nil for anything else.
+    func language(in headers: HTTPFields) -> String? {
+        guard let text = raw(Self.language, in: headers), (2...35).contains(text.utf8.count),
+            text.utf8.allSatisfy({ $0.isASCIILetter || $0.isASCIIDigit || $0 == UInt8(ascii: "-") })
+        else { return nil }
+        return text
+    }
+
+    /// The value of the telling cookie that a response sets; nil if it sets none.
+    func telling(set headers: HTTPFields) -> String? {
+        let start = "\(fullName(Self.told))="
+        for field in headers[values: .setCookie] where field.utf8.starts(with: start.utf8) {
+            let value = field.utf8.dropFirst(start.utf8.count).prefix { $0 != UInt8(ascii: ";") }
+            return value.isEmpty ? nil : String(decoding: value, as: UTF8.self)
+        }
+        return nil
     }
 
     private func raw(_ name: String, in headers: HTTPFields) -> String? { headers.cookie(fullName(name)) }

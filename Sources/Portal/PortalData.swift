@@ -78,7 +78,7 @@ extension PortalPage {
         }
         if let planned {
             try await tell(session.userID, .plannedDeletion, in: request.language) { $0.day = request.words.date(planned) }
-            return request.redirect("/me/data", told: "planned")
+            return request.redirect("/me/data", told: .deletionPlanned)
         }
         return request.redirect(
             "/me/goodbye",
@@ -91,18 +91,12 @@ extension PortalPage {
     /// Cancels the scheduled deletion.
     func keepEverything(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         try await pool.run { try store.users.planDeletion(session.userID, at: nil, Self.change(session, now())) }
-        return request.redirect("/me/data", told: "kept")
+        return request.redirect("/me/data", told: .kept)
     }
 
-    /// What was just done.
     func showData(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
-        let notice: String? =
-            switch request.told {
-            case "planned": request.language.text("The day is set. A message tells you so, in case it was not you.")
-            case "kept": request.language.text("Nothing is deleted.")
-            default: nil
-            }
-        return try request.html(
-            DataView(isEnding: session.deletesAt != nil), title: request.language.text("Your data"), notice: notice)
+        try request.html(
+            DataView(isEnding: session.deletesAt != nil), title: request.language.text("Your data"), notice: request.notice(.page)
+        )
     }
 }

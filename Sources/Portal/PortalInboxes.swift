@@ -24,6 +24,8 @@ struct InboxesView: PageView {
         let canBeUsed: Bool
         let since: String
         let itemProblem: String?
+        /// What was just done.
+        let told: String?
     }
 
     static let template = PageTemplate.inboxes
@@ -31,6 +33,7 @@ struct InboxesView: PageView {
     let inboxes: [Item]
     /// Whether the user gets messages about refused mail.
     let isTold: Bool
+    let toldOfRefusals: String?
     let typed: String?
     let problem: String?
 }
@@ -70,23 +73,13 @@ extension PortalPage {
                     isUnderWay: (state?.triesLeft ?? 0) > 0,
                     canBeUsed: item.isVerified && !item.isDefault && !item.isReplyOnly,
                     since: words.date(item.verifiedAt ?? item.createdAt),
-                    itemProblem: item.number == inbox ? problem : nil)
-            }, isTold: isTold, typed: problem != nil && inbox == nil ? request.typed("email") : nil,
+                    itemProblem: item.number == inbox ? problem : nil,
+                    told: request.notice(.inbox, of: item.number))
+            }, isTold: isTold, toldOfRefusals: request.notice(.refusals),
+            typed: problem != nil && inbox == nil ? request.typed("email") : nil,
             problem: inbox == nil ? problem : nil)
         return try request.html(
-            view, title: request.language.text("Your inboxes"), status: status, notice: notice(request))
-    }
-
-    private func notice(_ request: PortalRequest) -> String? {
-        switch request.told {
-        case "sent": request.language.text("A message is on its way. Enter its code here, or open its link.")
-        case "confirmed": request.language.text("The inbox is confirmed.")
-        case "told": request.language.text("You are told by mail what is refused.")
-        case "untold": request.language.text("You are not told by mail what is refused.")
-        case "used": request.language.text("Mail goes to that inbox from now on.")
-        case "removed": request.language.text("The inbox is removed.")
-        default: nil
-        }
+            view, title: request.language.text("Your inboxes"), status: status, notice: request.notice(.page))
     }
 
     /// Adds an inbox and sends a message to it. The response does not reveal whether another user has it.
@@ -108,7 +101,7 @@ extension PortalPage {
                     user: session.userID, .number(inbox.number), limits: mailer.settings.limits, change)
             }
             try write(pending, in: request.language)
-            return request.redirect("/me/inboxes", told: "sent")
+            return request.redirect("/me/inboxes", told: .codeSent, of: pending.inbox.number)
         } catch let refusal as StoreFailure where refusal.isRefusal {
             let problem =
                 switch refusal.code {
@@ -129,7 +122,7 @@ extension PortalPage {
                 try store.verifications.begin(user: session.userID, .number(number), limits: mailer.settings.limits, change)
             }
             try write(pending, in: request.language)
-            return request.redirect("/me/inboxes", told: "sent")
+            return request.redirect("/me/inboxes", told: .codeSent, of: number)
         } catch let refusal as StoreFailure where refusal.isRefusal && refusal.code != .refused(.notFound) {
             return try await showInboxes(
                 request, session, problem: request.sentence(refusal), about: number, status: .conflict)
@@ -145,16 +138,27 @@ extension PortalPage {
     func enterCode(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let (number, code) = (try request.number("inbox"), request.typed("code"))
         do {
+            // The same wrong code, of a second press of the button, is no second try.
+            if request.repetition == .refused, let refusal = try await wrongCode(inbox: number, session) { throw refusal }
             _ = try await pool.run {
                 try store.verifications.confirm(
                     user: session.userID, .number(number), code: code, limits: mailer.settings.limits, Self.change(session, now())
                 )
             }
-            return request.redirect("/me/inboxes", told: "confirmed")
+            return request.redirect("/me/inboxes", told: .confirmed, of: number)
         } catch let refusal as StoreFailure where refusal.isRefusal && refusal.code != .refused(.notFound) {
             return try await showInboxes(
                 request, session, problem: request.sentence(refusal), about: number,
                 status: .unprocessableContent)
+        }
+    }
+
+    /// What the store said of the wrong code that was just entered; nil if it waits for none.
+    private func wrongCode(inbox number: Int64, _ session: PageSession) async throws -> StoreFailure? {
+        let limits = mailer.settings.limits
+        return try await pool.run {
+            try store.verifications.state(user: session.userID, inbox: number, limits: limits, now: now())
+                .map { InboxConfirmationRepository.wrongCode(triesLeft: $0.triesLeft) }
         }
     }
 
@@ -175,7 +179,7 @@ extension PortalPage {
                 try mailer.sendChange(to: old.inbox.address, of: old.staysFor ? .most : .all, in: language, now: now())
             }
         }
-        return request.redirect("/me/inboxes", told: "used")
+        return request.redirect("/me/inboxes", told: .mailLed, of: number)
     }
 
     func removeInbox(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
@@ -194,7 +198,7 @@ extension PortalPage {
             return true
         }
         guard isRemoved else { return try await askToRemove(request, session) }
-        return request.redirect("/me/inboxes", told: "removed")
+        return request.redirect("/me/inboxes", told: .inboxRemoved)
     }
 
     private func askToRemove(_ request: PortalRequest, _ session: PageSession) async throws -> Response {

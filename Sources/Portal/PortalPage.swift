@@ -11,6 +11,7 @@ import Logging
 import Mail
 import MailCrypto
 import RelayCore
+import Support
 import WebAuthn
 
 /// `/me`: server-rendered, for users who sign in by a mailed code or link, or by a passkey; only passkeys need a script.
@@ -110,10 +111,12 @@ package struct PortalPage: RouteModule {
         // Open to everyone.
         open(routes, .get, "/me/icons/{client_id}") { try await icon($0.context) }
         open(routes, .get, "/") { $0.redirect("/me") }
+        open(routes, .post, "/me/language") { chooseLanguage($0) }
         step(routes, .get, "/me/sign-in") { try await showSignIn($0) }
-        step(routes, .post, "/me/sign-in") { try await sendSignInLink($0) }
+        step(routes, .post, "/me/sign-in") { try await once($0) { try await sendSignInLink($0) } }
         step(routes, .get, "/me/sent") { try await showCodeForm($0) }
-        step(routes, .post, "/me/sent") { try await useSignInCode($0) }
+        step(routes, .post, "/me/sent") { try await once($0) { try await useSignInCode($0) } }
+        step(routes, .get, "/me/offer") { try await offerPasskey($0) }
         step(routes, .post, "/me/passkey") { try await signInByPasskey($0) }
         step(routes, .get, "/me/sign-in/{token}") { try await showSignInLink($0) }
         step(routes, .post, "/me/sign-in/{token}") { try await useSignInLink($0) }
@@ -127,6 +130,7 @@ package struct PortalPage: RouteModule {
         // For signed-in users.
         signedIn(routes, .get, "/me") { try await overview($0, $1) }
         signedIn(routes, .post, "/me/sign-out") { try await signOut($0, $1) }
+        signedIn(routes, .post, "/me/addresses/forwarding") { try await switchSeveral($0, $1) }
         signedIn(routes, .get, "/me/addresses/{account}") { try await showAccount($0, $1) }
         signedIn(routes, .post, "/me/addresses/{account}/forwarding") { try await switchForwarding($0, $1) }
         signedIn(routes, .post, "/me/addresses/{account}/notes") { try await setNotes($0, $1) }
@@ -134,9 +138,11 @@ package struct PortalPage: RouteModule {
         signedIn(routes, .post, "/me/addresses/{account}/schedule") { try await scheduleSwitch($0, $1) }
         signedIn(routes, .get, "/me/addresses/{account}/replace") { try await askToReplace($0, $1) }
         signedIn(routes, .post, "/me/addresses/{account}/replace") { try await replace($0, $1) }
+        signedIn(routes, .post, "/me/addresses/{account}/hide") { try await hide($0, $1) }
         signedIn(routes, .post, "/me/addresses/{account}/block") { try await block($0, $1) }
         signedIn(routes, .post, "/me/addresses/{account}/unblock") { try await unblock($0, $1) }
         signedIn(routes, .post, "/me/addresses/{account}/object") { try await object($0, $1) }
+        signedIn(routes, .post, "/me/addresses/{account}/withdraw") { try await withdraw($0, $1) }
         signedIn(routes, .post, "/me/addresses/{account}/write") { try await writeFirst($0, $1) }
         signedIn(routes, .get, "/me/addresses/{account}/apps/{group}") { try await askToStop($0, $1) }
         signedIn(routes, .post, "/me/addresses/{account}/apps/{group}") { try await stop($0, $1) }
@@ -171,6 +177,46 @@ package struct PortalPage: RouteModule {
             .failure(problem.status == .notFound ? PortalRefusal.notFound : PortalRefusal.notLikeThat)
         for field in problem.headers { response?.headers[field.name] = field.value }
         return response
+    }
+
+    /// The page that keeps what was typed in the form of a session that has ended; nil if it has nothing that was typed.
+    private func lost(_ request: PortalRequest) throws -> Response? {
+        let texts = ["name", "note", "words"].map { request.typed($0) }.filter { !$0.isEmpty }
+        guard request.request.method == .post, !texts.isEmpty else { return nil }
+        return try request.html(
+            LostView(texts: texts.enumerated().map { LostView.Text(number: $0.offset + 1, text: $0.element) }),
+            title: request.language.text("You were signed out"), status: .forbidden)
+    }
+
+    private static let lasting = ["/me/inboxes", "/me/security", "/me/data", "/me/data/read", "/me/delete"]
+    private static let steps = [sheetPath, "/me/sign-in", "/me/sent", "/me/offer"]
+
+    /// A page to which the choice of a language may lead back, written again; nil for any other address.
+    func here(_ address: String) -> String? {
+        if let list = Self.listPath(address) { return list }
+        let parts = address.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        guard let path = parts.first, address.utf8.count <= 200 else { return nil }
+        if parts.count == 1 {
+            let number = path.utf8.starts(with: "/me/addresses/".utf8) ? Int64(path.dropFirst("/me/addresses/".count)) : nil
+            if let number { return "/me/addresses/\(number)" }
+            return (Self.lasting + Self.steps).first { $0.hasSameOctets(as: path) }
+        }
+        let query = parts[1]
+        guard let step = Self.steps.first(where: { $0.hasSameOctets(as: path) }), query.utf8.starts(with: "request=".utf8) else {
+            return nil
+        }
+        let handle = String(query.dropFirst("request=".count))
+        return handle.utf8.count <= 64 && Base64URL.decode(handle.utf8) != nil ? "\(step)?request=\(handle)" : nil
+    }
+
+    /// Keeps the language in the browser. Without a token: it changes nothing but the words, and works for people who are not
+    /// signed in and have no cookie.
+    private func chooseLanguage(_ request: PortalRequest) -> Response {
+        let tag = request.typed("language")
+        let known = languages.all.contains { $0.tag.hasSameOctets(as: tag) }
+        return request.redirect(
+            here(request.typed("here")) ?? "/me",
+            cookies: known ? [cookies.set(PortalCookies.language, tag, age: PortalCookies.languageAge)] : [])
     }
 
     /// - Parameter lasts: whether links include its version, so that it can be cached for ever.
@@ -216,7 +262,7 @@ package struct PortalPage: RouteModule {
     ) {
         add(to: routes, method, path, .user, isStep: false) { request in
             guard let token = request.sessionToken, let session = try await session(request) else {
-                return request.redirect("/me/sign-in")
+                return try lost(request) ?? request.redirect("/me/sign-in")
             }
             var request = request
             request.csrf = PortalCSRF.token(for: token)
@@ -224,8 +270,9 @@ package struct PortalPage: RouteModule {
             request.inbox = try await pool.run {
                 try store.inboxes.inbox(user: session.userID, .number(session.inboxNumber)).address
             }
-            if method == .post { try request.checkForm() }
-            return try await handler(request, session)
+            guard method == .post else { return try await handler(request, session) }
+            try request.checkForm()
+            return try await once(request, cookie: token, isSignedIn: true) { try await handler($0, session) }
         }
     }
 
@@ -271,6 +318,18 @@ package struct PortalPage: RouteModule {
             do { try send() } catch { logger.warning(warning, metadata: ["detail": "\(error)"]) }
         }
     }
+}
+
+/// What someone typed whose session had ended.
+struct LostView: PageView {
+    struct Text: Sendable {
+        let number: Int
+        let text: String
+    }
+
+    static let template = PageTemplate.lost
+    static let isRefusal = true
+    let texts: [Text]
 }
 
 /// The last page of someone whose data is deleted.

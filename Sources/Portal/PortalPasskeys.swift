@@ -4,6 +4,7 @@ import Accounts
 import Database
 import HTTP
 import Hummingbird
+import Languages
 import Logging
 import SignIn
 import Support
@@ -42,6 +43,8 @@ struct SecurityView: PageView {
     struct Session: Sendable {
         let number: Int64
         let isThis: Bool
+        /// As in `Firefox on Linux`; nil if it is not known.
+        let browser: String?
         let since: String
         let seen: String
         let way: Way
@@ -56,10 +59,28 @@ struct SecurityView: PageView {
     static let place = PagePlace.security
     static let hasScript = true
     let problem: String?
+    let toldOfPasskeys: String?
+    let toldOfSessions: String?
     let passkeys: [Item]
     let newPasskey: NewPasskey?
     let sessions: [Session]
     let signIns: [SignIn]
+}
+
+/// Offers a passkey to someone who just signed in by a code.
+struct OfferView: PageView {
+    static let template = PageTemplate.offer
+    static let hasScript = true
+    let csrf: String
+    let challenge: String
+    let rp: String
+    let user: String
+    let inbox: String
+    let attestation: String
+    /// What the new passkey is called.
+    let name: String
+    /// Where the user goes on without one.
+    let onward: String
 }
 
 extension PortalPage {
@@ -119,7 +140,8 @@ extension PortalPage {
     ) async throws -> Response {
         logger.warning("a sign-in by passkey was refused", metadata: ["user": "\(user ?? "-")", "detail": "\(reason)"])
         return try await askForAddress(
-            request, alert: request.language.text("This passkey does not sign in here. Request a code instead."),
+            request,
+            alert: request.language.text("This passkey was removed here, or belongs to another site. Request a code instead."),
             unknownPasskey: unknown, status: .forbidden)
     }
 
@@ -149,7 +171,7 @@ extension PortalPage {
                 attestation: passkeyRoots.isEmpty ? "none" : "direct")
         }
         let view = SecurityView(
-            problem: problem,
+            problem: problem, toldOfPasskeys: request.notice(.passkeys), toldOfSessions: request.notice(.sessions),
             passkeys: found.passkeys.map { passkey in
                 SecurityView.Item(
                     number: passkey.number, name: passkey.name, since: words.date(passkey.createdAt),
@@ -158,11 +180,46 @@ extension PortalPage {
             }, newPasskey: newPasskey,
             sessions: found.sessions.map {
                 SecurityView.Session(
-                    number: $0.number, isThis: $0.number == session.number, since: words.date($0.createdAt),
+                    number: $0.number, isThis: $0.number == session.number,
+                    browser: $0.browser.map { self.name($0, words.language) },
+                    since: words.date($0.createdAt),
                     seen: words.date($0.seenAt), way: way($0.method))
             }, signIns: found.signIns.map { SecurityView.SignIn(at: words.time($0.at), way: way($0.method)) })
         return try request.html(
-            view, title: request.language.text("Sign-in"), status: status, notice: told(request))
+            view, title: request.language.text("Sign-in"), status: status)
+    }
+
+    private func name(_ browser: BrowserName, _ language: Catalogue) -> String {
+        language.text("{browser} on {system}", ["browser": browser.family.rawValue, "system": browser.system.rawValue])
+    }
+
+    /// The page after a code, in a browser that can make a passkey: offered once.
+    func offerPasskey(_ request: PortalRequest) async throws -> Response {
+        let onward = request.handle.map { "\(Self.sheetPath)?request=\($0)" } ?? "/me"
+        guard let token = request.sessionToken, let session = try await session(request),
+            let ceremony = try ceremony(.create, browser: token)
+        else { return request.redirect(onward) }
+        let inbox = try await pool.run { try store.inboxes.inbox(user: session.userID, .number(session.inboxNumber)) }
+        let view = OfferView(
+            csrf: PortalCSRF.token(for: token), challenge: ceremony.challenge, rp: ceremony.relyingParty,
+            user: Base64URL.encode(store.passkeys.userHandle(session.userID)), inbox: PortalText.address(inbox.address),
+            attestation: passkeyRoots.isEmpty ? "none" : "direct",
+            name: BrowserName(userAgent: request.request.headers[.userAgent]).map { name($0, request.language) } ?? "",
+            onward: onward)
+        return try request.html(
+            view, title: request.language.text("Sign in without a code next time?"),
+            cookies: [cookies.set(PortalCookies.offered, "yes", age: PortalCookies.knownAge)])
+    }
+
+    /// Whether a passkey is to be offered to someone who just signed in by a message.
+    func offersPasskey(_ request: PortalRequest, session token: String) async throws -> Bool {
+        guard request.form["passkeys"] == "yes", !cookies.isOffered(in: request.request.headers), relyingParty != nil,
+            upstream?.settings.isOnly != true
+        else { return false }
+        return try await pool.run {
+            guard let session = try store.page.session(token, now: now()), session.method == .mail else { return false }
+            return try !store.passkeys.passkeys(user: session.userID).contains(where: isOfThisHost)
+        }
     }
 
     /// Passkeys belong to a host: where the page has another one now, they open nothing.
@@ -174,16 +231,6 @@ extension PortalPage {
         SecurityView.Way(
             isMail: method == .mail, isPasskey: method == .passkey,
             provider: method == .upstream ? upstream?.settings.name ?? "OpenID" : nil)
-    }
-
-    private func told(_ request: PortalRequest) -> String? {
-        switch request.told {
-        case "added": request.language.text("The passkey is added. Use it the next time you sign in.")
-        case "removed":
-            request.language.text("The passkey is removed. Your device may still offer it; it no longer signs in.")
-        case "ended": request.language.text("That browser is signed out.")
-        default: nil
-        }
     }
 
     func addPasskey(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
@@ -198,7 +245,11 @@ extension PortalPage {
                     challenge: challenge, browser: token, name: name, roots: passkeyRoots, change)
             }
             try await tell(session.userID, .newPasskey, in: request.language)
-            return request.redirect("/me/security", told: "added")
+            // Of the offer while signing in to an app: back to the app's request.
+            if let handle = request.form["request"]?.text, handle.utf8.count <= 64, Base64URL.decode(handle.utf8) != nil {
+                return request.redirect("\(Self.sheetPath)?request=\(handle)")
+            }
+            return request.redirect("/me/security", told: .passkeyAdded)
         } catch let refusal as StoreFailure where refusal.isRefusal {
             return try await showSecurity(
                 request, session, problem: request.sentence(refusal), status: .unprocessableContent)
@@ -208,12 +259,12 @@ extension PortalPage {
     func removePasskey(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let (number, change) = (try request.number("passkey"), Self.change(session, now()))
         try await pool.run { try store.passkeys.remove(user: session.userID, number: number, change) }
-        return request.redirect("/me/security", told: "removed")
+        return request.redirect("/me/security", told: .passkeyRemoved)
     }
 
     func endSession(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let number = try request.number("session")
         try await pool.run { try store.page.end(session: number, of: session, now: now()) }
-        return request.redirect("/me/security", told: "ended")
+        return request.redirect("/me/security", told: .sessionEnded)
     }
 }

@@ -19,7 +19,7 @@ extension PortalPage {
             return try await showAccount(
                 request, session, problem: (.block, request.sentence(refusal)), status: .unprocessableContent)
         }
-        return request.redirect("/me/addresses/\(account.number)", told: "blocked", of: account.number)
+        return request.redirect("/me/addresses/\(account.number)", told: .blocked, of: account.number)
     }
 
     func unblock(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
@@ -27,7 +27,7 @@ extension PortalPage {
         try await pool.run {
             try store.persons.unblock(user: session.userID, account: account.number, request.typed("sender"))
         }
-        return request.redirect("/me/addresses/\(account.number)", told: "unblocked", of: account.number)
+        return request.redirect("/me/addresses/\(account.number)", told: .unblocked, of: account.number)
     }
 
     /// As shown on the account's page.

@@ -8,6 +8,7 @@ import Hummingbird
 import InternetMessage
 import Languages
 import MailCrypto
+import PersonalData
 import SignIn
 import Support
 
@@ -59,6 +60,8 @@ struct PortalRequest: Sendable {
     let request: Request
     let context: APIContext
     private(set) var form = FormBody()
+    /// What became of the same form, which the same browser sent a moment ago; nil if it did not.
+    var repetition: FormOutcome?
     /// The app's request that this page is a step of; nil if there is none, or it has ended.
     private(set) var sheet: OpenSheet?
     /// The handle of that request, as the page was given it: a code belongs to it even if the request has ended.
@@ -79,9 +82,12 @@ struct PortalRequest: Sendable {
     // MARK: Input
 
     var sessionToken: String? { page.cookies.value(PortalCookies.session, in: request.headers) }
-    /// The language of the page: the app's or the browser's choice.
+    /// The language that the user chose at the foot of a page.
+    private var chosenLanguage: String? { page.cookies.language(in: request.headers) }
+    /// The language of the page: the user's choice, the app's, or the browser's.
     var language: Catalogue {
-        page.languages.best(sheet?.request.uiLocales ?? [], accepted: request.headers[.acceptLanguage])
+        page.languages.best(
+            (chosenLanguage.map { [$0] } ?? []) + (sheet?.request.uiLocales ?? []), accepted: request.headers[.acceptLanguage])
     }
     var words: PortalText { PortalText(language) }
     /// The cookie that ties a link to the browser that asked for it.
@@ -106,8 +112,8 @@ struct PortalRequest: Sendable {
 
     /// What was just done: a word in a cookie that the page then removes. A link cannot set it, and a reload does not repeat
     /// it.
-    var told: String? { telling?.word }
-    /// The account concerned, by the store's number: shown only if it is one of the user's own.
+    var told: PortalNotice? { telling.flatMap { PortalNotice(rawValue: $0.word) } }
+    /// The item concerned, by the store's number: an account or inbox, shown only if it is one of the user's own.
     var toldOf: Int64? { telling?.number }
     private var telling: (word: String, number: Int64?)? { page.cookies.telling(in: request.headers) }
 
@@ -144,9 +150,9 @@ struct PortalRequest: Sendable {
     /// A path of this page as a step of the same request.
     func step(_ path: String) -> String { handle.map { "\(path)?request=\($0)" } ?? path }
 
-    /// Reads the form: no form of this page has more than eight fields.
+    /// Reads the form: the longest has a field for each address of a list.
     mutating func readForm() async throws {
-        form = try await request.form(context, maximum: 10)
+        form = try await request.form(context, maximum: AddressListPage.size + 10)
     }
 
     /// Throws `PortalRefusal` unless the form was made for this session.
@@ -170,7 +176,7 @@ struct PortalRequest: Sendable {
             view,
             PageTexts(
                 title: isError ? language.text("Error: {title}", ["title": title]) : title, alert: alert, notice: notice),
-            in: language, csrf: csrf, request: handle,
+            in: language, csrf: csrf, request: handle, here: here,
             reader: csrf.map { _ in
                 PageReader(inbox: inbox.map(PortalText.address), deletionDay: deletesAt.map(words.date))
             })
@@ -181,10 +187,18 @@ struct PortalRequest: Sendable {
         // A window in which a page of the app waits must keep its opener: for our message, or for that of the app's callback.
         // Whoever opens it chooses the mode, so the mode decides nothing here.
         if sheet == nil || appScheme != nil { headers.append(PortalHeaders.opener) }
-        for cookie in cookies + (told == nil ? [] : [page.cookies.remove(PortalCookies.told)]) {
+        for cookie in cookies + (telling == nil ? [] : [page.cookies.remove(PortalCookies.told)]) {
             headers.append(HTTPField(name: .setCookie, value: cookie))
         }
         return Response(status: status, type: "text/html; charset=utf-8", headers: headers, body: ByteBuffer(string: text))
+    }
+
+    /// Where the choice of a language leads back to: this page, if it is one that lasts; never what a link or a provider added.
+    private var here: String {
+        let path = request.uri.path
+        guard request.method == .get else { return handle == nil ? "/me" : step(PortalPage.sheetPath) }
+        return page.here(step(path)) ?? page.here(path + (request.uri.query.map { "?\($0)" } ?? "")) ?? page.here(path)
+            ?? (handle == nil ? "/me" : step(PortalPage.sheetPath))
     }
 
     /// The scheme of an app's own at which this request ends, as in `com.example.app`; nil for the web. Nothing but that app
@@ -203,9 +217,13 @@ struct PortalRequest: Sendable {
     /// Goes to another page, by GET.
     /// - Parameters:
     ///   - told: what was done, reported by that page.
-    ///   - account: the account concerned.
-    func redirect(_ path: String, told: String? = nil, of account: Int64? = nil, cookies: [String] = []) -> Response {
-        let telling = told.map { word in account.map { "\(word)-\($0)" } ?? word }
+    ///   - number: the item concerned.
+    func redirect(_ path: String, told: PortalNotice? = nil, of number: Int64? = nil, cookies: [String] = []) -> Response {
+        redirect(path, telling: told.map { told in number.map { "\(told.rawValue)-\($0)" } ?? told.rawValue }, cookies: cookies)
+    }
+
+    /// - Parameter telling: the value of its cookie.
+    func redirect(_ path: String, telling: String?, cookies: [String] = []) -> Response {
         let cookies =
             cookies + (telling.map { [page.cookies.set(PortalCookies.told, $0, age: PortalCookies.tellingAge)] } ?? [])
         var response = onward(to: path) ?? Response(status: .seeOther, headers: [.location: path, .cacheControl: "no-store"])

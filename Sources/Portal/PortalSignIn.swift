@@ -48,6 +48,10 @@ struct SentView: PageView {
     let csrf: String
     /// Whether anyone can sign up.
     let isOpen: Bool
+    /// Where the message goes.
+    let inbox: String?
+    /// Messages to one inbox in an hour.
+    let limit: String
     let problem: String?
 }
 
@@ -107,7 +111,9 @@ extension PortalPage {
         let view = SignInView(
             csrf: PortalCSRF.token(for: browser), isOpen: signUp.mode == .open, team: team,
             upstream: upstreamButton(request), hasOwn: hasOwn,
-            typed: problem == nil ? sheet?.pending.request.loginHint : request.typed("email"), problem: problem,
+            typed: problem == nil
+                ? typedInbox(request).map(PortalText.address) ?? sheet?.pending.request.loginHint : request.typed("email"),
+            problem: problem,
             // A refused address is not suggested again.
             passkey: ceremony.map {
                 SignInView.PasskeyForm(
@@ -115,7 +121,7 @@ extension PortalPage {
             })
         return try request.html(
             view, title: request.language.text("Sign in"), status: status, alert: alert,
-            notice: request.told == "out" ? request.language.text("You are signed out.") : nil,
+            notice: request.notice(.page),
             cookies: [cookies.set(PortalCookies.browser, browser, age: 86_400)])
     }
 
@@ -137,11 +143,23 @@ extension PortalPage {
                     "That is not a valid email address. Enter only the address, as in name@example.com."),
                 status: .unprocessableContent)
         }
-        // Checked before any lookup and for every address, so that it reveals nothing about who has an account.
-        if let seconds = clients.take(request.clientNetworks, now: monotonic()) { throw PortalRefusal.tooOften(seconds) }
+        guard !store.inboxes.isRelayed(InboxAddress(address)) else {
+            return try await askForAddress(
+                request,
+                problem: request.language.text(
+                    "That is a relay address, which hides an inbox. Enter the address of your own inbox."),
+                status: .unprocessableContent)
+        }
         let inbox = InboxAddress(address)
         // The browser keeps it, for every address: data that is not stored here cannot be lost or reveal anyone.
-        let sealed = signUp.mode == .open ? try store.page.sealSignUp(inbox, browser: browser, now: now()) : nil
+        let sealed = try store.page.sealSignUp(inbox, browser: browser, now: now())
+        let sent = request.redirect(
+            request.step("/me/sent"),
+            cookies: cookies.set(PortalCookies.signUp, of: request.handle, sealed, in: request.request.headers))
+        // A second press of the button asks for no second message.
+        guard request.repetition != .done else { return sent }
+        // Checked before any lookup and for every address, so that it reveals nothing about who has an account.
+        if let seconds = clients.take(request.clientNetworks, now: monotonic()) { throw PortalRefusal.tooOften(seconds) }
         let (language, handle, network) = (request.language, request.handle, request.clientNetworks.last?.name)
         // Looked up in parallel with mail that is being submitted, which may be slow, and not after it.
         let isQueued = queue.lookUp {
@@ -160,9 +178,7 @@ extension PortalPage {
             }
         }
         guard isQueued else { throw PortalRefusal.busy }
-        return request.redirect(
-            request.step("/me/sent"),
-            cookies: cookies.set(PortalCookies.signUp, of: handle, sealed, in: request.request.headers))
+        return sent
     }
 
     /// The opened link. Programs that scan mail open links too, so only the button signs in.
@@ -218,9 +234,20 @@ extension PortalPage {
         _ request: PortalRequest, problem: String? = nil, status: HTTPResponse.Status = .unprocessableContent
     ) throws -> Response {
         guard let browser = request.browser else { return request.redirect(request.step("/me/sign-in")) }
-        let view = SentView(csrf: PortalCSRF.token(for: browser), isOpen: signUp.mode == .open, problem: problem)
+        let view = SentView(
+            csrf: PortalCSRF.token(for: browser), isOpen: signUp.mode == .open,
+            inbox: typedInbox(request).map(PortalText.address),
+            limit: request.words.messages(mailer.settings.limits.perInbox), problem: problem)
         return try request.html(
             view, title: request.language.text("Check your inbox"), status: problem == nil ? .ok : status)
+    }
+
+    /// The address that this tab asked for a code for.
+    private func typedInbox(_ request: PortalRequest) -> InboxAddress? {
+        request.browser.flatMap {
+            store.page.typedInbox(
+                cookies.sealed(PortalCookies.signUp, of: request.handle, in: request.request.headers), browser: $0, now: now())
+        }
     }
 
     /// One response to every failed code: it does not reveal whether the user is known or has used up the tries.
@@ -242,16 +269,19 @@ extension PortalPage {
             response.headers[.retryAfter] = "\(seconds)"
             return response
         }
-        var isWrong = true
+        var isWrong = request.repetition != .refused
         defer { tries.end(networks, isWrong: isWrong) }
         let handle = request.handle
         let sealed = cookies.sealed(PortalCookies.signUp, of: handle, in: request.request.headers)
         let known = cookies.value(PortalCookies.known, in: request.request.headers)
         let (session, isGuarded) = try await pool.run {
             (
-                try store.page.signIn(
-                    code: code, browser: browser, request: handle, known: known, signUp: sealed, limits: limits, replacing: old,
-                    now: now()), try store.page.isGuarded(limits, now: now())
+                // The same wrong code, of a second press of the button, is no second try.
+                request.repetition == .refused
+                    ? nil
+                    : try store.page.signIn(
+                        code: code, browser: browser, request: handle, known: known, signUp: sealed, limits: limits,
+                        replacing: old, now: now()), try store.page.isGuarded(limits, now: now())
             )
         }
         guard let session else {
@@ -275,9 +305,15 @@ extension PortalPage {
     func enter(_ request: PortalRequest, _ session: String, sheet: String? = nil) async throws -> Response {
         let known = try await tell(of: session, request)
         let asked = provider == nil ? nil : request.handle ?? sheet
+        if let browser = BrowserName(userAgent: request.request.headers[.userAgent]) {
+            try await pool.run { try store.page.note(browser, ofSession: session) }
+        }
+        let offer = try await offersPasskey(request, session: session)
         // From here on an earlier browser cookie, whoever set it, is worthless.
         return request.redirect(
-            asked.map { "\(Self.sheetPath)?request=\($0)" } ?? "/me",
+            offer
+                ? "/me/offer" + (asked.map { "?request=\($0)" } ?? "")
+                : asked.map { "\(Self.sheetPath)?request=\($0)" } ?? "/me",
             cookies: [
                 cookies.set(PortalCookies.session, session, age: store.sessions.total),
                 cookies.set(PortalCookies.browser, try newToken(), age: 86_400),
@@ -311,7 +347,8 @@ extension PortalPage {
         let time = now()
         try await pool.run { try store.page.signOut(session, everywhere: everywhere, now: time) }
         return request.redirect(
-            "/me/sign-in", told: "out", cookies: [cookies.remove(PortalCookies.session), cookies.remove(PortalCookies.browser)])
+            "/me/sign-in", told: .signedOut,
+            cookies: [cookies.remove(PortalCookies.session), cookies.remove(PortalCookies.browser)])
     }
 
     // MARK: The verification link

@@ -9,11 +9,14 @@ import Support
 package struct PageLooks: Sendable {
     let colours: AccentColours?
     let logo: AppIcon?
+    let links: PageLinks
 
     /// Postern's default look.
     package static let standard = PageLooks(colours: nil, logo: nil)
 
-    package init(colours: AccentColours?, logo: AppIcon?) { (self.colours, self.logo) = (colours, logo) }
+    package init(colours: AccentColours?, logo: AppIcon?, links: PageLinks = .none) {
+        (self.colours, self.logo, self.links) = (colours, logo, links)
+    }
 }
 
 struct PortalStyle: Sendable {

@@ -17,6 +17,13 @@ struct PortalText {
         locale = Locale(identifier: language.tag == "en" ? "en-GB" : language.tag)
     }
 
+    /// The name of a language in itself: `Deutsch`.
+    static func name(of language: Catalogue) -> String {
+        let name = Locale(identifier: language.tag).localizedString(forIdentifier: language.tag) ?? language.tag
+        // Some languages write their own name in lower case, which a list begins with a capital.
+        return name.unicodeScalars.first.map { $0.properties.titlecaseMapping + String(name.unicodeScalars.dropFirst()) } ?? name
+    }
+
     /// `3 March 2026`, UTC.
     func date(_ seconds: Int64) -> String {
         Date(timeIntervalSince1970: Double(seconds)).formatted(
@@ -81,6 +88,9 @@ struct PortalText {
     func messages(_ count: Int) -> String {
         count == 0 ? language.text("no messages") : language.text("{n} messages", count: count, written: number(count))
     }
+
+    /// A text with a number, as in `{n} refused in 7 days`.
+    func count(_ english: String, _ count: Int) -> String { language.text(english, count: count, written: number(count)) }
 
     /// `a`, `a and b`, `a, b and c`.
     func list(_ items: [String]) -> String { items.formatted(.list(type: .and).locale(locale)) }

@@ -1,11 +1,14 @@
 // Renders the page: one layout around every view. Templates are part of the program; values are escaped.
 
+import Accounts
 import HTTP
 import Languages
+import Support
 
 /// A template of the page: the name of its file without `.mustache`.
 enum PageTemplate: String, CaseIterable, Sendable {
-    case account, confirm, confirmed, data, delete, goodbye, inboxes, link, onward, overview, refusal, remove, replace, security
+    case account, confirm, confirmed, data, delete, goodbye, inboxes, link, lost, offer, onward, overview, refusal, remove
+    case replace, security
     case sent, sheet, stop
     case dataRead = "data-read"
     case deleteNow = "delete-now"
@@ -63,6 +66,8 @@ struct PageFrame: Sendable {
     let csrf: String?
     /// The handle of the app's request that the page is a step of.
     let request: String?
+    /// Where users find help; nil if the operator says nothing.
+    let help: String?
 }
 
 /// What the layout shows around a view, in addition to the frame.
@@ -83,7 +88,27 @@ struct PageSurroundings: Sendable {
         let text: String
     }
 
+    /// A link of the operator's at the foot.
+    struct Link: Sendable {
+        let target: String
+        let title: String
+    }
+
+    /// A choice of the language.
+    struct Choice: Sendable {
+        let tag: String
+        /// In that language.
+        let name: String
+        let isChosen: Bool
+    }
+
     let title: String
+    /// Where the name of the service leads: to the step of the app's request, or to the user's page.
+    let home: String
+    let links: [Link]
+    let choices: [Choice]
+    /// Where the choice of a language leads back to.
+    let here: String
     let language: String
     let isRightToLeft: Bool
     let hasScript: Bool
@@ -138,11 +163,13 @@ struct PortalViews: Sendable {
 
     private let languages: [String: Language]
     private let service: String
+    private let links: PageLinks
     let style: PortalStyle
 
     /// Throws if a template is missing or does not parse.
     init(service: String, languages: Languages, looks: PageLooks = .standard) throws {
         self.service = service
+        links = looks.links
         style = PortalStyle(looks)
         self.languages = try languages.all.reduce(into: [:]) { result, catalogue in
             result[catalogue.tag] = Language(
@@ -163,14 +190,16 @@ struct PortalViews: Sendable {
     ///   - language: the language of the texts.
     ///   - csrf: the token of the page's forms; nil while no one is signed in.
     ///   - request: the handle of the app's request that the page is a step of.
+    ///   - here: where the choice of a language leads back to.
     ///   - reader: nil for a page without navigation.
     func render<View: PageView>(
-        _ view: View, _ texts: PageTexts, in language: Catalogue, csrf: String?, request: String?, reader: PageReader?
+        _ view: View, _ texts: PageTexts, in language: Catalogue, csrf: String?, request: String?, here: String,
+        reader: PageReader?
     ) throws -> String {
         guard let language = languages[language.tag], let template = language.templates[View.template] else {
             throw Problem.fault()
         }
-        let frame = PageFrame(service: service, mark: style.mark, csrf: csrf, request: request)
+        let frame = PageFrame(service: service, mark: style.mark, csrf: csrf, request: request, help: links.help)
         let navigation = reader.map { reader in
             PageSurroundings.Navigation(
                 items: PagePlace.allCases.map { place in
@@ -179,11 +208,26 @@ struct PortalViews: Sendable {
                 }, inbox: reader.inbox)
         }
         let whole = PageSurroundings(
-            title: texts.title, language: language.catalogue.tag, isRightToLeft: language.catalogue.isRightToLeft,
+            title: texts.title, home: request.map { "\(PortalPage.sheetPath)?request=\($0)" } ?? "/me",
+            links: footer(language.catalogue), choices: choices(language.catalogue), here: here,
+            language: language.catalogue.tag, isRightToLeft: language.catalogue.isRightToLeft,
             hasScript: View.hasScript, isNarrow: reader == nil, version: style.version, icon: style.tabIcon.path,
             iconType: style.tabIcon.type, navigation: navigation, deletionDay: reader?.deletionDay,
             alert: texts.alert.map(PageSurroundings.Message.init), notice: texts.notice.map(PageSurroundings.Message.init),
             content: template.render(view, in: frame))
         return language.layout.render(whole, in: frame)
+    }
+
+    private func footer(_ language: Catalogue) -> [PageSurroundings.Link] {
+        [
+            (links.help, language.text("Help")), (links.privacy, language.text("Privacy")),
+            (links.terms, language.text("Terms of use")), (links.imprint, language.text("Imprint")),
+        ].compactMap { target, title in target.map { PageSurroundings.Link(target: $0, title: title) } }
+    }
+
+    private func choices(_ language: Catalogue) -> [PageSurroundings.Choice] {
+        languages.values.map(\.catalogue).map {
+            PageSurroundings.Choice(tag: $0.tag, name: PortalText.name(of: $0), isChosen: $0.tag.hasSameOctets(as: language.tag))
+        }.sorted { $0.tag < $1.tag }
     }
 }

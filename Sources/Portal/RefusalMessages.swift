@@ -15,7 +15,7 @@ extension PortalPage {
         guard let state = request.form["state"]?.text, ["on", "off"].contains(state) else { throw PortalRefusal.notFound }
         let change = Self.change(session, now())
         try await pool.run { try store.persons.setWantsRefusals(user: session.userID, state == "on", change) }
-        return request.redirect("/me/inboxes", told: state == "on" ? "told" : "untold")
+        return request.redirect("/me/inboxes", told: state == "on" ? .refusalsTold : .refusalsNotTold)
     }
 
     /// Messages taken at once. If the mail server accepts none, housekeeping is delayed only by the first.
@@ -61,16 +61,17 @@ extension PortalPage {
     /// - Parameter team: the team whose address it was sent to; nil if it may be any of several.
     static func reason(_ kind: UserRefusal, team: String? = nil, in language: Catalogue) -> String {
         switch kind {
-        case .forwardingOff: language.text("You had turned forwarding off")
+        case .forwardingOff: language.text("Forwarding was off")
         case .stopped: language.text("You had stopped using the apps")
         case .inbox: language.text("Your inbox was not confirmed, or took no mail")
-        case .limit: language.text("More than comes through in one day")
+        case .limit: language.text("The daily limit of this address was reached")
         case .stranger:
             team.map { language.text("The sender is not known to belong to {team}", ["team": $0]) }
                 ?? language.text("The sender is not known to belong to those who have the address")
         case .unproved: language.text("The sender could not prove who it is")
         case .blocked: language.text("You had blocked the sender")
         case .content: language.text("The message could not be passed on safely")
+        case .replaced: language.text("It went to an earlier address that no longer works")
         }
     }
 }

@@ -49,6 +49,7 @@ package struct Configuration: Sendable {
     /// Days until all data of a user is deleted; 0 for at once.
     package let pageDeletionDays: Int
     package let pageLogoPath: String?
+    package let pageLinks: PageLinks
     /// Where users reach the HTTP service, without `/` at the end; nil if they cannot.
     package let publicURL: String?
     /// Further certificate authorities for event endpoints.
@@ -257,6 +258,9 @@ package struct Configuration: Sendable {
         pageColours = try text(.pageColour).isEmpty ? nil : Self.colours(text(.pageColour), resolved.path)
         pageDeletionDays = integer(.pageDeletionDays)
         pageLogoPath = text(.pageLogo).isEmpty ? nil : path(.pageLogo)
+        func link(_ key: ConfigurationKey) -> String? { text(key).isEmpty ? nil : text(key) }
+        pageLinks = PageLinks(
+            help: link(.pageHelp), privacy: link(.pagePrivacy), terms: link(.pageTerms), imprint: link(.pageImprint))
         publicURL = text(.httpPublicURL).isEmpty ? nil : text(.httpPublicURL)
         eventRootsPath = text(.eventsTrustedCertificates).isEmpty ? nil : path(.eventsTrustedCertificates)
         allowsPrivateReceivers = text(.eventsPrivateReceivers) == "yes"

@@ -188,6 +188,17 @@ extension ConfigurationKey {
                 .integer(0...30), .value(.integer(7)),
                 "Days after which everything of a user is deleted who asked for it on their page: until then they can keep it. 0 for at once."
             )
+        case .pageHelp:
+            Facts(
+                .link, .absent,
+                "Where users find help, as someone who lost their inbox does: a page or an address (mailto:). At the foot of every page."
+            )
+        case .pagePrivacy:
+            Facts(.link, .absent, "Your privacy policy, at the foot of every page.")
+        case .pageTerms:
+            Facts(.link, .absent, "Your terms of use, at the foot of every page.")
+        case .pageImprint:
+            Facts(.link, .absent, "Who you are, at the foot of every page: the law of some countries asks for it.")
         case .httpListen:
             Facts(
                 .listen, .value(.text("127.0.0.1:8890")),

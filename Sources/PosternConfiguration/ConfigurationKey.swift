@@ -48,6 +48,10 @@ package enum ConfigurationKey: String, Sendable, Hashable, CaseIterable {
     case pageColour = "page.colour"
     case pageLogo = "page.logo"
     case pageDeletionDays = "page.deletion_days"
+    case pageHelp = "page.links.help"
+    case pagePrivacy = "page.links.privacy"
+    case pageTerms = "page.links.terms"
+    case pageImprint = "page.links.imprint"
 
     case httpListen = "http.listen"
     case httpPublicURL = "http.public_url"

@@ -130,6 +130,8 @@ enum ValueKind: Sendable {
     case endpoint
     /// `https://HOST` or `http://HOST`, optionally with a port, without a path.
     case webAddress
+    /// A page (`https://…`, `http://…`) or an address to write to (`mailto:…`): at most 2,000 octets of ASCII.
+    case link
 
     /// What is accepted, in a few words.
     var text: String {
@@ -154,6 +156,7 @@ enum ValueKind: Sendable {
         case .listen: "`HOST:PORT` or `off`"
         case .endpoint: "`HOST:PORT`"
         case .webAddress: "`https://HOST`"
+        case .link: "`https://…` or `mailto:…`"
         }
     }
 
@@ -274,6 +277,18 @@ enum ValueKind: Sendable {
                 text.removeLast(port.utf8.count)
             }
             return .text(text)
+        case .link:
+            let text = try scalar(raw)
+            guard text.utf8.count <= 2_000, text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && !"<>\"\\^`{|}".utf8.contains($0) }),
+                let end = text.utf8.firstIndex(of: UInt8(ascii: ":"))
+            else { throw Complaint(message: "must be a link, as in https://example.com/help or mailto:help@example.com") }
+            let rest = text.utf8[end...].dropFirst()
+            switch String(decoding: text.utf8[..<end], as: UTF8.self).lowercased() {
+            case "https" where rest.starts(with: "//".utf8) && rest.count > 2,
+                "http" where rest.starts(with: "//".utf8) && rest.count > 2, "mailto" where rest.contains(UInt8(ascii: "@")):
+                return .text(text)
+            default: throw Complaint(message: "must be a link, as in https://example.com/help or mailto:help@example.com")
+            }
         case .socket:
             let text = try scalar(raw)
             guard Self.isSocket(text) else {

@@ -77,9 +77,11 @@ package final class RunningRelay: Sendable {
     /// - Parameters:
     ///   - deadline: how long open transactions may take after shutdown was requested.
     ///   - rejected: called for each forward that was refused.
+    ///   - forwarded: called for each message that is forwarded.
     ///   - announce: called with the socket once signals are handled.
     package func listen(
-        deadline: Duration, rejected: @escaping @Sendable (RefusedForward) -> Void, announce: @escaping @Sendable (String) -> Void
+        deadline: Duration, rejected: @escaping @Sendable (RefusedForward) -> Void,
+        forwarded: @escaping @Sendable (ForwardAttribution) -> Void, announce: @escaping @Sendable (String) -> Void
     ) throws -> MilterService {
         let installation = state.withLock { $0.installation }
         let settings = installation.configuration.milter
@@ -96,7 +98,8 @@ package final class RunningRelay: Sendable {
         }
         let handler = RelayMilterHandler(
             engine: { self.state.withLock { $0.engine } }, now: now, logger: logger, metrics: metrics,
-            carrier: { self.state.withLock { $0.carrier } }, refused: rejected)
+            carrier: { self.state.withLock { $0.carrier } }, refused: rejected,
+            forwarded: forwarded)
         let server = MilterServer(.init(name: "postern", socket: socket, peers: peers.users), handler: handler) { [logger] in
             logger.log(level: $0.level, "\($0)")
         }

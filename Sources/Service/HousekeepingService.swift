@@ -16,6 +16,7 @@ struct HousekeepingService: Service {
     let store: Store
     let counters: CounterBuffer
     let rejections: RejectionBuffer
+    let lastMail: LastMailBuffer
     /// Sends the users their due notices by mail; blocks.
     let tellUsers: @Sendable () throws -> Void
     /// Ends suspensions that came from blocks.
@@ -103,6 +104,7 @@ struct HousekeepingService: Service {
         do {
             try counters.flush()
             try rejections.flush()
+            try lastMail.flush()
             try store.addresses.switchDue(now: now())
             let accounts = counters.takeForwarded()
             do { try store.addresses.endCounted(accounts: accounts, now: now()) } catch {
@@ -129,6 +131,7 @@ struct HousekeepingService: Service {
             try await goOn { try await steps.run { try store.verifications.deleteExpired(now: time) } }
             try await goOn { try await steps.run { try store.sourceClaims.deleteExpiredCodes(now: time) } }
             try await goOn { try await steps.run { try store.persons.deleteRefusals(now: time) } }
+            try await goOn { try await steps.run { try store.persons.deleteLastMail(now: time) } }
             try await goOn { [pool] in try await pool.run { try store.addresses.endCounted(accounts: nil, now: time) } }
             try await goOn { try await steps.run { try store.users.removeDue(now: time) } }
             try await goOn { try await steps.run { try store.persons.deleteTold(now: time) } }

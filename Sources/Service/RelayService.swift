@@ -36,6 +36,7 @@ package enum RelayService {
         let counters = CounterBuffer(installation.store.counters)
         let now: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
         let rejections = installation.store.refusalBuffer()
+        let lastMail = installation.store.persons.lastMailBuffer()
         // One for the life of the process, also across reloads: it watches the store itself.
         let signer = try RelaySigner(keys: installation.store.dkimKeys)
         let policies = policies(installation, now: now(), logger: logger)
@@ -46,7 +47,9 @@ package enum RelayService {
             installation, signer: signer, counters: counters, commits: parts.decisions?.commits, metrics: parts.metrics, now: now,
             logger: logger)
         let http = try HTTPRoutes.service(parts)
-        let milter = try relay.listen(deadline: shutdownDeadline, rejected: { rejections.add($0) }, announce: announce)
+        let milter = try relay.listen(
+            deadline: shutdownDeadline, rejected: { rejections.add($0) }, forwarded: { lastMail.add($0, at: now()) },
+            announce: announce)
 
         // Even if the store hangs, a reload still ends and the file is watched.
         let servicePool = BlockingPool(.service)
@@ -55,7 +58,8 @@ package enum RelayService {
         // Services end in the opposite order: mail first, then what mail needs. Further services go before the listeners.
         var services: [any Service] = [
             HousekeepingService(
-                store: installation.store, counters: counters, rejections: rejections, tellUsers: parts.tellUsers,
+                store: installation.store, counters: counters, rejections: rejections, lastMail: lastMail,
+                tellUsers: parts.tellUsers,
                 reviewSuspensions: { try SuspensionReview.run(installation, now: now()) },
                 pool: servicePool, now: now,
                 logger: logger

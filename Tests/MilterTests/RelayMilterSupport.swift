@@ -33,6 +33,8 @@ final class RelayMilterFixture: Sendable {
 
     let directory: MemoryDirectory
     let log = LogRecorder()
+    /// What the handler reported as forwarded, in order.
+    let forwarded = Forwarded()
     let metrics = ServiceMetrics(version: "")
     private let current: Mutex<RelayEngine>
     private let asked = Atomic(0)
@@ -79,7 +81,7 @@ final class RelayMilterFixture: Sendable {
                 return engine
             }, now: { Self.now }, logger: log.logger,
             metrics: metrics,
-            carrier: { [carrier] in carrier })
+            carrier: { [carrier] in carrier }, forwarded: { [forwarded] in forwarded.add($0) })
     }
 
     /// Plays a connection, and looks for inboxes in what was logged and answered.
@@ -143,4 +145,11 @@ extension MilterReply {
         guard let last = lines.last, last.hasSuffix("]"), let open = last.lastIndex(of: "[") else { return nil }
         return (String(last[..<open]), String(last[last.index(after: open)...].dropLast()))
     }
+}
+
+/// The messages that a handler forwarded.
+final class Forwarded: Sendable {
+    private let stored = Mutex<[ForwardAttribution]>([])
+    var all: [ForwardAttribution] { stored.withLock { $0 } }
+    func add(_ one: ForwardAttribution) { stored.withLock { $0.append(one) } }
 }

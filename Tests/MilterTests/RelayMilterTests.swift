@@ -119,6 +119,16 @@ private struct BlindRewriter: BodyRewriting {
         }
     }
 
+    /// For the user's page: who wrote last. Nothing of what was refused, and nothing of replies.
+    @Test func forwarded_ofMessages_isReportedOnceEach() {
+        let fixture = RelayMilterFixture()
+        let team = connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>")
+        _ = fixture.play(team.teamMessage(body: "one\r\n").endOfMessage())
+        _ = fixture.play(team.message(Array("From: x@app.example\r\n\r\nx\r\n".utf8)).endOfMessage())
+        #expect(fixture.forwarded.all.map(\.account) == [RelayMilterFixture.anna.number])
+        #expect(fixture.forwarded.all.allSatisfy { $0.author.domain == "app.example" && $0.isRegistered })
+    }
+
     /// A link that stayed was a line in the log alone.
     @Test func aForwardWithALinkPastTheRelayIsCounted() {
         let fixture = RelayMilterFixture()

@@ -102,6 +102,30 @@ import Testing
         }
     }
 
+    @Test func language_thatTheUserChose_isThatOfEveryPageAndLeadsBack() async throws {
+        try await PortalFixture.with { fixture in
+            let anna = Browser(fixture)
+            let door = try await anna.get("/me/sign-in", headers: ["Accept-Language": "fr"]).text
+            #expect(door.contains("<html lang=\"fr\"") && door.contains(">Deutsch</option>") && door.contains(">日本語</option>"))
+            #expect(door.contains(#"name="here" value="/me/sign-in""#))
+            #expect(try await anna.submit("/me/language", ["language": "de", "here": "/me/sign-in"]).location == "/me/sign-in")
+            #expect(try await anna.get("/me/sign-in", headers: ["Accept-Language": "fr"]).text.contains("<html lang=\"de\""))
+            try await anna.submit("/me/language", ["language": "xx"])
+            #expect(try await anna.get("/me/sign-in", headers: ["Accept-Language": "fr"]).text.contains("<html lang=\"de\""))
+            // Nowhere but to pages of ours, and never to what a link opens.
+            for away in [
+                "https://evil.example/", "//evil.example", "/me/../evil", "/me/sign-in/abcdefghijklmnopqrstuvwxyz234567",
+                "/auth/token",
+                "/me/sign-in?request=%0d%0aX", "/me/addresses/1%0d", "/me/upstream?code=x",
+            ] {
+                #expect(try await anna.submit("/me/language", ["language": "de", "here": away]).location == "/me", "\(away)")
+            }
+            #expect(
+                try await anna.submit("/me/language", ["language": "de", "here": "/me?search=a+b&page=2"]).location
+                    == "/me?search=a%20b&page=2")
+        }
+    }
+
     /// Words stand in attributes too: a quotation mark would have ended one.
     @Test func wordsOfACatalogueStayWithinTheirAttribute() throws {
         let languages = try languages(

@@ -256,7 +256,7 @@ import Testing
             #expect(page.contains("When you signed up</strong> · a code by mail and a test that you are human · Not completed"))
             #expect(page.matches(of: /many sign-ups with your inbox/).count == 1)
             #expect(page.contains("A rule of the operator: HOUSE_RULE"))
-            #expect(try await anna.submit("/me/addresses/1/object", ["decision": "rd_1"]).location == "/me/addresses/1#checks")
+            #expect(try await anna.submit("/me/addresses/1/object", ["decision": "rd_1"]).location == "/me/addresses/1")
             let after = try await anna.get("/me/addresses/1").text
             #expect(after.contains("Your objection is noted.") && after.contains("You objected on"))
             // bob has no such check.

@@ -14,6 +14,7 @@ import Testing
     private static let unaudited: [(table: String, reason: String)] = [
         ("audit", "it is the audit"), ("notices", "counts our own messages"), ("page_links", "a link that was mailed"),
         ("page_sessions", "when a page was last open; signing in and out have lines"),
+        ("page_repeats", "that a form was sent a moment ago"),
         ("account_notes", "what users write for themselves"), ("account_blocks", "what users block for themselves"),
     ]
 

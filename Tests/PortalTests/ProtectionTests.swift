@@ -121,7 +121,8 @@ import Testing
                     "GET /", "GET /me/style.css", "GET /me/mark.svg", "GET /me/page.js", "GET /me/data/schema.json",
                     "GET /me/icons/{client_id}", "GET /.well-known/passkey-endpoints", "GET /me/sign-in", "POST /me/sign-in",
                     "GET /me/sign-in/{token}", "POST /me/sign-in/{token}", "GET /me/sent", "POST /me/sent",
-                    "POST /me/passkey", "GET /me/confirm/{token}", "POST /me/confirm/{token}", "GET /me/goodbye",
+                    "POST /me/passkey", "GET /me/confirm/{token}", "POST /me/confirm/{token}", "GET /me/goodbye", "GET /me/offer",
+                    "POST /me/language",
                 ])
         }
     }

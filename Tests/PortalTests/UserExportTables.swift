@@ -5,6 +5,7 @@ enum UserExportTables {
     static let notPersonal: [String: String] = [
         "api_keys": "of teams and operators", "rejections": "of teams; no recipient", "service_status": "of the installation",
         "service_minutes": "of the installation", "used_challenges": "hashes of random numbers",
+        "page_repeats": "keyed hashes of forms, and where they led; gone after a moment",
         "aggregate_reports": "of the installation", "aggregate_sources": "of the installation", "policies": "of the installation",
         "policy_names": "of the installation", "policy_team_bindings": "of teams",
         "policy_app_bindings": "of teams", "policy_changes": "of the installation", "policy_hosts": "of the installation",

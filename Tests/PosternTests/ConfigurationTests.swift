@@ -68,6 +68,17 @@ import Testing
         #expect(try Configuration(resolve(minimal + "page.logo: logo.png\n")).pageLogoPath == "/etc/postern/logo.png")
     }
 
+    @Test func links_ofThePages_arePagesOrAddresses() throws {
+        let links = try Configuration(
+            resolve(minimal + "page.links.help: mailto:help@example.com\npage.links.imprint: https://example.com/imprint?a=1\n")
+        ).pageLinks
+        #expect(links.help == "mailto:help@example.com" && links.imprint == "https://example.com/imprint?a=1")
+        #expect(links.privacy == nil && links.terms == nil)
+        for wrong in ["javascript:alert(1)", "help", "https:", "mailto:help", "https://a b", "data:text/html,x", "https://e/<x"] {
+            #expect(error(minimal + "page.links.help: '\(wrong)'\n")?.message.contains("must be a link") == true, "\(wrong)")
+        }
+    }
+
     /// A kilobyte took minutes and all memory (billion laughs).
     @Test(arguments: ["_", "-", "a"]) func aliasesOfAliasesInTheFileAreRefused(name: String) throws {
         var text = minimal + "local_recipients:\n  k0: &\(name) [x, x, x, x, x, x, x, x, x]\n"

@@ -33,6 +33,7 @@ import Testing
         let (ends, end) = AsyncStream.makeStream(of: Void.self)
         let service = HousekeepingService(
             store: store, counters: CounterBuffer(store.counters), rejections: RejectionBuffer { _ in },
+            lastMail: store.persons.lastMailBuffer(),
             tellUsers: { end.yield() }, reviewSuspensions: { [] }, pool: BlockingPool(.service, threads: 4),
             now: { Self.now },
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })

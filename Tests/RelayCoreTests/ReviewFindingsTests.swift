@@ -119,7 +119,8 @@ import Testing
     /// A suspended inbox of one team's user was among the refusals of every team with a source that covers the author.
     @Test func whatIsOfAnAccountIsToldToItsTeamAlone() {
         let ofAccount: [Refusal] = [
-            .forwardingOff, .senderBlocked, .retired, .inboxUnverified, .inboxSuspended, .dailyLimit(1), .storedAddressLimit(1),
+            .forwardingOff, .senderBlocked, .retired, .replaced, .inboxUnverified, .inboxSuspended, .dailyLimit(1),
+            .storedAddressLimit(1),
         ]
         #expect(ofAccount.filter { $0.kind.facts.audience != .ownTeam } == [])
         let others: [Refusal] = [

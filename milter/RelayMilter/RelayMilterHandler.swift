@@ -16,17 +16,21 @@ package final class RelayMilterHandler: MilterHandler {
     let logger: Logger
     let metrics: ServiceMetrics
     let refused: @Sendable (RefusedForward) -> Void
+    let forwarded: @Sendable (ForwardAttribution) -> Void
     let carrier: @Sendable () -> (any CopyCarrier)?
     let histograms: MilterHistograms
     let recent = RecentMessages()
     let usedLogins = UsedCopyLogins()
 
-    /// - Parameter carrier: hands copies over; nil if a transaction carries only one account.
-    /// - Parameter refused: called with refused forwards whose author is registered. Must not block.
+    /// - Parameters:
+    ///   - carrier: hands copies over; nil if a transaction carries only one account.
+    ///   - refused: called with refused forwards whose author is registered. Must not block.
+    ///   - forwarded: called with each message that is forwarded. Must not block.
     package init(
         engine: @escaping @Sendable () -> RelayEngine, now: @escaping @Sendable () -> Int64, logger: Logger,
         metrics: ServiceMetrics = ServiceMetrics(version: ""), carrier: @escaping @Sendable () -> (any CopyCarrier)? = { nil },
-        refused: @escaping @Sendable (RefusedForward) -> Void = { _ in }
+        refused: @escaping @Sendable (RefusedForward) -> Void = { _ in },
+        forwarded: @escaping @Sendable (ForwardAttribution) -> Void = { _ in }
     ) {
         self.engine = engine
         self.now = now
@@ -35,6 +39,7 @@ package final class RelayMilterHandler: MilterHandler {
         self.carrier = carrier
         histograms = MilterHistograms(metrics)
         self.refused = refused
+        self.forwarded = forwarded
     }
 
     /// Only RCPT is answered before the end of data: every other answer would cost a round trip.

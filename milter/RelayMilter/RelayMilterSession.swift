@@ -197,7 +197,12 @@ final class RelayMilterSession: MilterSession {
             handler.metrics.messages(direction.rawValue, decision.outcome == .discard ? "discarded" : "relayed").add()
         }
         if decision.reasons.contains(where: { $0.code == .linksLeft }) { handler.metrics.linksLeft.add() }
-        if decision.outcome == .relay { handler.recent.insert(queueID) }
+        if decision.outcome == .relay {
+            handler.recent.insert(queueID)
+            if transaction.direction == .forward, let attribution = transaction.forwardAttribution {
+                handler.forwarded(attribution)
+            }
+        }
         log(
             .info, decision.reasons, transaction.passedSubjects, stage: "message",
             answer: decision.outcome == .discard ? "discard" : "accept",

@@ -91,7 +91,7 @@ package struct AccountRepository: Sendable {
         try tracker.snapshot(.ending(account))
         if try connection.clearAccount(account, rows: &rows) { return try end(connection, account: account) }
         try retireNames(connection, account: account)
-        for table in ["relay_addresses", "external_identities", "transfer_subs", "account_notes", "account_blocks"] {
+        for table in ["relay_addresses", "external_identities", "transfer_subs", "account_notes", "account_blocks", "last_mail"] {
             try connection.run("DELETE FROM \(raw: table) WHERE account_id = \(account)")
         }
         try connection.run("DELETE FROM account_transfers WHERE old_account = \(account) OR new_account = \(account)")

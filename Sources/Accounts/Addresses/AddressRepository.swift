@@ -14,6 +14,18 @@ package struct IssuedAddress: Sendable {
     package let hasVerifiedInbox: Bool
 }
 
+/// By what forwarding was switched. The raw values are in databases: never change or reuse one.
+package enum SwitchCause: Int64, SQLCodable, Sendable, Hashable, CaseIterable {
+    /// The user, now.
+    case user = 1
+    /// An administrator.
+    case administrator = 2
+    /// The user, who chose this day before.
+    case day = 3
+    /// The user, who chose this number of messages before.
+    case count = 4
+}
+
 /// Issues, finds and switches relay addresses.
 package struct AddressRepository: Sendable {
     /// Attempts at a new local part before giving up. With 50 bits even a second one is rare.
@@ -195,8 +207,11 @@ package struct AddressRepository: Sendable {
     }
 
     /// Switches forwarding. Returns whether that changed anything. Refused for a retired address.
+    /// - Parameter cause: as the user is told.
     @discardableResult
-    package func setForwarding(_ address: AddrSpec, on isOn: Bool, _ change: Change) throws(StoreFailure) -> Bool {
+    package func setForwarding(
+        _ address: AddrSpec, on isOn: Bool, by cause: SwitchCause = .administrator, _ change: Change
+    ) throws(StoreFailure) -> Bool {
         try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let found = try self.address(connection, address)
             guard found.retiredAt == nil else {
@@ -206,7 +221,8 @@ package struct AddressRepository: Sendable {
             try tracker.snapshot(.account(found.account.number))
             try connection.run(
                 """
-                UPDATE relay_addresses SET forwarding_on = \(isOn), switches_at = NULL, ends_at_count = NULL
+                UPDATE relay_addresses SET forwarding_on = \(isOn), switches_at = NULL, ends_at_count = NULL,
+                    switched_at = \(change.now), switched_by = \(cause)
                 WHERE local_part = \(found.address.localPart) AND domain = \(found.address.domain)
                 """)
             try connection.count(

@@ -87,18 +87,21 @@ package struct InboxConfirmationRepository: Sendable {
             }
             guard constantTimeEqual(try row["code_hash"], secrets.hash(.verificationCode, code, context: "\(inbox.id)")) else {
                 try connection.run("UPDATE inbox_verifications SET tries = tries + 1 WHERE id = \(number)")
-                let left = limits.tries - used - 1
-                return .failure(
-                    .refused(
-                        .invalid,
-                        left == 0
-                            ? "the code is wrong, and that was the last try: request another message with a new code"
-                            : "the code is wrong; tries left: \(left)"))
+                return .failure(Self.wrongCode(triesLeft: limits.tries - used - 1))
             }
             return .success(
                 try finish(connection, tracker, verification: number, user: user, id: id, inbox, "by code", change))
         }
         return try outcome.get()
+    }
+
+    /// What is said of a wrong code.
+    package static func wrongCode(triesLeft: Int) -> StoreFailure {
+        .refused(
+            .invalid,
+            triesLeft == 0
+                ? "the code is wrong, and that was the last try: request another message with a new code"
+                : "the code is wrong; tries left: \(triesLeft)")
     }
 
     /// The inbox that a link confirms, with its user; nil for an unknown or expired link. Changes nothing.

@@ -32,6 +32,7 @@ package enum SealContext {
     case passkeyName(user: Int64)
     case accountName(account: Int64)
     case accountNote(account: Int64)
+    case lastSender(account: Int64)
     case deviceKey(mark: [UInt8])
     /// What a receiver expects in the Authorization field.
     case streamAuthorization(String)
@@ -49,6 +50,7 @@ package enum SealContext {
         case .passkeyName(let user): Array("postern passkey name 1 \(user)".utf8)
         case .accountName(let account): Array("postern account name 1 \(account)".utf8)
         case .accountNote(let account): Array("postern account note 1 \(account)".utf8)
+        case .lastSender(let account): Array("postern last sender 1 \(account)".utf8)
         case .deviceKey(let mark): Array("postern device key 1 \(Hex.encode(mark))".utf8)
         case .issuerPoll(let name): Array("postern issuer poll 1 \(name)".utf8)
         case .streamAuthorization(let id): Array("postern stream authorization 1 \(id)".utf8)

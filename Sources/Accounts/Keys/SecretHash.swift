@@ -15,6 +15,8 @@ package struct SecretHash: Sendable, SecretHolder {
         case signInCode = "sign-in code"
         case signUp = "sign-up"
         case browser
+        /// A form that a browser sent a moment ago.
+        case form
         /// A network that asks: counted, and not kept in clear.
         case network
         /// The domain of an inbox whose owner is no user yet: counted.

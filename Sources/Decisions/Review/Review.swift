@@ -61,6 +61,8 @@ package struct ReviewStory: Sendable {
     /// The decision that was requested.
     package let decision: LoggedDecision
     package let objectedAt: Int64?
+    /// What the user wrote; nil if nothing. It names no address.
+    package let objection: String?
     /// Nil where the decision has no account of this installation, or the account was deleted.
     package let account: ReviewAccount?
     /// The account's decisions, the newest first, this one included; only this one where there is no account.

@@ -72,14 +72,15 @@ package struct ReviewRepository: Sendable {
     package func story(_ id: String, now: Int64) throws(StoreFailure) -> ReviewStory? {
         try database.read { connection throws(StoreFailure) in
             guard let decision = try connection.decision(id, team: nil) else { return nil }
-            let objectedAt: Int64? = try connection.value(
-                "SELECT created_at FROM decision_objections WHERE decision_id = \(id)")
+            let row = try connection.row("SELECT created_at, words FROM decision_objections WHERE decision_id = \(id)")
+            let (objectedAt, objection): (Int64?, String?) = try (row?["created_at"], row?["words"])
             guard let grant = decision.record.grantNumber,
                 let account = try connection.reviewAccount(grant: grant, team: decision.record.teamNumber, now: now)
             else {
                 let notes = try connection.reviewNotes("n.decision_id = \(id)")
                 return ReviewStory(
-                    decision: decision, objectedAt: objectedAt, account: nil, decisions: [decision], notes: notes, snoozes: [])
+                    decision: decision, objectedAt: objectedAt, objection: objection, account: nil, decisions: [decision],
+                    notes: notes, snoozes: [])
             }
             let ids: [String] = try connection.values(
                 """
@@ -92,7 +93,7 @@ package struct ReviewRepository: Sendable {
                 if let decision = try connection.decision(id, team: nil) { decisions.append(decision) }
             }
             return ReviewStory(
-                decision: decision, objectedAt: objectedAt, account: account, decisions: decisions,
+                decision: decision, objectedAt: objectedAt, objection: objection, account: account, decisions: decisions,
                 notes: try connection.reviewNotes("d.grant_id = \(grant) AND d.team_id = \(decision.record.teamNumber)"),
                 snoozes: try connection.snoozes(grant: grant, now: now))
         }

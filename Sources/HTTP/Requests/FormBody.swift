@@ -5,6 +5,8 @@ import Support
 /// The parameters of a form. One without a value counts as absent (RFC 6749 section 3.1); unknown names are ignored.
 package struct FormBody: Sendable {
     private var values: [WireText: WireText] = [:]
+    /// As it was sent.
+    package private(set) var octets: [UInt8] = []
 
     /// The body of a request without a form.
     package init() {}
@@ -18,10 +20,14 @@ package struct FormBody: Sendable {
         guard let pairs = FormEncoding.pairs(octets, maximum: maximum) else {
             throw Problem.malformed("the body is not valid application/x-www-form-urlencoded")
         }
+        self.octets = Array(octets)
         for (name, value) in pairs {
             guard values.updateValue(value, forKey: name) == nil else { throw Problem.malformed("a parameter is given twice") }
         }
     }
+
+    /// The names of its parameters.
+    package var names: some Collection<WireText> { values.keys }
 
     /// The value; nil if it is absent or empty.
     package subscript(name: WireText) -> WireText? { values[name].flatMap { $0.isEmpty ? nil : $0 } }

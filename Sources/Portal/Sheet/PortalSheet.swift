@@ -77,7 +77,7 @@ extension PortalPage {
         }
         step(routes, .post, "/sign-in") { request in
             if let handle = request.form["end_session"]?.text { return try await signOut(request, handle) }
-            return try await decide(request)
+            return try await once(request) { try await decide($0) }
         }
     }
 
@@ -221,7 +221,8 @@ extension PortalPage {
         switch (request.form["decision"], session) {
         case ("cancel", _):
             let time = now()
-            guard try await pool.run({ try store.authorizations.finish(sheet.handle, now: time) }) else {
+            let isFirst = try await pool.run { try store.authorizations.finish(sheet.handle, now: time) }
+            guard isFirst || request.repetition == .done else {
                 return try await finished(request, sheet)
             }
             return try await refuse(request, sheet, AuthorizationError(.accessDenied, "the user cancelled"))

@@ -28,6 +28,12 @@ for (const button of navigator.clipboard ? document.querySelectorAll("[data-copy
   // What a passkey manager may forget (WebAuthn section 5.1.10). Where it cannot, nothing is lost.
   const signal = (name, options) => PublicKeyCredential[name]?.(options).catch(() => {});
 
+  // Whether a passkey can be offered after a code.
+  const can = document.querySelector('input[name="passkeys"]');
+  if (can) {
+    PublicKeyCredential.isUserVerifyingPlatformAuthenticatorAvailable?.().then((is) => { can.value = is ? "yes" : ""; });
+  }
+
   const door = document.getElementById("passkey-sign-in");
   if (door) {
     let waiting = new AbortController();

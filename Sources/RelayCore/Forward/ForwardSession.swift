@@ -87,7 +87,7 @@ final class ForwardSession {
         isEnvelopeProof =
             evidence.ofEnvelope(client).map { (try? ForwardProof.prove(author: author, sources: own, evidence: $0)) != nil }
             ?? false
-        guard account.isActive else { throw .retired }
+        guard account.isActive else { throw .inactive(account) }
         guard account.isForwardingOn else { throw .forwardingOff }
         if account.hasBlocks, try Refusal.deferring(engine.directory.isBlocked(author, by: account.number)) {
             throw .senderBlocked

@@ -9,7 +9,7 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
     case unauthorizedSender, unreadableFrom, unsafeHeader, repeatedField
     case proofFailed, dkimFailed, spfFailed, dmarcFailed, replyNotProved
     // The state of an account
-    case forwardingOff, senderBlocked, retired, inboxUnverified, inboxSuspended, dailyLimit, storedAddressLimit
+    case forwardingOff, senderBlocked, retired, replaced, inboxUnverified, inboxSuspended, dailyLimit, storedAddressLimit
     // Several recipients
     case fanOutFailed, fanOutRefused, otherScope, tooManyRecipients, forgedCopy
     // This host
@@ -171,7 +171,13 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
         case .retired:
             Facts(
                 550, "5.1.6", "This address is no longer in use", .addressRetired, to: .ownTeam, forUser: .stopped,
-                means: "retired, or no consent remains", remedy: "the team stops writing there")
+                means: "the user has stopped using every app of the team", remedy: "the team stops writing there")
+        case .replaced:
+            // To the sender the same: that there is another address is told to the team by an event alone.
+            Facts(
+                550, "5.1.6", "This address is no longer in use", .addressRetired, to: .ownTeam, forUser: .replaced,
+                means: "an earlier address of the account: the user replaced it, or it was retired",
+                remedy: "the team writes to the address that it was told in an event, or is given at the next sign-in")
         case .inboxUnverified:
             Facts(
                 451, "4.2.1", "The owner of this address has not confirmed it yet; try again later", .inboxUnverified,
@@ -346,7 +352,7 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
 
 /// Why mail to a user was refused, as the user's page shows it. The raw values are in databases: never change or reuse one.
 package enum UserRefusal: Int64, Sendable, Hashable, CaseIterable {
-    /// The user had switched forwarding off.
+    /// Forwarding was off: by the user, on a day or after messages that the user chose, or by an administrator.
     case forwardingOff = 1
     /// The user had stopped using every app of the team.
     case stopped = 2
@@ -362,4 +368,6 @@ package enum UserRefusal: Int64, Sendable, Hashable, CaseIterable {
     case blocked = 7
     /// The message cannot be read safely, or cannot be rewritten.
     case content = 8
+    /// The message went to an earlier address of the account, which was replaced or ended.
+    case replaced = 9
 }

@@ -44,7 +44,12 @@ extension Refusal {
 
     package static let forwardingOff = Refusal(.forwardingOff)
     package static let senderBlocked = Refusal(.senderBlocked)
-    package static let retired = Refusal(.retired, detail: "no grants remain, or the address was retired")
+    package static let retired = Refusal(.retired, detail: "no grants remain")
+    package static let replaced = Refusal(.replaced, detail: "the address was replaced, or retired by an administrator")
+
+    /// Of an account that is not active.
+    static func inactive(_ account: RelayAccount) -> Refusal { account.hasLiveGrant ? .replaced : .retired }
+
     package static let inboxUnverified = Refusal(.inboxUnverified)
 
     /// Temporary: once the owner confirms the inbox again, the waiting mail arrives.

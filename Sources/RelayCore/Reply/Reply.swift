@@ -24,7 +24,7 @@ enum Reply {
                 let report = try serverReport(message, author: author)
             {
                 guard isOfOneAccount else { throw .mixedAccounts }
-                guard account.isActive else { throw .retired }
+                guard account.isActive else { throw .inactive(account) }
                 return try tell(
                     report, of: message, engine: engine, account: account, correspondents: correspondents, paths: paths)
             }
@@ -32,7 +32,7 @@ enum Reply {
                 RelayReason(.notTheUsersInbox, "the author is proved, but is not a verified inbox of the account's user"))
         }
         guard isOfOneAccount else { throw .mixedAccounts }
-        guard account.isActive else { throw .retired }
+        guard account.isActive else { throw .inactive(account) }
 
         let isAutomatic = message.client.mailFrom.isEmpty || AutomaticMail.isAutomatic(message.header)
         let stored = StoredAddresses(directory: engine.directory, tokens: engine.tokens)

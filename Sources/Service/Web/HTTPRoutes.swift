@@ -88,7 +88,8 @@ package struct ServiceParts: Sendable {
             limits: provider.limits,
             looks: PageLooks(
                 colours: installation.configuration.pageColours,
-                logo: ServiceFiles.logo(installation.configuration, at: installation.resolved.path)),
+                logo: ServiceFiles.logo(installation.configuration, at: installation.resolved.path),
+                links: installation.configuration.pageLinks),
             deletionDays: installation.configuration.pageDeletionDays,
             upstream: provider.upstream.map { source in
                 UpstreamProvider(try source.settings(at: installation.resolved.path), now: now, logger: logger)

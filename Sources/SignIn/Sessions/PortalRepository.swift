@@ -84,6 +84,8 @@ package struct OpenSession: Sendable, Hashable {
     /// Seconds since 1970, accurate to a minute.
     package let seenAt: Int64
     package let method: SignInMethod
+    /// Nil if it is not known.
+    package let browser: BrowserName?
 }
 
 /// Links and sessions of the page.
@@ -359,13 +361,23 @@ package struct PortalRepository: Sendable {
             let user = try connection.userNumber(id)
             return try connection.rows(
                 """
-                SELECT id, created_at, seen_at, method FROM page_sessions
+                SELECT id, created_at, seen_at, method, browser FROM page_sessions
                 WHERE user_id = \(user) AND expires_at > \(now) AND seen_at > \(now - lifetime.idle) ORDER BY id DESC
                 """
             ).map { row throws(StoreFailure) in
-                try OpenSession(
-                    number: row["id"], createdAt: row["created_at"], seenAt: row["seen_at"], method: row["method"])
+                let browser: String? = try row["browser"]
+                return try OpenSession(
+                    number: row["id"], createdAt: row["created_at"], seenAt: row["seen_at"], method: row["method"],
+                    browser: browser.flatMap(BrowserName.init(stored:)))
             }
+        }
+    }
+
+    /// Notes the browser of a session, for its user to read.
+    package func note(_ browser: BrowserName, ofSession token: String) throws(StoreFailure) {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
+            try connection.run(
+                "UPDATE page_sessions SET browser = \(browser.stored) WHERE token_hash = \(secrets.hash(.session, token))")
         }
     }
 

@@ -52,6 +52,11 @@ extension PortalRepository {
         return try SealedTokens(secrets: secrets).seal(value, .signUp)
     }
 
+    /// The address that a browser asked for a code for; nil if it did not, or long ago.
+    package func typedInbox(_ sealed: String?, browser: String, now: Int64) -> InboxAddress? {
+        openSignUp(sealed, browser: secrets.hash(.browser, browser), now: now)
+    }
+
     private func openSignUp(_ sealed: String?, browser: [UInt8], now: Int64) -> InboxAddress? {
         guard let sealed, let value: SignUp = SealedTokens(secrets: secrets).open(sealed, .signUp),
             constantTimeEqual(value.browser, browser), value.expiresAt > now

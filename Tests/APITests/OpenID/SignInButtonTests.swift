@@ -70,6 +70,29 @@ import Testing
         }
     }
 
+    @Test func button_withLogoRadiusAndBorder_hasThem() async throws {
+        let fixture = try await fixture()
+        func button(_ query: String) async throws -> (svg: [String: String], rect: [String: String], texts: Int, markAt: Double) {
+            let read = try Reader(try await fixture.ask(.get, "/auth/button.svg?\(query)").body)
+            return (
+                try #require(read.elements.first).attributes, try #require(read.elements.first { $0.name == "rect" }).attributes,
+                read.elements.count { $0.name == "text" },
+                try #require(read.elements.dropFirst().first { $0.name == "svg" }?.attributes["x"].flatMap(Double.init))
+            )
+        }
+        let only = try await button("logo=only&height=48")
+        #expect(only.svg["width"] == "48" && only.svg["height"] == "48" && only.texts == 0 && only.svg["role"] == "img")
+        let edge = try await button("logo=edge&width=400")
+        let beside = try await button("width=400")
+        #expect(edge.texts == 1 && edge.markAt < 20 && beside.markAt > 60)
+        #expect(try await button("logo=edge&width=400&lang=ar").markAt > 360, "where reading begins")
+        let (square, round) = (try await button("radius=0"), try await button("radius=22"))
+        #expect(square.rect["rx"] == "0" && round.rect["rx"] == "21.50")
+        #expect(try await button("radius=32&height=32").rect["rx"] == "15.50", "round, and no more")
+        let (lined, plain) = (try await button("border=yes"), try await button("style=outline&border=no"))
+        #expect(lined.rect["stroke"] != nil && plain.rect["stroke"] == nil)
+    }
+
     @Test func aButtonMayBeKeptAndEmbeddedAnywhereAndDoesNothing() async throws {
         let fixture = try await fixture()
         for path in ["/auth/button.svg", "/auth/sign-in.js"] {
@@ -86,7 +109,8 @@ import Testing
     }
 
     @Test(arguments: [
-        "kind=%3Cscript%3E", "style=%22%3E%3Cscript%3E", "height=31", "height=65", "height=+44", "height=4e1", "width=159",
+        "logo=none", "radius=33", "radius=-1", "border=1", "logo=only&width=160", "kind=%3Cscript%3E", "style=%22%3E%3Cscript%3E",
+        "height=31", "height=65", "height=+44", "height=4e1", "width=159",
         "width=99999999999999999999", "width=", "script=1", "lang=de&lang=fr", "kind=%FF",
     ]) func whatNoButtonIsLikeIsRefusedAndNotRepeated(_ query: String) async throws {
         let answer = try await fixture().ask(.get, "/auth/button.svg?\(query)")

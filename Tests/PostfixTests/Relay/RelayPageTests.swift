@@ -169,7 +169,7 @@ func home(
         #expect(try fixture.send(from: "bounce@juice.example", to: [address], bill).data?.code == 250)
         #expect(try browser.shows("table bdi", "juice.example", at: url + "/me/addresses/1"))
         try browser.click("form[action$='/unblock'] button")
-        #expect(try browser.shows("[role=status]", "The Juice Company – Mail from there comes through again."))
+        #expect(try browser.shows("[role=status]", "The Juice Company – Mail from there is forwarded again."))
         #expect(try fixture.send(from: "bounce@juice.example", to: [address], news).data?.code == 250)
 
         // To write first: the address that the page shows leads to the team, without the inbox.

@@ -10,6 +10,9 @@ struct SignInButton: Sendable {
     /// CSS pixels.
     static let widths = 160...480
     static let usualHeight = 44
+    /// CSS pixels.
+    static let radii = 0...32
+    static let usualRadius = 8
 
     var kind = ButtonKind.signIn
     var style = Style.dark
@@ -18,26 +21,45 @@ struct SignInButton: Sendable {
     /// Pixels, within `widths`; nil for as wide as the text needs.
     var width: Int?
     var language = Catalogue.english
+    var logo = Logo.beside
+    /// Pixels of the rounded corners, within `radii`; at most half of the height.
+    var radius = Self.usualRadius
+    /// Whether there is a line around it; nil for as the style has it.
+    var border: Border?
 
     enum Style: String, Sendable, CaseIterable {
         case light, dark, outline
     }
 
+    /// Where the logo is.
+    enum Logo: String, Sendable, CaseIterable {
+        /// Next to the text, both in the middle.
+        case beside
+        /// At the edge where reading begins, with the text in the middle of the rest.
+        case edge
+        /// Without text: the text is the title that programs read.
+        case only
+    }
+
+    enum Border: String, Sendable, CaseIterable { case yes, no }
+
     /// `#rrggbb`: each text has a contrast of 13:1 or more with its background, and the line of 3:1 (WCAG 2.2, 1.4.3 and
     /// 1.4.11).
-    private var colours: (ground: String, text: String, mark: String, line: String?) {
+    private var colours: (ground: String, text: String, mark: String, line: String) {
         switch style {
-        case .dark: ("#1b2430", "#ffffff", "#7fd1c2", nil)
-        case .light: ("#ffffff", "#1b2430", "#0f5c55", nil)
-        case .outline: ("#ffffff", "#1b2430", "#0f5c55", "#74818d")
+        case .dark: ("#1b2430", "#ffffff", "#7fd1c2", "#8b98a5")
+        case .light, .outline: ("#ffffff", "#1b2430", "#0f5c55", "#74818d")
         }
     }
+
+    private var hasBorder: Bool { border.map { $0 == .yes } ?? (style == .outline) }
 
     /// - Parameters:
     ///   - service: the operator's name for the service.
     ///   - mark: shapes in a square of 32 units, in the colour `currentColor`.
     func svg(service: String, mark: String) -> String {
         let text = kind.text(language, service: service)
+        guard logo != .only else { return logoAlone(text: text, mark: mark) }
         // Hundredths of a pixel as integers, so that numbers have the same digits on every machine.
         let size = height * 100
         let (margin, icon, gap) = (size * 30 / 100, size * 48 / 100, size * 22 / 100)
@@ -49,25 +71,52 @@ struct SignInButton: Sendable {
         // If the reader's fonts are wider than estimated, or the button is narrow, the text is set closer.
         let shown = min(needed, room)
         let scaled = room < needed ? fontSize * room / needed : fontSize
-        let start = (total - icon - gap - shown) / 2
         let isLeft = !language.isRightToLeft
+        // Both in the middle; or the logo at the edge, and the text in the middle of what is left.
+        let start = logo == .edge ? margin : (total - icon - gap - shown) / 2
+        let textStart = logo == .edge ? start + icon + gap + (room - shown) / 2 : start + icon + gap
         let iconX = isLeft ? start : total - start - icon
-        let textX = (isLeft ? start + icon + gap : start) + shown / 2
+        let textX = isLeft ? textStart + shown / 2 : total - textStart - shown / 2
         let title = HTMLText.escaped(text)
-        let (ground, ink, accent, line) = colours
-        let border = line.map { " stroke=\"\($0)\"" } ?? ""
         return """
-            <svg xmlns="http://www.w3.org/2000/svg" width="\(Self.pixels(total))" height="\(height)" \
-            viewBox="0 0 \(Self.pixels(total)) \(height)" role="img" lang="\(language.tag)">\
-            <title>\(title)</title>\
-            <rect x=".5" y=".5" width="\(Self.pixels(total - 100))" height="\(height - 1)" rx="7.5" fill="\(ground)"\(border)/>\
-            <svg x="\(Self.pixels(iconX))" y="\(Self.pixels((size - icon) / 2))" width="\(Self.pixels(icon))" \
-            height="\(Self.pixels(icon))" viewBox="0 0 32 32" color="\(accent)">\(mark)</svg>\
+            \(frame(width: total, title: title))\(picture(mark, x: iconX, side: icon))\
             <text x="\(Self.pixels(textX))" y="\(Self.pixels(size / 2 + scaled * 35 / 100))" font-size="\(Self.pixels(scaled))" \
-            textLength="\(Self.pixels(shown))" lengthAdjust="spacingAndGlyphs" text-anchor="middle" font-weight="600" fill="\(ink)" \
+            textLength="\(Self.pixels(shown))" lengthAdjust="spacingAndGlyphs" text-anchor="middle" font-weight="600" \
+            fill="\(colours.text)" \
             direction="\(isLeft ? "ltr" : "rtl")" \
             font-family="system-ui, -apple-system, Segoe UI, Roboto, Noto Sans, Helvetica, Arial, sans-serif">\(title)</text></svg>
             """
+    }
+
+    /// A square with the logo.
+    private func logoAlone(text: String, mark: String) -> String {
+        let size = height * 100
+        let icon = size * 60 / 100
+        let total = width.map { $0 * 100 } ?? size
+        return "\(frame(width: total, title: HTMLText.escaped(text)))\(picture(mark, x: (total - icon) / 2, side: icon))</svg>"
+    }
+
+    /// The beginning of the image, with its ground and its line.
+    /// - Parameters:
+    ///   - width: hundredths of a pixel.
+    ///   - title: escaped.
+    private func frame(width: Int, title: String) -> String {
+        let corner = max(0, min(radius, height / 2) * 100 - 50)
+        let line = hasBorder ? " stroke=\"\(colours.line)\"" : ""
+        return """
+            <svg xmlns="http://www.w3.org/2000/svg" width="\(Self.pixels(width))" height="\(height)" \
+            viewBox="0 0 \(Self.pixels(width)) \(height)" role="img" lang="\(language.tag)">\
+            <title>\(title)</title>\
+            <rect x=".5" y=".5" width="\(Self.pixels(width - 100))" height="\(height - 1)" rx="\(Self.pixels(corner))" \
+            fill="\(colours.ground)"\(line)/>
+            """
+    }
+
+    private func picture(_ mark: String, x: Int, side: Int) -> String {
+        """
+        <svg x="\(Self.pixels(x))" y="\(Self.pixels((height * 100 - side) / 2))" width="\(Self.pixels(side))" \
+        height="\(Self.pixels(side))" viewBox="0 0 32 32" color="\(colours.mark)">\(mark)</svg>
+        """
     }
 
     // MARK: Texts

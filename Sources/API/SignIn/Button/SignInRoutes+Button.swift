@@ -32,7 +32,7 @@ extension SignInRoutes {
 
     func button(_ request: Request, _ context: APIContext) async throws -> Response {
         guard settings.signInPage != nil else { throw Problem.notFound() }
-        let button = try button(try request.query(["kind", "style", "width", "height", "lang"]))
+        let button = try button(try request.query(["kind", "style", "width", "height", "lang", "logo", "radius", "border"]))
         let svg = button.svg(service: settings.service, mark: Self.mark)
         return Response(type: "image/svg+xml", headers: Self.headers, body: ByteBuffer(string: svg))
     }
@@ -43,7 +43,12 @@ extension SignInRoutes {
         button.kind = try Self.named(query, "kind") ?? button.kind
         button.style = try Self.named(query, "style") ?? button.style
         button.height = try Self.number(query, "height", SignInButton.heights) ?? button.height
-        button.width = try Self.number(query, "width", SignInButton.widths)
+        button.logo = try Self.named(query, "logo") ?? button.logo
+        button.radius = try Self.number(query, "radius", SignInButton.radii) ?? button.radius
+        button.border = try Self.named(query, "border")
+        // A logo alone may be as narrow as it is high.
+        button.width = try Self.number(
+            query, "width", button.logo == .only ? SignInButton.heights : SignInButton.widths)
         button.language = settings.languages.best([query["lang"]?.text ?? ""], accepted: nil)
         return button
     }

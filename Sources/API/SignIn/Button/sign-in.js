@@ -107,7 +107,8 @@
     const lang = [asked, asked.split("-")[0]].find((tag) => Object.hasOwn(texts, tag)) ?? "en";
     const kind = texts.en[data.kind] ? data.kind : "sign-in";
     const image = new URL(issuer + "/auth/button.svg");
-    const look = { kind, lang, style: data.style, width: data.width, height: data.height };
+    const { style, width, height, logo, radius, border } = data;
+    const look = { kind, lang, style, width, height, logo, radius, border };
     for (const name of Object.keys(look)) if (look[name]) image.searchParams.set(name, look[name]);
     const picture = document.createElement("img");
     picture.src = image.href;
@@ -115,7 +116,8 @@
     picture.lang = lang;
     const button = document.createElement("button");
     button.type = "button";
-    button.style.cssText = "padding:0;border:0;background:none;cursor:pointer;line-height:0;border-radius:8px";
+    button.style.cssText = "padding:0;border:0;background:none;cursor:pointer;line-height:0";
+    button.style.borderRadius = `${radius || 8}px`;
     button.append(picture);
     button.addEventListener("click", () => signIn(data).catch(() => {}));
     place.replaceChildren(button);

@@ -87,7 +87,8 @@ CREATE TABLE grants (
 CREATE INDEX grants_group ON grants (group_id, id);
 
 -- `ordinal`: the number of the address among those of its account, from 1. `switches_at`: when forwarding switches by itself.
--- Forwarding ends after `ends_at_count` messages since the day `counted_from`.
+-- Forwarding ends after `ends_at_count` messages since the day `counted_from`. `switched_at`, `switched_by`: when forwarding was
+-- last switched, and by what (`SwitchCause`); NULL: never.
 CREATE TABLE relay_addresses (
     local_part TEXT NOT NULL,
     domain TEXT NOT NULL,
@@ -98,6 +99,8 @@ CREATE TABLE relay_addresses (
     switches_at {int},
     counted_from {int},
     ends_at_count {int},
+    switched_at {int},
+    switched_by {int},
     created_at {int} NOT NULL,
     retired_at {int},
     PRIMARY KEY (local_part, domain),

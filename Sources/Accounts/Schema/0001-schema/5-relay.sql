@@ -73,6 +73,15 @@ CREATE TABLE account_refusals_told (
 ) {clustered};
 CREATE INDEX account_refusals_told_at ON account_refusals_told (told_at);
 
+-- The last message to each account, for the user's own page: when it was forwarded, and the author, sealed. Kept for 30 days.
+CREATE TABLE last_mail (
+    account_id {int} NOT NULL PRIMARY KEY REFERENCES accounts (id) ON DELETE CASCADE,
+    at {int} NOT NULL,
+    sender_key TEXT NOT NULL,
+    sender_sealed {bytes} NOT NULL
+) {strict};
+CREATE INDEX last_mail_at ON last_mail (at);
+
 -- Senders that the user blocks.
 CREATE TABLE account_blocks (
     account_id {int} NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,

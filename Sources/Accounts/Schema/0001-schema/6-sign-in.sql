@@ -201,6 +201,15 @@ CREATE INDEX page_codes_user ON page_codes (user_id, created_at);
 CREATE INDEX page_codes_mark ON page_codes (inbox_mark, created_at);
 CREATE INDEX page_codes_kept ON page_codes (kept_until);
 
+-- Forms of the pages that were sent a moment ago, so that a second press of a button does nothing again. `mark`: of the browser's
+-- cookie, the path and the fields. `outcome`: NULL while the first is answered.
+CREATE TABLE page_repeats (
+    mark {bytes} NOT NULL PRIMARY KEY,
+    outcome TEXT,
+    began_at {int} NOT NULL
+) {strict};
+CREATE INDEX page_repeats_began ON page_repeats (began_at);
+
 -- Challenges of passkeys and devices prove themselves. A used one has a row until it expires, so that it is used once.
 CREATE TABLE used_challenges (
     id {id},
@@ -210,7 +219,7 @@ CREATE TABLE used_challenges (
 CREATE INDEX used_challenges_expiry ON used_challenges (expires_at);
 
 -- Sessions of the user's own page. `inbox_id`: the inbox that the user signed in with. `authenticated_at` and `amr` (RFC 8176):
--- when and how the user signed in at the operator's OpenID provider.
+-- when and how the user signed in at the operator's OpenID provider. `browser`: family and system (`BrowserName`); NULL: unknown.
 CREATE TABLE page_sessions (
     id {id},
     token_hash {bytes} NOT NULL UNIQUE,
@@ -219,6 +228,7 @@ CREATE TABLE page_sessions (
     method TEXT NOT NULL,
     authenticated_at {int},
     amr TEXT,
+    browser TEXT,
     created_at {int} NOT NULL,
     seen_at {int} NOT NULL,
     expires_at {int} NOT NULL

@@ -122,10 +122,11 @@ CREATE TABLE checks (
 CREATE INDEX checks_grant ON checks (grant_id, challenge, initiated_at, passed_at, failed_at);
 CREATE INDEX checks_time ON checks (initiated_at);
 
--- Users who object to a check that a decision required.
+-- Users who object to a check that a decision required. `words`: what they wrote; NULL: nothing.
 CREATE TABLE decision_objections (
     decision_id TEXT PRIMARY KEY REFERENCES decisions (decision_id) ON DELETE CASCADE,
     account_id {int} NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    words TEXT,
     created_at {int} NOT NULL
 ) {clustered};
 CREATE INDEX decision_objections_account ON decision_objections (account_id);

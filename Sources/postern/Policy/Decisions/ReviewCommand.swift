@@ -100,7 +100,9 @@ struct ReviewCommand: ParsableCommand {
             }
             return [
                 "decision_id": story.decision.record.id, "team": story.decision.teamID,
-                "client_id": story.decision.record.clientID, "objected_at": story.objectedAt.map(timestamp), "account": account,
+                "client_id": story.decision.record.clientID, "objected_at": story.objectedAt.map(timestamp),
+                "objection": story.objection,
+                "account": account,
                 "decisions": story.decisions.map(DecisionCommand.members), "notes": notes, "snoozes": snoozes,
             ]
         }

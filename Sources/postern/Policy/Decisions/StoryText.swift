@@ -11,7 +11,10 @@ struct StoryText {
     var text: String {
         let record = story.decision.record
         var lines = ["Decision \(record.id) of team \(story.decision.teamID), app \(record.clientID)"]
-        if let at = story.objectedAt { lines.append("The user objected to it at \(timestamp(at)).") }
+        if let at = story.objectedAt {
+            lines.append("The user objected to it at \(timestamp(at))\(story.objection == nil ? "." : ":")")
+            lines += (story.objection ?? "").split(separator: "\n").map { "  \($0)" }
+        }
         if let account = story.account {
             lines += ["", Self.account(account)] + Self.counts(account)
         } else {

@@ -1,0 +1,88 @@
+// A form that the same browser sends twice within a moment, as by a double click: what the first one did is remembered, never its
+// answer, so that the second one can be told the same.
+
+import Accounts
+import Database
+import MailCrypto
+import Support
+
+/// What became of a form.
+package enum FormOutcome: Sendable, Hashable {
+    /// It led to another page of the user's: its path, and what that page reports.
+    case led(to: String, telling: String?)
+    /// Anything else that was done.
+    case done
+    /// It was refused, and nothing was done.
+    case refused
+
+    fileprivate var stored: String {
+        switch self {
+        case .led(let path, let telling): "led \(path) \(telling ?? "")"
+        case .done: "done"
+        case .refused: "refused"
+        }
+    }
+
+    fileprivate init?(stored: String) {
+        let parts = stored.split(separator: " ", omittingEmptySubsequences: false)
+        switch (parts.first, parts.count) {
+        case ("led", 3): self = .led(to: String(parts[1]), telling: parts[2].isEmpty ? nil : String(parts[2]))
+        case ("done", 1): self = .done
+        case ("refused", 1): self = .refused
+        default: return nil
+        }
+    }
+}
+
+/// Whether a form comes again.
+package enum FormTurn: Sendable, Hashable {
+    case first
+    /// The same form is being answered.
+    case underWay
+    case repeated(FormOutcome)
+}
+
+extension PortalRepository {
+    /// Seconds within which the same form is a repetition.
+    package static let repetition: Int64 = 10
+
+    /// Names a form of a browser: the same cookie, path and octets.
+    package func formMark(cookie: String, path: String, body: [UInt8]) -> [UInt8] {
+        secrets.hash(.form, cookie, context: "\(path) \(Hex.encode(SHA256.hash(body)))")
+    }
+
+    /// Begins to answer a form. Whoever gets `first` says with `endForm` what became of it. Of two hosts one is the first.
+    /// - Parameter now: seconds since 1970.
+    package func beginForm(_ mark: [UInt8], now: Int64) throws(StoreFailure) -> FormTurn {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
+            try connection.run("DELETE FROM page_repeats WHERE began_at <= \(now - Self.repetition)")
+            let isFirst = try connection.run(
+                "INSERT INTO page_repeats (mark, began_at) VALUES (\(mark), \(now)) ON CONFLICT (mark) DO NOTHING")
+            guard isFirst == 0 else { return .first }
+            return try turn(connection, mark) ?? .first
+        }
+    }
+
+    /// What became of a form that another request answers.
+    package func turn(of mark: [UInt8]) throws(StoreFailure) -> FormTurn {
+        try database.read { connection throws(StoreFailure) in try turn(connection, mark) ?? .first }
+    }
+
+    private func turn(_ connection: any SQLQuerying, _ mark: [UInt8]) throws(StoreFailure) -> FormTurn? {
+        guard let row = try connection.row("SELECT outcome FROM page_repeats WHERE mark = \(mark)") else { return nil }
+        let outcome: String? = try row["outcome"]
+        return outcome.map { FormOutcome(stored: $0).map(FormTurn.repeated) ?? .first } ?? .underWay
+    }
+
+    /// Says what became of a form.
+    /// - Parameter outcome: nil if it failed: then it may be sent again at once.
+    package func endForm(_ mark: [UInt8], _ outcome: FormOutcome?) throws(StoreFailure) {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
+            if let outcome {
+                try connection.run("UPDATE page_repeats SET outcome = \(outcome.stored) WHERE mark = \(mark)")
+            } else {
+                try connection.run("DELETE FROM page_repeats WHERE mark = \(mark)")
+            }
+        }
+    }
+}

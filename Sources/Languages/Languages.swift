@@ -65,6 +65,9 @@ package struct Languages: Sendable {
         self.all = all
     }
 
+    /// Whether an English text is meant for users: some language has words for it.
+    package func isForUsers(_ text: String) -> Bool { all.contains { $0.knows(text) } }
+
     /// The first language that there is; English for none.
     /// - Parameters:
     ///   - tags: as an app asked, the preferred one first.

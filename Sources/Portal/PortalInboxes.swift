@@ -92,6 +92,13 @@ extension PortalPage {
                     "That is not a valid email address. Enter only the address, as in name@example.com."),
                 status: .unprocessableContent)
         }
+        guard !store.inboxes.isRelayed(InboxAddress(address)) else {
+            return try await showInboxes(
+                request, session,
+                problem: request.language.text(
+                    "That is a relay address, which hides an inbox. Enter the address of your own inbox."),
+                status: .unprocessableContent)
+        }
         do {
             let change = Self.change(session, now())
             let pending = try await pool.run {
@@ -124,8 +131,10 @@ extension PortalPage {
             try write(pending, in: request.language)
             return request.redirect("/me/inboxes", told: .codeSent, of: number)
         } catch let refusal as StoreFailure where refusal.isRefusal && refusal.code != .refused(.notFound) {
-            return try await showInboxes(
-                request, session, problem: request.sentence(refusal), about: number, status: .conflict)
+            let problem =
+                refusal.code == .refused(.limit)
+                ? request.language.text("Too many messages went to this inbox. Try again in an hour.") : request.sentence(refusal)
+            return try await showInboxes(request, session, problem: problem, about: number, status: .conflict)
         }
     }
 

@@ -257,8 +257,13 @@ struct PortalRequest: Sendable {
         default:
             let problem = Problem(error)
             if problem.status.code >= 500 { context.logger.requestFailed(error) }
+            let isOurs = problem.status.code >= 500
             return try refuse(
-                language.text(problem.title), problem.detail.map(Self.sentence) ?? language.text("Try again later."),
+                page.languages.words(problem.title, in: language)
+                    ?? (isOurs ? language.text("Something went wrong here") : language.text("That cannot be done")),
+                problem.detail.flatMap { page.languages.words(Languages.sentence($0), in: language) }
+                    ?? (isOurs
+                        ? language.text("Try again later.") : language.text("Go back, reload the page, and try again.")),
                 problem.status)
         }
     }
@@ -267,18 +272,8 @@ struct PortalRequest: Sendable {
         try html(RefusalView(title: title, text: text), title: title, status: status)
     }
 
-    /// Why the store refuses, translated if possible. The translation has `{n}` in place of a number.
-    func sentence(_ refusal: StoreFailure) -> String {
-        let text = Self.sentence(refusal.publicMessage)
-        let words = language.text(text)
-        guard words == text, let number = text.firstMatch(of: /[0-9]+/)?.output else { return words }
-        return language.text(text.replacing(number, with: "{n}"), ["n": String(number)])
-    }
-
-    /// As a sentence: `the code is wrong` → `The code is wrong.`
-    static func sentence(_ text: String) -> String {
-        text.prefix(1).uppercased() + text.dropFirst() + (text.hasSuffix(".") ? "" : ".")
-    }
+    /// Why the store refuses, in the user's words.
+    func sentence(_ refusal: StoreFailure) -> String { page.languages.sentence(of: refusal, in: language) }
 }
 
 /// The page that goes on by itself.

@@ -1,6 +1,7 @@
 // Pages in the languages that are built in, and in those of an operator.
 
 import Accounts
+import Database
 import Foundation
 import Languages
 import SignIn
@@ -100,6 +101,22 @@ import Testing
                 #expect(text.contains("<html lang=\"\(language)\"") && !text.contains("{{"))
             }
         }
+    }
+
+    /// Refusals for operators, which name commands and identifiers, were on the page in English.
+    @Test(arguments: [
+        ("de", StoreFailure.Refused.notFound, "Das gibt es nicht mehr."), ("fr", .exists, "existe déjà"),
+        ("es", .limit, "demasiado"), ("en", .unmet, "That is not possible at the moment."), ("ja", .invalid, "できません"),
+    ]) func refusals_thatAreNotForUsers_areToldInWordsOfThePage(
+        _ tag: String, _ code: StoreFailure.Refused, _ words: String
+    ) throws {
+        let languages = try Languages.builtIn()
+        let language = languages.best([tag], accepted: nil)
+        let said = languages.sentence(of: .refused(code, "user u-1 has no such inbox: see postern inbox list u-1"), in: language)
+        #expect(said.contains(words) && !said.contains("u-1") && !said.contains("postern"), "\(said)")
+        // What is for users is in their words, with its number.
+        let left = languages.sentence(of: .refused(.invalid, "the code is wrong; tries left: 3"), in: language)
+        #expect(left.contains("3") && (tag == "en") == left.contains("tries left"), "\(left)")
     }
 
     @Test func language_thatTheUserChose_isThatOfEveryPageAndLeadsBack() async throws {

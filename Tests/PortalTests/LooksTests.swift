@@ -85,6 +85,12 @@ struct LooksTests {
                         isRegistered: false),
                     reply: $1, reference: "r")
             })
+        let lastMail = store.persons.lastMailBuffer()
+        lastMail.add(
+            ForwardAttribution(
+                author: AddrSpec(localPart: "news", domain: "juice.example"), account: try #require(AccountNumber(1)),
+                isRegistered: true), at: fixture.now)
+        try lastMail.flush()
         try store.persons.block(user: "anna", account: 1, "ads@juice.example", now: fixture.now)
         try store.addresses.switchForwarding(account: 1, at: fixture.now + 9 * 86_400, change)
         try fixture.askForCheck(reasons: "REAL_USER_UNKNOWN")

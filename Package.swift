@@ -284,15 +284,16 @@ let package = Package(
             dependencies: [
                 "Accounts", "Administration", "API", "Concurrency", "Database", "Decisions", "Doctor", "Events", "HTTP", "Mail",
                 "MailAuth",
-                "MailCrypto", "Monitoring", "PersonalData", "Portal", "PosternConfiguration", "PosternMetrics", "Relay", "SignIn",
-                "WebAuthn", logging, serviceLifecycle, unixSignals,
+                "MailCrypto", "Milter", "Monitoring", "PersonalData", "Portal", "PosternConfiguration", "PosternMetrics", "Relay",
+                "RelayCore", "SignIn", "WebAuthn", hummingbird, logging, serviceLifecycle, unixSignals,
             ], swiftSettings: strict),
 
         .target(
             name: "Rehearsal",
             dependencies: [
-                "Accounts", "Administration", "API", "CEL", "Database", "Decisions", "HTTP", "InternetMessage", "Languages",
-                "MailCrypto", "PosternSQLite", "RiskPolicy", "Service", "SignIn", "Support", "Transport", asyncHTTPClient,
+                "Accounts", "Administration", "API", "CEL", "Concurrency", "Database", "Decisions", "Events", "HTTP",
+                "InternetMessage", "Languages", "MailAuth", "MailCrypto", "Milter", "MilterTesting", "PosternConfiguration",
+                "PosternSQLite", "RelayCore", "RiskPolicy", "Service", "SignIn", "Support", "Transport", asyncHTTPClient,
                 httpTypes,
                 hummingbird, logging, nioCore, nioHTTP1, nioPosix, serviceLifecycle, yams,
             ], swiftSettings: strict, plugins: [embedText]),

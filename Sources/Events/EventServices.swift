@@ -19,34 +19,38 @@ package enum EventServices {
         }
     }
 
+    /// What posts in place of a poster, or around it.
+    package typealias Posting = @Sendable (any EventPosting) -> any EventPosting
+
     /// The delivery of an installation, and its poster, which the caller stops; nil where no issuer is configured.
     /// Throws `ConfigurationError` where the certificates cannot be read, and what `resolver` throws.
     package static func parts(
         _ installation: Installation, signer: IdentitySigner, resolver: () throws -> any DNSResolver,
-        metrics: ServiceMetrics? = nil, now: @escaping @Sendable () -> Int64, logger: Logger
+        posting: Posting = { $0 }, metrics: ServiceMetrics? = nil, now: @escaping @Sendable () -> Int64, logger: Logger
     ) throws -> (delivery: EventDelivery, logouts: LogoutDelivery, poster: HTTPEventPoster, threads: DeliveryThreads)? {
         let configuration = installation.configuration
         guard let issuer = configuration.provider.issuer else { return nil }
         let poster = try poster(installation)
         let (threads, resolver) = (DeliveryThreads(), try resolver())
+        let posts = posting(poster)
         let delivery = EventDelivery(
-            outbox: installation.store.outbox, signer: signer, issuer: issuer, poster: poster, resolver: resolver,
+            outbox: installation.store.outbox, signer: signer, issuer: issuer, poster: posts, resolver: resolver,
             threads: threads, allowsPrivateStreams: configuration.allowsPrivateReceivers, now: now, metrics: metrics,
             logger: logger)
         let logouts = LogoutDelivery(
-            logouts: installation.store.logouts, signer: signer, issuer: issuer, poster: poster, resolver: resolver,
+            logouts: installation.store.logouts, signer: signer, issuer: issuer, poster: posts, resolver: resolver,
             threads: threads, allowsPrivate: configuration.allowsPrivateReceivers, now: now, logger: logger)
         return (delivery, logouts, poster, threads)
     }
 
     /// The service; nil where no issuer is configured, with a warning if events wait.
     package static func service(
-        _ installation: Installation, signer: IdentitySigner, resolver: () throws -> any DNSResolver, metrics: ServiceMetrics,
-        now: @escaping @Sendable () -> Int64, logger: Logger
+        _ installation: Installation, signer: IdentitySigner, resolver: () throws -> any DNSResolver,
+        posting: Posting = { $0 }, metrics: ServiceMetrics, now: @escaping @Sendable () -> Int64, logger: Logger
     ) throws -> EventDeliveryService? {
         guard
             let (delivery, logouts, poster, threads) = try parts(
-                installation, signer: signer, resolver: resolver, metrics: metrics, now: now, logger: logger)
+                installation, signer: signer, resolver: resolver, posting: posting, metrics: metrics, now: now, logger: logger)
         else {
             if (try? installation.store.endpoints.endpoints().isEmpty) == false {
                 logger.warning("no event is delivered: set http.public_url or provider.issuer")

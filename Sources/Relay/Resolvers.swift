@@ -11,12 +11,15 @@ package enum Resolvers {
     package typealias Maker = @Sendable () -> any DNSResolver
 
     /// A maker of resolvers, one for each message, over one client.
-    /// - Parameter limits: of one message; nil for those of the configuration.
+    /// - Parameters:
+    ///   - limits: of one message; nil for those of the configuration.
+    ///   - resolver: answers in place of the configured servers; nil for those.
     /// - Throws: `ConfigurationError` for a server that cannot be read, `DNSClientError` where the client cannot be opened.
     package static func perMessage(
         _ configuration: Configuration, path: String, limits: BudgetedResolver.Limits? = nil,
-        metrics: ServiceMetrics? = nil
+        metrics: ServiceMetrics? = nil, resolver: (any DNSResolver)? = nil
     ) throws -> Maker {
+        if let resolver { return { resolver } }
         let ares = try client(configuration, path: path)
         let client: any TimedDNSResolver = metrics.map { MeteredResolver(ares, metrics: $0) } ?? ares
         let limits = limits ?? BudgetedResolver.Limits(milliseconds: Int64(configuration.dns.budgetMilliseconds))

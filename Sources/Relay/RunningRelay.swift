@@ -4,12 +4,27 @@ import Database
 import Accounts
 import Concurrency
 import Logging
+import MailAuth
 import Milter
 import PosternConfiguration
 import PosternMetrics
 import RelayCore
 import RelayMilter
 import Synchronization
+
+/// Who hears what becomes of forwards. Neither may block.
+package struct ForwardReports: Sendable {
+    /// Of each forward that was refused.
+    let refused: @Sendable (RefusedForward) -> Void
+    /// Of each message that is forwarded.
+    let forwarded: @Sendable (ForwardAttribution) -> Void
+
+    package init(
+        refused: @escaping @Sendable (RefusedForward) -> Void, forwarded: @escaping @Sendable (ForwardAttribution) -> Void
+    ) {
+        (self.refused, self.forwarded) = (refused, forwarded)
+    }
+}
 
 /// One for the life of a process. Transactions that began before a replacement keep their engine.
 package final class RunningRelay: Sendable {
@@ -29,6 +44,7 @@ package final class RunningRelay: Sendable {
     private let counters: CounterBuffer
     private let commits: GroupCommit?
     private let metrics: ServiceMetrics
+    private let resolver: (any DNSResolver)?
     private let memory: ReplyMemory
     private let now: @Sendable () -> Int64
     private let logger: Logger
@@ -36,26 +52,29 @@ package final class RunningRelay: Sendable {
 
     /// - Parameters:
     ///   - commits: writes tokens for many messages at once; nil for a transaction each.
+    ///   - resolver: answers in place of the configured name servers; nil for those.
     ///   - now: seconds since 1970.
     /// - Throws: `ConfigurationError` if keys or name servers cannot be used, `DNSClientError` if the client cannot be opened.
     package init(
         _ installation: Installation, signer: RelaySigner, counters: CounterBuffer, commits: GroupCommit?,
-        metrics: ServiceMetrics, now: @escaping @Sendable () -> Int64, logger: Logger
+        metrics: ServiceMetrics, resolver: (any DNSResolver)? = nil, now: @escaping @Sendable () -> Int64, logger: Logger
     ) throws {
-        (self.signer, self.counters, self.commits, self.metrics) = (signer, counters, commits, metrics)
+        (self.signer, self.counters, self.commits, self.metrics, self.resolver) = (signer, counters, commits, metrics, resolver)
         (self.now, self.logger) = (now, logger)
         let memory = ReplyMemory(limit: installation.configuration.limits.replyMemory.max)
         self.memory = memory
-        let made = try Self.state(installation, signer, counters, commits, metrics, memory, now, logger)
+        let made = try Self.state(installation, signer, counters, commits, metrics, resolver, memory, now, logger)
         state = Mutex(made)
     }
 
     private static func state(
         _ installation: Installation, _ signer: RelaySigner, _ counters: CounterBuffer, _ commits: GroupCommit?,
-        _ metrics: ServiceMetrics, _ memory: ReplyMemory, _ now: @escaping @Sendable () -> Int64, _ logger: Logger
+        _ metrics: ServiceMetrics, _ fixed: (any DNSResolver)?, _ memory: ReplyMemory, _ now: @escaping @Sendable () -> Int64,
+        _ logger: Logger
     ) throws -> State {
         let configuration = installation.configuration
-        let resolver = try Resolvers.perMessage(configuration, path: installation.resolved.path, metrics: metrics)
+        let resolver = try Resolvers.perMessage(
+            configuration, path: installation.resolved.path, metrics: metrics, resolver: fixed)
         let engine = try EngineFactory.engine(
             installation: installation, authenticator: EngineFactory.authenticator(configuration, resolver: resolver),
             signer: signer, counters: counters, commits: commits, replyMemory: memory, now: now)
@@ -64,7 +83,7 @@ package final class RunningRelay: Sendable {
 
     /// Checks whether a new configuration can be used; throws as `init`.
     package func prepare(_ installation: Installation) throws -> Prepared {
-        Prepared(state: try Self.state(installation, signer, counters, commits, metrics, memory, now, logger))
+        Prepared(state: try Self.state(installation, signer, counters, commits, metrics, resolver, memory, now, logger))
     }
 
     /// Puts it in force.
@@ -73,15 +92,19 @@ package final class RunningRelay: Sendable {
     /// Continues with other keys. An engine makes and reads tokens with the keys that it has, so a new one is built.
     package func renewKeys() throws { use(try prepare(state.withLock { $0.installation })) }
 
+    /// What decides about mail, for an MTA in this process.
+    package func handler(reporting reports: ForwardReports) -> any MilterHandler {
+        RelayMilterHandler(
+            engine: { self.state.withLock { $0.engine } }, now: now, logger: logger, metrics: metrics,
+            carrier: { self.state.withLock { $0.carrier } }, refused: reports.refused, forwarded: reports.forwarded)
+    }
+
     /// Listens for Postfix, and serves it once the service runs.
     /// - Parameters:
     ///   - deadline: how long open transactions may take after shutdown was requested.
-    ///   - rejected: called for each forward that was refused.
-    ///   - forwarded: called for each message that is forwarded.
     ///   - announce: called with the socket once signals are handled.
     package func listen(
-        deadline: Duration, rejected: @escaping @Sendable (RefusedForward) -> Void,
-        forwarded: @escaping @Sendable (ForwardAttribution) -> Void, announce: @escaping @Sendable (String) -> Void
+        deadline: Duration, reporting reports: ForwardReports, announce: @escaping @Sendable (String) -> Void
     ) throws -> MilterService {
         let installation = state.withLock { $0.installation }
         let settings = installation.configuration.milter
@@ -96,11 +119,9 @@ package final class RunningRelay: Sendable {
                     : "milter.peers names users that do not exist on this machine",
                 metadata: ["names": "\(peers.unknown.joined(separator: ","))"])
         }
-        let handler = RelayMilterHandler(
-            engine: { self.state.withLock { $0.engine } }, now: now, logger: logger, metrics: metrics,
-            carrier: { self.state.withLock { $0.carrier } }, refused: rejected,
-            forwarded: forwarded)
-        let server = MilterServer(.init(name: "postern", socket: socket, peers: peers.users), handler: handler) { [logger] in
+        let server = MilterServer(
+            .init(name: "postern", socket: socket, peers: peers.users), handler: handler(reporting: reports)
+        ) { [logger] in
             logger.log(level: $0.level, "\($0)")
         }
         try server.start()

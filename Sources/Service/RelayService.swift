@@ -4,13 +4,13 @@ import Database
 import Accounts
 import Decisions
 import Events
-import Foundation
 import HTTP
 import Logging
 import Monitoring
 import PersonalData
 import PosternConfiguration
 import Relay
+import RelayCore
 import ServiceLifecycle
 import Synchronization
 
@@ -23,18 +23,20 @@ package enum RelayService {
     /// lists the keys that take effect); sockets, database and key file stay unchanged.
     /// - Parameters:
     ///   - reread: reads the installation again, for a reload.
+    ///   - surroundings: what the service takes from outside; a sandbox has others than the machine's.
+    ///   - reread: reads the installation again, for a reload; nil where SIGHUP reloads nothing.
     ///   - manager: the service manager, which is notified of the state; nil if there is none.
-    ///   - announce: called once the milter accepts connections and signals are handled.
+    ///   - announce: called once mail is taken and signals are handled, with the milter's socket.
     package static func run(
-        installation: Installation, reread: @escaping @Sendable () throws -> Installation, logger: Logger,
-        manager: ServiceManager? = nil, announce: @escaping @Sendable (String) -> Void
+        installation: Installation, surroundings: Surroundings = .machine, reread: (@Sendable () throws -> Installation)?,
+        logger: Logger, manager: ServiceManager? = nil, announce: @escaping @Sendable (String) -> Void
     ) async throws {
         let configuration = installation.configuration
         try EventServices.checkRoots(installation)
         let hold = try installation.store.database.holdForService()
         defer { hold?.release() }
         let counters = CounterBuffer(installation.store.counters)
-        let now: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
+        let now = surroundings.now
         let rejections = installation.store.refusalBuffer()
         let lastMail = installation.store.persons.lastMailBuffer()
         // One for the life of the process, also across reloads: it watches the store itself.
@@ -42,14 +44,14 @@ package enum RelayService {
         let policies = policies(installation, now: now(), logger: logger)
         let lists = ListsInForce(installation.store.liveLists, now: now(), logger: logger)
         let parts = try ServiceParts(
-            installation: installation, signer: signer, policies: policies, lists: lists, now: now, logger: logger)
-        let relay = try RunningRelay(
-            installation, signer: signer, counters: counters, commits: parts.decisions?.commits, metrics: parts.metrics, now: now,
+            installation: installation, surroundings: surroundings, signer: signer, policies: policies, lists: lists,
             logger: logger)
+        let relay = try RunningRelay(
+            installation, signer: signer, counters: counters, commits: parts.decisions?.commits, metrics: parts.metrics,
+            resolver: surroundings.resolver, now: now, logger: logger)
         let http = try HTTPRoutes.service(parts)
-        let milter = try relay.listen(
-            deadline: shutdownDeadline, rejected: { rejections.add($0) }, forwarded: { lastMail.add($0, at: now()) },
-            announce: announce)
+        let reports = ForwardReports(refused: { rejections.add($0) }, forwarded: { lastMail.add($0, at: now()) })
+        let mail = try entrance(surroundings.mail, relay, reporting: reports, announce: announce)
 
         // Even if the store hangs, a reload still ends and the file is watched.
         let servicePool = BlockingPool(.service)
@@ -68,29 +70,35 @@ package enum RelayService {
                 parts: parts, pool: servicePool, queueTrouble: queueTrouble,
                 certificateTrouble: { http?.certificateTrouble(now: $0) }, certificateEnd: { http?.certificateEnd },
                 keysInUse: keysInUse),
-            QueueWatchService(
-                directory: configuration.postfixDirectory, relayDomains: configuration.relayDomains, pool: parts.pool,
-                metrics: parts.metrics, trouble: queueTrouble, logger: logger),
             SourceProofService(store: installation.store, prover: parts.prover, now: now, logger: logger),
             SigningKeyService(signer: signer, pool: servicePool, logger: logger),
             PolicyService(
                 policies: policies, store: installation.store, pool: servicePool, now: now, logger: logger),
             ListService(
                 lists: lists, policies: policies, store: installation.store, pool: servicePool, now: now, logger: logger),
-            ReloadService(logger: logger, pool: servicePool, metrics: parts.metrics) {
-                let new = try reread()
-                // Errors in the configuration are found before anything is put in force.
-                let next = try relay.prepare(new)
-                if try http?.reloadCertificate() == true { logger.notice("HTTP certificate reloaded") }
-                relay.use(next)
-                LogOutput.setLevel(new.configuration.log)
-                policies.refresh(now: now())
-                return Reload(from: installation.resolved, to: new.resolved)
-            },
             KeyFileService(
                 installation: installation, pool: parts.pool, now: now, logger: logger, inUse: keysInUse,
                 changed: relay.renewKeys),
         ]
+        if case .postfix = surroundings.mail {
+            services.append(
+                QueueWatchService(
+                    directory: configuration.postfixDirectory, relayDomains: configuration.relayDomains, pool: parts.pool,
+                    metrics: parts.metrics, trouble: queueTrouble, logger: logger))
+        }
+        if let reread {
+            services.append(
+                ReloadService(logger: logger, pool: servicePool, metrics: parts.metrics) {
+                    let new = try reread()
+                    // Errors in the configuration are found before anything is put in force.
+                    let next = try relay.prepare(new)
+                    if try http?.reloadCertificate() == true { logger.notice("HTTP certificate reloaded") }
+                    relay.use(next)
+                    LogOutput.setLevel(new.configuration.log)
+                    policies.refresh(now: now())
+                    return Reload(from: installation.resolved, to: new.resolved)
+                })
+        }
         services.append(IssuerKeysService(parts: parts))
         services.append(
             SignalPollService(
@@ -98,7 +106,7 @@ package enum RelayService {
                     installation.store, issuers: parts.trust.issuers, intake: parts.signalIntake, logger: logger)))
         let events = try EventServices.service(
             installation, signer: parts.identitySigner,
-            resolver: { try Resolvers.client(configuration, path: installation.resolved.path) }, metrics: parts.metrics,
+            resolver: { try surroundings.client(installation) }, posting: surroundings.posting, metrics: parts.metrics,
             now: now, logger: logger)
         if let events { services.append(events) }
         if let decisions = parts.decisions {
@@ -107,7 +115,7 @@ package enum RelayService {
                     parts: decisions, store: installation.store, pool: parts.pool, now: now, logger: logger))
         }
         if let http { services.append(http) }
-        services.append(milter)
+        services.append(mail)
         if let manager { services.insert(WatchdogService(manager: manager), at: 0) }
 
         var group = ServiceGroupConfiguration(
@@ -118,6 +126,17 @@ package enum RelayService {
         parts.mailQueue.stop()
         await parts.pool.stop()
         await servicePool.stop()
+    }
+
+    /// The service through which mail comes in.
+    private static func entrance(
+        _ mail: Surroundings.Mail, _ relay: RunningRelay, reporting reports: ForwardReports,
+        announce: @escaping @Sendable (String) -> Void
+    ) throws -> any Service {
+        switch mail {
+        case .postfix: try relay.listen(deadline: shutdownDeadline, reporting: reports, announce: announce)
+        case .own(let make): try make(relay.handler(reporting: reports)) { announce("this process") }
+        }
     }
 
     /// The policies in force; a database without policies gets the built-in one. Mail flows even if this fails.

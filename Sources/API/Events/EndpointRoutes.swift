@@ -8,8 +8,13 @@ import Support
 
 package struct EndpointRoutes: RouteModule {
     private let parts: RouteParts
+    private let allowsLoopback: Bool
 
-    package init(_ parts: RouteParts) { self.parts = parts }
+    /// - Parameter allowsLoopback: whether teams may name http and addresses that are not globally reachable: in a sandbox.
+    package init(_ parts: RouteParts, allowsLoopback: Bool = false) {
+        self.parts = parts
+        self.allowsLoopback = allowsLoopback
+    }
 
     package func addRoutes(to routes: Routes) {
         routes.team(.endpointsRead).get("/v1/endpoints", use: list)
@@ -58,9 +63,11 @@ package struct EndpointRoutes: RouteModule {
         let body = try await request.decode(NewEndpoint.self, context)
         let (team, change) = (context.caller.id, context.change(now: parts.now()))
         return try await .json(
-            parts.run { store in
+            parts.run { [allowsLoopback] store in
                 EndpointView(
-                    try store.endpoints.set(team: team, app: body.clientId, url: EndpointURL(body.url), change))
+                    try store.endpoints.set(
+                        team: team, app: body.clientId, url: EndpointURL(body.url), allowsHTTP: allowsLoopback,
+                        allowsPrivate: allowsLoopback, change))
             })
     }
 

@@ -32,12 +32,12 @@ package struct DecisionParts: Sendable {
     ///   - executor: runs calls of the store, which block.
     ///   - interpreting: runs policies that take long; nil for the same executor.
     ///   - metrics: counts decisions by outcome and rule.
-    ///   - refusesOddContext: as in `DecisionService.Settings`.
+    ///   - refusesOddContext, canned: as in `DecisionService.Settings`.
     package init(
         store: Store, policies: any PolicySource, lists: ListsInForce?, trust: IssuerTrust,
         own: (issuer: String, signer: IdentitySigner)?,
         executor: any BlockingExecutor, interpreting: (any BlockingExecutor)? = nil, metrics: ServiceMetrics? = nil,
-        refusesOddContext: Bool = false,
+        refusesOddContext: Bool = false, canned: (@Sendable (String) -> CannedResponse?)? = nil,
         now: @escaping @Sendable () -> Int64, logger: Logger
     ) {
         let trust = TokenTrust(own: own, others: trust)
@@ -51,8 +51,8 @@ package struct DecisionParts: Sendable {
             store: store, policies: policies, lists: lists, verifier: TokenVerifier(issuers: trust, keys: trust), log: log,
             commits: commits,
             reads: reads, executor: executor, interpreting: interpreting, breaker: breaker,
-            settings: DecisionService.Settings(ownIssuer: own?.issuer, refusesOddContext: refusesOddContext), now: now,
-            logger: logger
+            settings: DecisionService.Settings(
+                ownIssuer: own?.issuer, refusesOddContext: refusesOddContext, canned: canned), now: now, logger: logger
         ) { record in
             guard let metrics else { return }
             metrics.decisions(record.decision).add()

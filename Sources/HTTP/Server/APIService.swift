@@ -52,6 +52,14 @@ package struct APISettings: Sendable {
 /// The listener cannot be opened.
 package struct APIServiceError: Error, Sendable, CustomStringConvertible {
     package let description: String
+
+    init(description: String) { self.description = description }
+
+    /// Why an address cannot be listened on, and what to do.
+    /// - Parameter setting: the setting that gave the address.
+    package init(setting: String, address: String, _ error: IOError) {
+        description = "\(setting): " + APIService.listenProblem(address, error)
+    }
 }
 
 /// Called for each request; `route` is one of the service's patterns or `(none)`, so that there are few of them.
@@ -69,12 +77,16 @@ package struct APIService: Service {
     private let listenSetting: String
 
     /// - Parameters:
+    ///   - middleware: around everything, the first outermost: sees each response as it leaves.
     ///   - announce: called with `HOST:PORT` once it listens.
     package init(
-        settings: APISettings, modules: [any RouteModule], keys: KeyCache, clock: APIClock, logger: Logger,
+        settings: APISettings, modules: [any RouteModule],
+        middleware: [any MiddlewareProtocol<Request, Response, APIContext>] = [], keys: KeyCache, clock: APIClock, logger: Logger,
         observe: @escaping RequestObserver = { _, _, _, _ in }, announce: @escaping @Sendable (String) -> Void
     ) {
-        let router = Self.router(settings: settings, modules: modules, keys: keys, clock: clock, logger: logger, observe: observe)
+        let router = Self.router(
+            settings: settings, modules: modules, middleware: middleware, keys: keys, clock: clock, logger: logger,
+            observe: observe)
         routes = router.routes
         self.keys = keys
         self.clock = clock
@@ -105,11 +117,13 @@ package struct APIService: Service {
 
     /// The routes and their middleware, without a listener: for tests.
     package static func router(
-        settings: APISettings, modules: [any RouteModule], keys: KeyCache, clock: APIClock, logger: Logger,
+        settings: APISettings, modules: [any RouteModule],
+        middleware: [any MiddlewareProtocol<Request, Response, APIContext>] = [], keys: KeyCache, clock: APIClock, logger: Logger,
         observe: @escaping RequestObserver = { _, _, _, _ in }
     ) -> (responder: RouterResponder<APIContext>, routes: [RouteEntry]) {
         let table = RouteTable()
         let router = Router(context: APIContext.self, options: .autoGenerateHeadEndpoints)
+        for outer in middleware { router.add(middleware: outer) }
         router.add(
             middleware: EntryMiddleware(
                 clock: clock, logger: logger, bodyLimit: settings.bodyLimit, isReachedByHTTPS: settings.isReachedByHTTPS,
@@ -145,7 +159,7 @@ package struct APIService: Service {
                 do {
                     try await application.run()
                 } catch let error as IOError {
-                    throw APIServiceError(description: "\(listenSetting): " + Self.listenProblem(address, error))
+                    throw APIServiceError(setting: listenSetting, address: address, error)
                 }
             }
             do {

@@ -22,6 +22,7 @@ import ServiceLifecycle
 /// What routes and services are made of. One for the life of a process.
 package struct ServiceParts: Sendable {
     package let installation: Installation
+    package let surroundings: Surroundings
     /// For calls that block, those of the store among them.
     package let pool: BlockingPool
     package let cursors: Cursors
@@ -30,7 +31,7 @@ package struct ServiceParts: Sendable {
     /// Other issuers and their keys.
     package let trust: IssuerTrust
     /// Seconds since 1970.
-    package let now: @Sendable () -> Int64
+    package var now: @Sendable () -> Int64 { surroundings.now }
     package let logger: Logger
     package let metrics = ServiceMetrics(version: PosternVersion.text)
     /// Writes to inboxes of its own accord; blocks.
@@ -44,7 +45,7 @@ package struct ServiceParts: Sendable {
     /// Nil where nothing is decided.
     package let decisions: DecisionParts?
     /// Nil where nothing is decided.
-    fileprivate let statuses: StatusDecider?
+    package let statuses: (any StatusSource)?
     /// Nil where nothing is decided.
     fileprivate let policies: ActivePolicies?
 
@@ -59,13 +60,14 @@ package struct ServiceParts: Sendable {
     @Sendable package func tellUsers() throws { try page?.tellOfRefusals() }
 
     package init(
-        installation: Installation, pool: BlockingPool = BlockingPool(.requests), signer: RelaySigner? = nil,
-        policies: ActivePolicies? = nil, lists: ListsInForce? = nil, now: @escaping @Sendable () -> Int64, logger: Logger
+        installation: Installation, surroundings: Surroundings = .machine, pool: BlockingPool = BlockingPool(.requests),
+        signer: RelaySigner? = nil, policies: ActivePolicies? = nil, lists: ListsInForce? = nil, logger: Logger
     ) throws {
+        let now = surroundings.now
         self.installation = installation
+        self.surroundings = surroundings
         self.pool = pool
         self.policies = policies
-        self.now = now
         self.logger = logger
         identitySigner = IdentitySigner(installation.store.identityKeys, now: now, logger: logger)
         trust = IssuerTrust(installation.store, now: now, logger: logger)
@@ -73,10 +75,12 @@ package struct ServiceParts: Sendable {
         mailer = try MailerFactory.mailer(installation, signer: signer)
         prover = SourceProver {
             // That a record was not there a moment ago says nothing: it is what the team is to change.
-            try Resolvers.client(installation.configuration, path: installation.resolved.path, remembers: false)
+            try surroundings.client(installation, remembers: false)
         }
         let provider = installation.configuration.provider
-        statuses = policies.map { StatusDecider(store: installation.store, policies: $0, lists: lists) }
+        statuses = policies.map {
+            surroundings.statuses(StatusDecider(store: installation.store, policies: $0, lists: lists))
+        }
         let sheet =
             provider.isPageBuiltIn
             ? provider.issuer.map { [identitySigner, statuses] in
@@ -110,7 +114,8 @@ package struct ServiceParts: Sendable {
             DecisionParts(
                 store: installation.store, policies: $0, lists: lists, trust: trust,
                 own: installation.configuration.provider.issuer.map { ($0, identitySigner) }, executor: pool,
-                interpreting: BlockingPool(.policies), metrics: metrics, now: now, logger: logger)
+                interpreting: BlockingPool(.policies), metrics: metrics, refusesOddContext: surroundings.refusesOddContext,
+                canned: surroundings.canned, now: now, logger: logger)
         }
     }
 }
@@ -140,7 +145,7 @@ package enum HTTPRoutes {
                         throw Problem.invalid("the mail server refuses mail to this address", at: "/source")
                     }
                 }), AppRoutes(common),
-            EndpointRoutes(common), KeyRoutes(common),
+            EndpointRoutes(common, allowsLoopback: parts.surroundings.allowsLoopbackEndpoints), KeyRoutes(common),
             UserRoutes(common) { user, inbox, change in
                 try parts.mailer.sendConfirmation(user: user, .number(inbox), change)
             },
@@ -164,7 +169,7 @@ package enum HTTPRoutes {
                     rules: StreamRepository.Rules(issuer: issuer, allowsPrivate: configuration.allowsPrivateReceivers)))
             modules.append(SignInRoutes(settings, common, signer: parts.identitySigner, statuses: parts.statuses))
         }
-        return modules
+        return modules + parts.surroundings.modules(parts)
     }
 
     /// The listener; nil where the configuration has none. While its certificate cannot be used, it answers no request: mail does
@@ -176,22 +181,23 @@ package enum HTTPRoutes {
         if let trouble = certificates?.trouble(now: parts.now()) {
             parts.logger.error("the HTTP certificate cannot be used", metadata: ["detail": "http.tls_certificate: \(trouble)"])
         }
-        let settings = APISettings(
+        var settings = APISettings(
             host: listen.host, port: listen.port, certificates: certificates, connections: configuration.connections,
             connectionsPerClient: configuration.connectionsPerClient, proxies: configuration.proxies,
             isReachedByHTTPS: parts.installation.configuration.publicURL?.hasPrefix("https://") ?? false,
             bodyLimit: configuration.bodySize, requestsPerSecond: configuration.requestsPerSecond)
-        let logger = parts.logger
+        let (logger, surroundings) = (parts.logger, parts.surroundings)
+        settings.listenSetting = surroundings.listenSetting
         return APIService(
-            settings: settings, modules: modules(parts), keys: KeyCache(parts.store.apiKeys, pool: parts.pool),
-            clock: APIClock(now: parts.now),
-            logger: logger,
+            settings: settings, modules: modules(parts), middleware: surroundings.middleware,
+            keys: KeyCache(parts.store.apiKeys, pool: parts.pool), clock: APIClock(now: parts.now), logger: logger,
             observe: { [metrics = parts.metrics] route, method, status, seconds in
                 metrics.httpRequests(route, method, "\(status)").add()
                 metrics.httpSeconds(route).observe(seconds)
             }
         ) { address in
             logger.notice("listening for HTTP", metadata: ["address": "\(address)", "tls": "\(certificates != nil)"])
+            surroundings.listening(address)
         }
     }
 }

@@ -50,7 +50,7 @@ final class SourceExaminer: Sendable {
             let installation = parts.installation
             let made = try Resolvers.perMessage(
                 installation.configuration, path: installation.resolved.path,
-                limits: .init(questions: 200, milliseconds: 10_000))
+                limits: .init(questions: 200, milliseconds: 10_000), resolver: parts.surroundings.resolver)
             known = made
             return made
         }

@@ -34,8 +34,10 @@ final class ServingFixture: Sendable {
         fixture = try APIFixture(folder: folder, store: installation.store, requestsPerSecond: requestsPerSecond) { fixture in
             let policies = ActivePolicies(
                 installation.store.policies, host: "mx.relay.example", now: APIFixture.start, logger: fixture.log.logger)
+            var surroundings = Surroundings()
+            surroundings.now = fixture.clock.now
             let parts = try ServiceParts(
-                installation: installation, pool: fixture.pool, policies: policies, now: fixture.clock.now,
+                installation: installation, surroundings: surroundings, pool: fixture.pool, policies: policies,
                 logger: fixture.log.logger)
             made = parts.decisions
             return HTTPRoutes.modules(parts)

@@ -82,7 +82,7 @@ package struct StoreCopy {
         }
     }
 
-    private struct Table {
+    struct Table {
         let name: String
         let columns: [String]
         /// In the order of the primary key.
@@ -93,7 +93,7 @@ package struct StoreCopy {
     }
 
     /// All tables, those that others refer to first. The history of migrations is the target's own.
-    private static func tables(_ source: any DatabaseConnection) throws(StoreFailure) -> [Table] {
+    static func tables(_ source: any DatabaseConnection) throws(StoreFailure) -> [Table] {
         let names: [String] = try source.values(
             """
             SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' AND name <> 'schema_migrations'

@@ -58,10 +58,12 @@ package struct ConnectionOutcome: Sendable {
     }
 }
 
-struct InMemoryMTA {
+/// One connection, step by step. For one thread at a time.
+package struct InMemoryMTA {
     private let needs: MilterNeeds
     private let session: any MilterSession
-    private var outcome = ConnectionOutcome()
+    /// What the filter answered so far.
+    package private(set) var outcome = ConnectionOutcome()
     private var macros: [String: String]
     /// The connection was refused, or accepted without filtering.
     private var silent = false
@@ -72,7 +74,8 @@ struct InMemoryMTA {
     private var sentEndOfHeaders = false
     private var skipsBody = false
 
-    init(handler: any MilterHandler, connection: MilterConnection) {
+    /// Connects.
+    package init(handler: any MilterHandler, connection: MilterConnection) {
         needs = handler.needs
         session = handler.makeSession(connection: connection)
         macros = connection.macros
@@ -84,7 +87,8 @@ struct InMemoryMTA {
         }
     }
 
-    mutating func play(_ step: MilterTransaction.Step) {
+    /// Plays one step; a step at the wrong time is left out.
+    package mutating func play(_ step: MilterTransaction.Step) {
         guard !silent else { return }
         switch step {
         case .helo(let name):
@@ -104,7 +108,9 @@ struct InMemoryMTA {
         }
     }
 
-    mutating func finish() -> ConnectionOutcome {
+    /// Ends the connection, and drops a message that was not completed.
+    @discardableResult
+    package mutating func finish() -> ConnectionOutcome {
         abort()
         session.closed()
         return outcome

@@ -6,7 +6,8 @@ import Milter
 /// `MilterTransaction().connect().helo("a").mail("<a@b.example>")…run(handler)`. Omitted steps are not sent; a message ends
 /// with `endOfMessage`, `reset`, or the end of the connection.
 package struct MilterTransaction: Sendable {
-    enum Step: Sendable {
+    /// A step of the client: paths with brackets, arguments, and the macros that are set from then on.
+    package enum Step: Sendable {
         case helo(String)
         case mail(String, [String], [String: String])
         case recipient(String, [String], [String: String])
@@ -95,8 +96,10 @@ package struct MilterTransaction: Sendable {
 }
 
 /// Splits a message into fields and body.
-enum MessageReader {
-    static func divide(_ message: [UInt8]) -> (fields: [(name: [UInt8], value: [UInt8])], body: [UInt8]) {
+package enum MessageReader {
+    /// Each field with everything after its colon, folds as CRLF and white space; the body's lines end in CRLF. A line of the
+    /// header section without a colon ends it.
+    package static func divide(_ message: [UInt8]) -> (fields: [(name: [UInt8], value: [UInt8])], body: [UInt8]) {
         var start = 0
         var fields = [(name: [UInt8], value: [UInt8])]()
         var bodyStart = message.count

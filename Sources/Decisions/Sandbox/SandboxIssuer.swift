@@ -61,6 +61,9 @@ package struct SandboxIssuer: Sendable, IssuerDirectory, VerificationKeySource {
         self.keySet = keySet
     }
 
+    /// The key set as `/auth/keys` of a provider would publish it (RFC 7517).
+    package var publishedKeys: String { String(decoding: PublishedKeys.document([key.publicJWK]), as: UTF8.self) }
+
     package func issuer(_ iss: String) async throws -> IssuerConfiguration? {
         guard iss.hasSameOctets(as: issuer) else { return nil }
         return IssuerConfiguration(name: "sandbox", issuer: issuer, source: .inline(""))

@@ -1,119 +1,164 @@
-// A whole service of decisions on loopback with its own store: for a backend's developer, on a laptop.
+// All of Postern in one process, for the developers of apps: a real installation in a private folder, without Postfix and DNS.
 
-import Database
 import Accounts
-import SignIn
+import Administration
+import Database
 import Decisions
-import API
 import Foundation
-import HTTP
 import Logging
 import MailCrypto
+import PosternConfiguration
 import PosternSQLite
 import Service
-import ServiceLifecycle
+import Synchronization
 
-/// What a developer needs to know of a running sandbox.
-package struct SandboxFacts: Sendable {
-    /// `http://127.0.0.1:PORT`.
-    package let url: String
-    package let clientID: String
-    /// The team's key. It opens this sandbox and nothing else.
-    package let key: String
-    package let issuer: String
-}
-
-/// Everything of a sandbox is in a temporary folder, removed at the end. No key, token, counter or decision of it can reach an
+/// Everything of a sandbox is in a private folder, removed at the end. No key, token, counter or decision of it can reach another
 /// installation: it has keys and its own database.
 package struct Sandbox {
     /// How it is set up.
     package struct Settings: Sendable {
         /// 0: any free port.
         package var port: Int
+        /// The port for mail; 0: any free one.
+        package var smtpPort: Int
         package var clientID: String
+        /// In addition to those of every sandbox.
+        package var redirectURIs: [String]
         /// How identity tokens carry the nonce.
         package var nonceForm: AppNonceForm
         package var isNonceRequired: Bool
         /// Nil: the one that is part of the program.
-        package var policy: LoadedPolicy?
+        package var policy: StoredPolicy?
 
         package init(
-            port: Int, clientID: String, nonceForm: AppNonceForm = .raw, isNonceRequired: Bool = true, policy: LoadedPolicy? = nil
+            port: Int, smtpPort: Int = 0, clientID: String, redirectURIs: [String] = [], nonceForm: AppNonceForm = .raw,
+            isNonceRequired: Bool = true, policy: StoredPolicy? = nil
         ) {
-            self.port = port
-            self.clientID = clientID
-            self.nonceForm = nonceForm
-            self.isNonceRequired = isNonceRequired
-            self.policy = policy
+            (self.port, self.smtpPort, self.clientID, self.redirectURIs) = (port, smtpPort, clientID, redirectURIs)
+            (self.nonceForm, self.isNonceRequired, self.policy) = (nonceForm, isNonceRequired, policy)
         }
     }
 
-    /// Serves until SIGTERM, SIGINT or the end of the task.
+    /// What a sandbox tells while it runs.
+    package enum News: Sendable {
+        /// A message is in a mailbox.
+        case mail(SandboxMail)
+        /// A request was refused, and why.
+        case refusal(String)
+    }
+
+    /// Serves until SIGTERM or SIGINT.
     /// - Parameters:
     ///   - now: seconds since 1970; `/sandbox/clock` adds to it.
     ///   - announce: called once it listens.
+    ///   - tell: called for each of these.
     package static func run(
         _ settings: Settings, now: @escaping @Sendable () -> Int64, logger: Logger,
-        announce: @escaping @Sendable (SandboxFacts) -> Void
+        announce: @escaping @Sendable (SandboxFacts) -> Void, tell: @escaping @Sendable (News) -> Void
     ) async throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-sandbox-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(
-            at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let database = try SQLiteDatabase(path: folder.appendingPathComponent("sandbox.db").path, creating: true)
-        defer { try? database.close() }
-        let clock = SandboxClock(now)
-        _ = try Migrator().migrate(database, now: now())
-        guard let ring = KeyRing(random: try SecureRandom.bytes(count: 96)) else {
-            throw StoreFailure.temporary(.resources, "random octets are unavailable")
+        let folder = try SandboxFolder.make()
+        defer { folder.remove() }
+        let reserved = settings.port == 0 ? ReservedPort() : nil
+        let port = reserved?.number ?? settings.port
+        let smtp = try await SandboxSMTPServer.listen(port: settings.smtpPort)
+        let installation: Installation
+        do {
+            installation = try makeInstallation(in: folder, port: port, smtpPort: smtp.port, now: now())
+        } catch {
+            smtp.close()
+            throw error
         }
-        let store = Store(database: database, keys: ring, relayDomains: ["relay.sandbox.example"])
-        let change = Change(actor: "sandbox", now: now())
-        _ = try store.teams.add(id: "sandbox", name: "Sandbox", change)
-        _ = try store.apps.add(team: "sandbox", clientID: settings.clientID, group: nil, change)
-        try store.apps.setNonce(
-            team: "sandbox", clientID: settings.clientID, form: settings.nonceForm, isRequired: settings.isNonceRequired, change)
-        let issued = try store.apiKeys.issue(
-            team: "sandbox", scopes: [.decisionsRead, .decisionsWrite], expiresAt: nil, note: "sandbox", change)
-        let issuer = try SandboxIssuer.make(issuer: "https://issuer.sandbox.example")
+        defer { try? installation.close() }
+        let clock = SandboxClock(now)
+        let (zone, failures, journal) = (SandboxZone(), SandboxFailures(), SandboxJournal())
+        let issuer = try SandboxIssuer.make(issuer: SandboxNames.issuer)
+        let facts = try SandboxSeed(
+            store: installation.store, zone: zone, settings: settings, url: "http://127.0.0.1:\(port)",
+            smtp: "127.0.0.1:\(smtp.port)", issuer: issuer, now: now()
+        ).plant()
+        let copy = folder.url.appendingPathComponent("start.db").path
+        try (installation.store.database.first as? SQLiteDatabase)?.backUp(to: copy)
 
         let pool = BlockingPool(.trials)
-        let log = DecisionLogBuffer(store.decisions, store.decisionWrites)
-        let (commits, reads) = (GroupCommit(database), GroupRead(database))
-        let breaker = StoreBreaker()
-        let clockNow: @Sendable () -> Int64 = { clock.now }
-        let policy = try settings.policy ?? LoadedPolicy(.builtIn)
-        let service = DecisionService(
-            store: store, policies: policy, verifier: TokenVerifier(issuers: issuer, keys: issuer), log: log, commits: commits,
-            reads: reads, executor: pool, breaker: breaker,
-            settings: DecisionService.Settings(refusesOddContext: true, canned: CannedResponse.answer),
-            now: clockNow, logger: logger)
-        let parts = DecisionParts(
-            service: service,
-            idempotency: IdempotencyGuard(store: store, executor: pool, breaker: breaker, now: clockNow), log: log,
-            commits: commits, reads: reads)
-        let key = issued.text.revealed
-        var listener = APISettings(host: "127.0.0.1", port: settings.port, requestsPerSecond: 10_000)
-        listener.listenSetting = "--port"
-        let api = APIService(
-            settings: listener,
-            modules: [
-                DecisionRoutes(service: parts.service, idempotency: parts.idempotency), HealthRoutes(store: store, pool: pool),
-                SandboxRoutes(issuer: issuer, clock: clock, clientID: settings.clientID),
-            ], keys: KeyCache(store.apiKeys), clock: APIClock(now: clockNow), logger: logger
-        ) { address in
-            announce(
-                SandboxFacts(url: "http://\(address)", clientID: settings.clientID, key: key, issuer: issuer.issuer))
+        let desk = SandboxDesk(
+            facts: facts, clock: clock, zone: zone, failures: failures, journal: journal, issuer: issuer, copy: copy,
+            records: zone.snapshot)
+        var surroundings = Surroundings()
+        surroundings.now = { clock.now }
+        surroundings.resolver = zone
+        surroundings.mail = .own { handler, ready in
+            let room = SandboxMailRoom(
+                store: installation.store, handler: handler, failures: failures,
+                own: installation.configuration.mail.from.wireForm, now: { clock.now }
+            ) { tell(.mail($0)) }
+            desk.open(room)
+            return SandboxMailService(
+                server: smtp, room: room, pool: pool, limit: installation.configuration.limits.messageSize.max, ready: ready)
         }
-        var group = ServiceGroupConfiguration(
-            services: [
-                .init(
-                    service: NamedService(
-                        DecisionLogService(parts: parts, store: store, pool: pool, now: clockNow, logger: logger))),
-                .init(service: NamedService(api)),
-            ], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
-        group.maximumGracefulShutdownDuration = .seconds(10)
-        try await ServiceGroup(configuration: group).run()
+        surroundings.posting = { SandboxPoster(base: $0, failures: failures) }
+        surroundings.statuses = { SandboxStatuses(base: $0, ordered: desk.statuses) }
+        surroundings.canned = CannedResponse.answer
+        surroundings.refusesOddContext = true
+        surroundings.allowsLoopbackEndpoints = true
+        surroundings.listenSetting = "--port"
+        surroundings.middleware = [
+            SandboxGate(failures: failures, journal: journal, now: { clock.now }) { entry in
+                tell(
+                    .refusal(
+                        "\(entry.method) \(entry.path): \(entry.status) \(entry.error ?? "")\(entry.cause.map { ": " + $0 } ?? "")"
+                    ))
+            }
+        ]
+        surroundings.modules = { parts in
+            [
+                SandboxOrderRoutes(desk: desk, parts: parts, pool: pool), SandboxMailRoutes(desk: desk, pool: pool),
+                SandboxPageRoutes(desk: desk),
+            ]
+        }
+        // Once both listen, everything works that a developer may paste.
+        let waiting = ReadyCount(of: 2) { announce(facts) }
+        surroundings.listening = { _ in waiting.down() }
+        try await RelayService.run(
+            installation: installation, surroundings: surroundings, reread: nil, logger: logger
+        ) { _ in waiting.down() }
+        smtp.close()
         await pool.stop()
+    }
+
+    /// An installation as `postern init` makes it, on loopback.
+    private static func makeInstallation(in folder: SandboxFolder, port: Int, smtpPort: Int, now: Int64) throws -> Installation {
+        let set: [(ConfigurationKey, String)] = [
+            (.httpListen, "127.0.0.1:\(port)"), (.httpPublicURL, "http://127.0.0.1:\(port)"),
+            (.mailSubmission, "127.0.0.1:\(smtpPort)"), (.signInPage, "built-in"), (.signInSignUp, "open"),
+            // Copies for further accounts need an smtpd of Postfix; a client sends the message again instead.
+            (.fanOut, "off"), (.serviceName, "Postern sandbox"), (.eventsPrivateReceivers, "yes"),
+            // A test suite signs the same user in again and again.
+            (.httpRequestsPerSecond, "1000"), (.verificationPerInbox, "100"), (.verificationPerUser, "1000"),
+            (.signInMessagesPerNetwork, "1000000"), (.signInWrongCodesPerNetwork, "1000000"),
+        ]
+        let path = try Installation.create(
+            directory: folder.url.appendingPathComponent("data").path, relayDomains: [SandboxNames.relayDomain],
+            operatorAddress: SandboxNames.operatorAddress, set: set.map { "\($0.rawValue)=\($1)" },
+            change: Change(actor: "sandbox", now: now))
+        return try Installation.open(flag: path, environment: [:], now: now)
+    }
+}
+
+/// Calls once, when so many are down.
+private final class ReadyCount: Sendable {
+    private let left: Mutex<Int>
+    private let body: @Sendable () -> Void
+
+    init(of count: Int, _ body: @escaping @Sendable () -> Void) {
+        left = Mutex(count)
+        self.body = body
+    }
+
+    func down() {
+        let isLast = left.withLock { left in
+            left -= 1
+            return left == 0
+        }
+        if isLast { body() }
     }
 }

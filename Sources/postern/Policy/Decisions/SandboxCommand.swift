@@ -1,4 +1,4 @@
-// postern sandbox: a decision service for development, only on this machine.
+// postern sandbox: all of Postern for development, in one process and only on this machine.
 
 import Accounts
 import Decisions
@@ -11,27 +11,41 @@ import Synchronization
 struct SandboxCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "sandbox",
-        abstract: "Run a decision service, or a double of Sign in with Apple, on loopback, for the development of a backend.",
+        abstract: "Run all of Postern, or a double of Sign in with Apple, on loopback, for the development of an app.",
         discussion: """
-            The sandbox has its own store, keys and issuer of identity tokens, in a temporary folder that is removed at the \
-            end. It needs no installation and does not change any: its keys are not valid anywhere else.
+            The sandbox is a whole installation in one process: decisions, sign-in with its page, events, relayed mail and \
+            self-service, with a team, an app, its credentials and two users. It needs no Postfix, no DNS, no root and no \
+            configuration. Everything is in a private temporary folder, which is removed at the end; the next start removes \
+            what a killed one left. Its keys are not valid anywhere else.
 
-            POST /sandbox/token issues an identity token with any real_user_status; POST /sandbox/clock sets the clock \
-            forward. Test subjects, which are printed at the start, get a fixed response, whatever the policy says. \
-            docs/DECISIONS.md has a walk-through.
+            At the start it prints what an app needs. From then on each message that arrives, on either side, is a line with \
+            its sign-in code, and each refused request is a line with the reason. The page /sandbox shows both.
+
+            Orders below /sandbox add users and DNS records, set the clock forward, make parts of the service fail or hang, \
+            send mail, and reset everything. Test subjects, which are printed at the start, get a fixed decision, whatever the \
+            policy says. docs/SANDBOX.md lists all orders; docs/START.md has a first half hour.
 
             With --as apple, it is a double of Sign in with Apple instead, only in memory: sign-in with test users, tokens, \
-            keys, notifications, Apple's errors, failures on demand, and a page at / that says why a request was refused. \
-            docs/SANDBOX.md has a test suite in ten lines.
+            keys, notifications, Apple's errors, failures on demand, and a page at / that says why a request was refused.
             """)
+
+    /// Ports that documents name.
+    private static let standardPort = 8899
+    private static let standardSMTPPort = 8825
 
     /// The service that it imitates.
     enum Kind: String, ExpressibleByArgument, CaseIterable { case apple }
 
     @Option(help: "The port on 127.0.0.1; 0 takes any free one.")
-    var port: Int = 8899
+    var port: Int = standardPort
+    @Option(help: "The port for mail on 127.0.0.1. By default 8825 beside port 8899, otherwise any free one.")
+    var smtpPort: Int?
     @Option(name: .customLong("app"), help: ArgumentHelp("The client_id of the app.", valueName: "client-id"))
     var clientID = "com.example.app"
+    @Option(
+        name: .customLong("redirect-uri"),
+        help: ArgumentHelp("A redirect URI of the app besides those on loopback; may be repeated.", valueName: "uri"))
+    var redirectURIs: [String] = []
     @Option(help: "How tokens carry the nonce: raw or sha256_hex.")
     var nonceForm = "raw"
     @Flag(help: "Accept requests whose tokens have no nonce.")
@@ -52,46 +66,60 @@ struct SandboxCommand: AsyncParsableCommand {
         if kind == nil, seed != nil || printSeed || auto {
             throw ValidationError("--seed, --print-seed and --auto go with --as apple.")
         }
-        if kind != nil, policy != nil || nonceOptional || nonceForm != "raw" || clientID != "com.example.app" {
-            throw ValidationError("--app, --nonce-form, --nonce-optional and --policy do not go with --as apple.")
+        if kind != nil,
+            policy != nil || nonceOptional || nonceForm != "raw" || clientID != "com.example.app" || smtpPort != nil
+                || !redirectURIs.isEmpty
+        {
+            throw ValidationError(
+                "--app, --nonce-form, --nonce-optional, --policy, --redirect-uri and --smtp-port do not go with --as apple.")
         }
         guard (0...65_535).contains(port) else { throw ValidationError("--port must be 0 to 65535.") }
+        guard (0...65_535).contains(smtpPort ?? 0) else { throw ValidationError("--smtp-port must be 0 to 65535.") }
         guard AppNonceForm(rawValue: nonceForm) != nil else { throw ValidationError("--nonce-form must be raw or sha256_hex.") }
     }
 
+    /// What `--json` prints.
     private struct Facts: Encodable {
-        let url: String
-        let clientId: String
-        let key: String
-        let issuer: String
+        let facts: SandboxFacts
         let testSubjects: [String: String]
+
+        private enum CodingKeys: String, CodingKey { case testSubjects }
+
+        func encode(to encoder: any Encoder) throws {
+            try facts.encode(to: encoder)
+            var container = encoder.container(keyedBy: CodingKeys.self)
+            try container.encode(testSubjects, forKey: .testSubjects)
+        }
     }
 
     func run() async throws {
         if kind == .apple { return try await runApple() }
         var settings = Sandbox.Settings(
-            port: port, clientID: clientID, nonceForm: AppNonceForm(rawValue: nonceForm) ?? .raw,
-            isNonceRequired: !nonceOptional)
+            port: port, smtpPort: smtpPort ?? (port == Self.standardPort ? Self.standardSMTPPort : 0), clientID: clientID,
+            redirectURIs: redirectURIs, nonceForm: AppNonceForm(rawValue: nonceForm) ?? .raw, isNonceRequired: !nonceOptional)
         if let policy {
             let candidate = try PolicyFolder(path: policy).candidate()
-            settings.policy = LoadedPolicy(
-                policy: candidate.policy,
-                hash: StoredPolicy(
-                    name: candidate.policy.name, version: candidate.policy.version, document: candidate.document.octets
-                ).hash)
+            settings.policy = StoredPolicy(
+                name: candidate.policy.name, version: candidate.policy.version, document: candidate.document.octets)
         }
         var logger = Logger(label: "postern") { StreamLogHandler.standardError(label: $0) }
-        logger.logLevel = .warning
+        logger.logLevel = .error
         let json = output.json
         let announcement = Announcement()
         try await Sandbox.run(settings, now: PosternClock.now, logger: logger) { facts in
             announcement.make {
-                guard json else { return print(Self.introduction(facts)) }
+                guard json else { return print(SandboxIntroduction(facts).text) }
                 try printJSON(
                     Facts(
-                        url: facts.url, clientId: facts.clientID, key: facts.key, issuer: facts.issuer,
+                        facts: facts,
                         testSubjects: Dictionary(uniqueKeysWithValues: CannedResponse.subjects.map { ($0.name, $0.purpose) })))
             }
+        } tell: { news in
+            // With --json, standard output has one object and nothing else.
+            let line = SandboxIntroduction.line(news)
+            if json { return Failure.remark(line) }
+            print(line)
+            try? finishOutput()
         }
         try announcement.check()
     }
@@ -114,36 +142,5 @@ struct SandboxCommand: AsyncParsableCommand {
         func check() throws {
             if let failure = failure.withLock({ $0 }) { throw failure }
         }
-    }
-
-    /// The text that is shown while it runs.
-    private static func introduction(_ facts: SandboxFacts) -> String {
-        let width = (CannedResponse.subjects.map(\.name.count).max() ?? 0) + 2
-        let subjects = CannedResponse.subjects.map { subject in
-            "  " + subject.name.padding(toLength: width, withPad: " ", startingAt: 0) + subject.purpose
-        }
-        return """
-            The sandbox listens on \(facts.url). Everything in it is deleted when it ends (Ctrl-C).
-
-              URL=\(facts.url)
-              KEY=\(facts.key)
-
-            A sign-up by a user about whom nothing is known (real_user_status 1):
-
-              TOKEN=$(curl -s $URL/sandbox/token -H 'Content-Type: application/json' \\
-                -d '{"sub": "jane", "real_user_status": 1, "nonce": "n-1"}' | jq -r .identity_token)
-              curl -s $URL/v1/decisions -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' \\
-                -d '{"event": "sign_up", "client_id": "\(facts.clientID)", "identity_token": "'$TOKEN'", "nonce": "n-1"}'
-
-            A sign-in, later:
-
-              curl -s $URL/sandbox/clock -H 'Content-Type: application/json' -d '{"advance": 86400}'
-              curl -s $URL/v1/decisions -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' \\
-                -d '{"event": "sign_in", "client_id": "\(facts.clientID)", "sub": "jane"}'
-
-            These subjects get a fixed answer, whatever the policy says:
-
-            \(subjects.joined(separator: "\n"))
-            """
     }
 }

@@ -1,0 +1,115 @@
+// Around every request of a sandbox: the failures that were ordered, and the journal.
+
+import Accounts
+import Events
+import HTTP
+import HTTPTypes
+import Hummingbird
+import NIOCore
+import ServiceLifecycle
+import Support
+
+struct SandboxGate: RouterMiddleware {
+    let failures: SandboxFailures
+    let journal: SandboxJournal
+    let now: @Sendable () -> Int64
+    /// Called for each refusal.
+    let refused: @Sendable (SandboxJournal.Entry) -> Void
+
+    /// Octets of a response that are read for its error.
+    private static let maximumError = 16_384
+    /// Orders and pages of the sandbox itself never fail, and no one looks for them in the journal.
+    private static let quiet = ["/sandbox", "/healthz", "/readyz", "/metrics"]
+
+    func handle(
+        _ request: Request, context: APIContext, next: (Request, APIContext) async throws -> Response
+    ) async throws -> Response {
+        let path = request.uri.path
+        guard !Self.quiet.contains(where: { path.utf8.starts(with: $0.utf8) }) else { return try await next(request, context) }
+        let order = failures.take(path: path)
+        var response: Response
+        switch order?.failure {
+        case .status500, .status503: response = Self.failure(order)
+        case .timeout:
+            await Self.wait(order)
+            response = Self.failure(order)
+        case .lostAnswer:
+            _ = try await next(request, context)
+            await Self.wait(order)
+            response = Self.failure(order)
+        case .slow:
+            await Self.wait(order)
+            response = try await next(request, context)
+        case nil: response = try await next(request, context)
+        }
+        let (error, cause) = await Self.read(&response)
+        let ordered = order.map { "as ordered: \($0.failure.rawValue)" + ($0.failure.waits ? ", \($0.seconds) s" : "") }
+        let entry = journal.note(
+            at: now(), request.method.rawValue.withoutControls(limit: 20), path.withoutControls(limit: 200),
+            status: response.status.code, error: error, cause: ordered ?? cause)
+        if entry.isRefusal { refused(entry) }
+        return response
+    }
+
+    /// Ends early if the sandbox ends.
+    private static func wait(_ order: SandboxFailures.Order?) async {
+        let seconds = order?.seconds ?? 0
+        try? await cancelWhenGracefulShutdown { try await Task.sleep(for: .seconds(seconds)) }
+    }
+
+    private static func failure(_ order: SandboxFailures.Order?) -> Response {
+        let problem: Problem = order?.failure == .status500 ? .fault() : .unavailable()
+        var response = problem.response(requestID: nil)
+        if let status = order?.failure.status { response.status = HTTPResponse.Status(code: status) }
+        return response
+    }
+
+    /// What an error response says: the problem's name, or OAuth's error; and the details. The response keeps its body.
+    private static func read(_ response: inout Response) async -> (error: String?, cause: String?) {
+        guard response.status.code >= 400, let length = response.body.contentLength, length <= maximumError,
+            (response.headers[.contentType] ?? "").contains("json")
+        else { return (nil, nil) }
+        let collected = Collected()
+        guard (try? await response.body.write(CollectingWriter(collected))) != nil else { return (nil, nil) }
+        response.body = .init(byteBuffer: collected.buffer)
+        guard let object = try? StrictJSON.parseObject(Array(collected.buffer.readableBytesView), limit: maximumError) else {
+            return (nil, nil)
+        }
+        let type = object["type"]?.string.map { String(decoding: Array($0.utf8).split(separator: UInt8(ascii: ":")).last ?? [], as: UTF8.self) }
+        let cause = object["detail"]?.string ?? object["error_description"]?.string ?? object["title"]?.string
+        return (object["error"]?.string ?? type, cause?.withoutControls(limit: 600))
+    }
+
+    /// For one response, by one task.
+    private final class Collected: @unchecked Sendable { var buffer = ByteBuffer() }
+
+    private struct CollectingWriter: ResponseBodyWriter {
+        let collected: Collected
+
+        init(_ collected: Collected) { self.collected = collected }
+
+        mutating func write(_ buffer: ByteBuffer) async throws { collected.buffer.writeImmutableBuffer(buffer) }
+
+        consuming func finish(_ trailingHeaders: HTTPFields?) async throws {}
+    }
+}
+
+extension SandboxFailure {
+    /// Whether it lasts for some seconds.
+    var waits: Bool { self == .slow || self == .timeout || self == .lostAnswer }
+}
+
+/// Posts events, unless a failure of deliveries is ordered.
+struct SandboxPoster: EventPosting {
+    let base: any EventPosting
+    let failures: SandboxFailures
+
+    func post(_ message: EventMessage, to url: EndpointURL, at addresses: EndpointAddresses) async -> PostOutcome {
+        guard let order = failures.take(.deliveries) else { return await base.post(message, to: url, at: addresses) }
+        if order.failure.waits { try? await Task.sleep(for: .seconds(order.seconds)) }
+        guard let status = order.failure.status else { return await base.post(message, to: url, at: addresses) }
+        return .failed(
+            reason: order.failure == .timeout ? "no complete response in time" : "the response has status \(status)",
+            isEndpoints: true, retryAfter: nil)
+    }
+}

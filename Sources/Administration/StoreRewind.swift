@@ -4,8 +4,8 @@ import Database
 import PosternSQLite
 
 package enum StoreRewind {
-    /// Replaces all rows by those of a copy that `SQLiteDatabase.backUp` made of the same store, in one transaction. What services
-    /// keep in memory stays. Throws what the store throws.
+    /// Replaces all rows by those of a copy that `SQLiteDatabase.backUp` made of the same store, in one transaction. What
+    /// services keep in memory stays. Throws what the store throws.
     /// - Parameter file: the copy.
     package static func run(_ database: SQLiteDatabase, to file: String) throws(StoreFailure) {
         let copy = try SQLiteDatabase(path: file)

@@ -90,7 +90,15 @@ package struct Sandbox {
             let room = SandboxMailRoom(
                 store: installation.store, handler: handler, failures: failures,
                 own: installation.configuration.mail.from.wireForm, now: { clock.now }
-            ) { tell(.mail($0)) }
+            ) {
+                tell(.mail($0))
+            } refused: { command, reply in
+                tell(
+                    .refusal(
+                        journal.note(
+                            at: clock.now, "SMTP", command, status: reply.code, error: reply.enhanced, cause: reply.text
+                        ).words))
+            }
             desk.open(room)
             return SandboxMailService(
                 server: smtp, room: room, pool: pool, limit: installation.configuration.limits.messageSize.max, ready: ready)
@@ -102,12 +110,7 @@ package struct Sandbox {
         surroundings.allowsLoopbackEndpoints = true
         surroundings.listenSetting = "--port"
         surroundings.middleware = [
-            SandboxGate(failures: failures, journal: journal, now: { clock.now }) { entry in
-                tell(
-                    .refusal(
-                        "\(entry.method) \(entry.path): \(entry.status) \(entry.error ?? "")\(entry.cause.map { ": " + $0 } ?? "")"
-                    ))
-            }
+            SandboxGate(failures: failures, journal: journal, now: { clock.now }) { tell(.refusal($0.words)) }
         ]
         surroundings.modules = { parts in
             [

@@ -27,6 +27,10 @@ struct SandboxGate: RouterMiddleware {
         let path = request.uri.path
         guard !Self.quiet.contains(where: { path.utf8.starts(with: $0.utf8) }) else { return try await next(request, context) }
         let order = failures.take(path: path)
+        // Whoever looks while a request hangs sees it.
+        if let order, order.failure == .timeout || order.failure == .lostAnswer {
+            note(request, path, order.failure.status ?? 504, error: nil, cause: order.words)
+        }
         var response: Response
         switch order?.failure {
         case .status500, .status503: response = Self.failure(order)
@@ -42,13 +46,18 @@ struct SandboxGate: RouterMiddleware {
             response = try await next(request, context)
         case nil: response = try await next(request, context)
         }
-        let (error, cause) = await Self.read(&response)
-        let ordered = order.map { "as ordered: \($0.failure.rawValue)" + ($0.failure.waits ? ", \($0.seconds) s" : "") }
-        let entry = journal.note(
-            at: now(), request.method.rawValue.withoutControls(limit: 20), path.withoutControls(limit: 200),
-            status: response.status.code, error: error, cause: ordered ?? cause)
-        if entry.isRefusal { refused(entry) }
+        if order?.failure != .timeout, order?.failure != .lostAnswer {
+            let (error, cause) = await Self.read(&response)
+            note(request, path, response.status.code, error: error, cause: order?.words ?? cause)
+        }
         return response
+    }
+
+    private func note(_ request: Request, _ path: String, _ status: Int, error: String?, cause: String?) {
+        let entry = journal.note(
+            at: now(), request.method.rawValue.withoutControls(limit: 20), path.withoutControls(limit: 200), status: status,
+            error: error, cause: cause)
+        if entry.isRefusal { refused(entry) }
     }
 
     /// Ends early if the sandbox ends.
@@ -75,7 +84,9 @@ struct SandboxGate: RouterMiddleware {
         guard let object = try? StrictJSON.parseObject(Array(collected.buffer.readableBytesView), limit: maximumError) else {
             return (nil, nil)
         }
-        let type = object["type"]?.string.map { String(decoding: Array($0.utf8).split(separator: UInt8(ascii: ":")).last ?? [], as: UTF8.self) }
+        let type = object["type"]?.string.map {
+            String(decoding: Array($0.utf8).split(separator: UInt8(ascii: ":")).last ?? [], as: UTF8.self)
+        }
         let cause = object["detail"]?.string ?? object["error_description"]?.string ?? object["title"]?.string
         return (object["error"]?.string ?? type, cause?.withoutControls(limit: 600))
     }
@@ -92,6 +103,11 @@ struct SandboxGate: RouterMiddleware {
 
         consuming func finish(_ trailingHeaders: HTTPFields?) async throws {}
     }
+}
+
+extension SandboxFailures.Order {
+    /// For the journal.
+    fileprivate var words: String { "as ordered: \(failure.rawValue)" + (failure.waits ? ", \(seconds) s" : "") }
 }
 
 extension SandboxFailure {

@@ -12,8 +12,9 @@ final class SandboxJournal: Sendable {
         let number: Int
         /// By the sandbox's clock, seconds since 1970.
         let at: Int64
+        /// `SMTP` for mail.
         let method: String
-        /// Without the query.
+        /// Without the query; for mail the command, `RCPT` or `DATA`.
         let path: String
         let status: Int
         /// The problem's name, or `error` of OAuth; nil where nothing is wrong.
@@ -22,6 +23,8 @@ final class SandboxJournal: Sendable {
         let cause: String?
 
         var isRefusal: Bool { status >= 400 }
+        /// For a terminal.
+        var words: String { "\(method) \(path): \(status) \(error ?? "")\(cause.map { ": " + $0 } ?? "")" }
     }
 
     private let state = Mutex<(count: Int, entries: [Entry])>((0, []))

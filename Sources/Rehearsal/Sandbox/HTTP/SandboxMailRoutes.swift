@@ -169,7 +169,9 @@ struct SandboxMailRoutes: RouteModule {
 
     private static func addresses(_ text: String, _ pointer: String) throws -> [AddrSpec] {
         let found = AddressList.parse(Array(text.utf8)[...]).mailboxes.map(\.addrSpec)
-        guard !found.isEmpty else { throw Problem.invalid("must be an address, or several with commas between them", at: pointer) }
+        guard !found.isEmpty else {
+            throw Problem.invalid("must be an address, or several with commas between them", at: pointer)
+        }
         return found
     }
 

@@ -1,5 +1,5 @@
-// /sandbox: orders and queries of a developer. Open, because the sandbox listens on loopback only; JSON, which pages of other sites
-// cannot send without permission.
+// /sandbox: orders and queries of a developer. Open, because the sandbox listens on loopback only; JSON, which pages of other
+// sites cannot send without permission.
 
 import Accounts
 import Administration
@@ -25,9 +25,11 @@ struct SandboxOrderRoutes: RouteModule {
     private var change: Change { Change(actor: "sandbox", now: desk.clock.now) }
 
     func addRoutes(to routes: Routes) {
-        routes.open.post("/sandbox/token", use: token).post("/sandbox/clock", use: setClock)
+        routes.open.post("/sandbox/token", use: token).post("/sandbox/clock", use: setClock).get("/sandbox/clock", use: clock)
             .post("/sandbox/failures", use: order).delete("/sandbox/failures", use: cancel)
-            .post("/sandbox/users", use: setUser).get("/sandbox/users", use: users).delete("/sandbox/users/{user}", use: removeUser)
+            .post("/sandbox/users", use: setUser).get("/sandbox/users", use: users).delete(
+                "/sandbox/users/{user}", use: removeUser
+            )
             .post("/sandbox/dns", use: setRecord).get("/sandbox/requests", use: requests).post("/sandbox/reset", use: reset)
     }
 
@@ -59,7 +61,9 @@ struct SandboxOrderRoutes: RouteModule {
         if let user = wanted.user {
             guard wanted.sub == nil, wanted.realUserStatus == nil, wanted.nonceSupported == nil, wanted.email == nil,
                 wanted.lifetime == nil, wanted.age == nil
-            else { throw Problem.invalid("user goes with client_id and nonce only: such a token is the provider's own", at: "/user") }
+            else {
+                throw Problem.invalid("user goes with client_id and nonce only: such a token is the provider's own", at: "/user")
+            }
             return try await signIn(user, wanted.clientId ?? desk.facts.clientID, nonce)
         }
         let sub = try wanted.sub ?? "user-" + Base32.characters(fromRandom: SecureRandom.bytes(count: 8))
@@ -114,12 +118,18 @@ struct SandboxOrderRoutes: RouteModule {
 
     private func setClock(_ request: Request, _ context: APIContext) async throws -> Response {
         let order = try await request.decode(ClockOrder.self, context)
-        guard (order.advance == nil) != (order.offset == nil) else { throw Problem.invalid("either advance or offset, in seconds") }
+        guard (order.advance == nil) != (order.offset == nil) else {
+            throw Problem.invalid("either advance or offset, in seconds")
+        }
         guard order.advance.map(desk.clock.advance) ?? order.offset.map(desk.clock.set(offset:)) ?? false else {
             throw Problem.invalid(
                 "the clock only goes forward, by at most ten years in total", at: order.advance == nil ? "/offset" : "/advance")
         }
         return try .json(ClockView(now: Timestamp(desk.clock.now), offset: desk.clock.offset))
+    }
+
+    private func clock(_ request: Request, _ context: APIContext) async throws -> Response {
+        try .json(ClockView(now: Timestamp(desk.clock.now), offset: desk.clock.offset))
     }
 
     private struct FailureOrder: Decodable {
@@ -265,7 +275,8 @@ struct SandboxOrderRoutes: RouteModule {
             }
             hasRoom = desk.zone.add(.address(address.octets), type, to: order.name)
         case (nil, let type, nil): desk.zone.remove(type, of: order.name)
-        default: throw Problem.invalid("a type with a value adds a record; without a value its records are removed; or failure alone")
+        default:
+            throw Problem.invalid("a type with a value adds a record; without a value its records are removed; or failure alone")
         }
         guard hasRoom else { throw Problem.conflict("\(SandboxZone.most) names have records already") }
         return .empty

@@ -14,7 +14,9 @@ package struct SandboxReply: Sendable, Hashable {
     package let enhanced: String
     package let text: String
 
-    package init(_ code: Int, _ enhanced: String, _ text: String) { (self.code, self.enhanced, self.text) = (code, enhanced, text) }
+    package init(_ code: Int, _ enhanced: String, _ text: String) {
+        (self.code, self.enhanced, self.text) = (code, enhanced, text)
+    }
 
     static let recipientTaken = SandboxReply(250, "2.1.5", "Ok")
 
@@ -44,6 +46,7 @@ final class SandboxMailRoom: Sendable {
     private let own: String
     private let now: @Sendable () -> Int64
     private let arrived: @Sendable (SandboxMail) -> Void
+    private let refused: @Sendable (String, SandboxReply) -> Void
     private let state = Mutex(SandboxMailboxes())
     private let count = Mutex(0)
 
@@ -51,12 +54,19 @@ final class SandboxMailRoom: Sendable {
     ///   - handler: decides about every message.
     ///   - own: the author of Postern's own mail.
     ///   - arrived: called for each message in a mailbox.
+    ///   - refused: called for each refusal with the command that got it, `RCPT` or `DATA`.
     init(
         store: Store, handler: any MilterHandler, failures: SandboxFailures, own: String, now: @escaping @Sendable () -> Int64,
-        arrived: @escaping @Sendable (SandboxMail) -> Void
+        arrived: @escaping @Sendable (SandboxMail) -> Void, refused: @escaping @Sendable (String, SandboxReply) -> Void
     ) {
         (self.store, self.handler, self.failures, self.own) = (store, handler, failures, own)
-        (self.now, self.arrived) = (now, arrived)
+        (self.now, self.arrived, self.refused) = (now, arrived, refused)
+    }
+
+    /// The reply, which the developer sees too if it refuses something.
+    func told(_ command: String, _ reply: SandboxReply) -> SandboxReply {
+        if !reply.isAccepted { refused(command, reply) }
+        return reply
     }
 
     /// The mailboxes as they are now.
@@ -153,7 +163,7 @@ final class SandboxMailConnection: @unchecked Sendable {
     /// - Parameter path: with angle brackets.
     func recipient(_ path: String) -> SandboxReply {
         mta.play(.recipient(path, [], [:]))
-        return mta.outcome.message.reply(to: path).flatMap(SandboxReply.init) ?? .recipientTaken
+        return room.told("RCPT", mta.outcome.message.reply(to: path).flatMap(SandboxReply.init) ?? .recipientTaken)
     }
 
     /// The recipients that were accepted.
@@ -164,7 +174,7 @@ final class SandboxMailConnection: @unchecked Sendable {
     func message(_ octets: [UInt8]) -> (reply: SandboxReply, mails: [Int]) {
         if let ordered = room.orderedReply() {
             reset()
-            return (ordered, [])
+            return (room.told("DATA", ordered), [])
         }
         let (fields, body) = MessageReader.divide(octets)
         for field in fields { mta.play(.header(field.name, field.value)) }
@@ -172,8 +182,10 @@ final class SandboxMailConnection: @unchecked Sendable {
         let id = room.nextQueueID()
         mta.play(.endOfMessage(["i": id]))
         let outcome = mta.outcome.message
-        if let refusal = SandboxReply(outcome.final) { return (refusal, []) }
-        return (SandboxReply(250, "2.0.0", "Ok: queued as \(id)"), outcome.delivered.map { room.deliver($0, reports: reports) } ?? [])
+        if let refusal = SandboxReply(outcome.final) { return (room.told("DATA", refusal), []) }
+        return (
+            SandboxReply(250, "2.0.0", "Ok: queued as \(id)"), outcome.delivered.map { room.deliver($0, reports: reports) } ?? []
+        )
     }
 
     func reset() { mta.play(.reset) }

@@ -141,7 +141,8 @@ struct SandboxSMTPDialogue {
         switch verb.asciiLowercased {
         case "ehlo":
             await helo(text)
-            return "250-sandbox.example\r\n250-PIPELINING\r\n250-SIZE \(limit)\r\n250-ENHANCEDSTATUSCODES\r\n250-8BITMIME\r\n250 SMTPUTF8\r\n"
+            return
+                "250-sandbox.example\r\n250-PIPELINING\r\n250-SIZE \(limit)\r\n250-ENHANCEDSTATUSCODES\r\n250-8BITMIME\r\n250 SMTPUTF8\r\n"
         case "helo":
             await helo(text)
             return "250 sandbox.example\r\n"
@@ -185,8 +186,9 @@ struct SandboxSMTPDialogue {
     /// The path in angle brackets after `MAIL FROM:` or `RCPT TO:`, and the parameters behind it.
     static func path(_ text: String, after start: String) -> (path: String, arguments: [String])? {
         let octets = Array(text.utf8)
-        guard octets.count > start.utf8.count, String(decoding: octets[..<start.utf8.count], as: UTF8.self).asciiLowercased
-            .hasSameOctets(as: start)
+        guard octets.count > start.utf8.count,
+            String(decoding: octets[..<start.utf8.count], as: UTF8.self).asciiLowercased
+                .hasSameOctets(as: start)
         else { return nil }
         let rest = octets[start.utf8.count...].drop { $0 == 0x20 }
         guard rest.first == UInt8(ascii: "<") else { return nil }

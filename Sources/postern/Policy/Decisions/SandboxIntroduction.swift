@@ -49,7 +49,7 @@ struct SandboxIntroduction {
             \(facts.redirectURIs.map { "  \($0)" }.joined(separator: "\n"))
             On 127.0.0.1 the port may be any. Users:
             \(users.joined(separator: "\n"))
-            Whoever enters another address becomes a new user.
+            Any other address that is entered becomes a new user.
 
             A decision:
 
@@ -58,9 +58,9 @@ struct SandboxIntroduction {
 
             Mail to jane, and her answer:
 
-              curl -s $URL/sandbox/mail -H 'Content-Type: application/json' \\
-                -d '{"from": "support@\(facts.source)", "to": "'$ADDRESS'", "subject": "Hello", "text": "How are you?"}'
-              curl -s $URL/sandbox/mail -H 'Content-Type: application/json' -d '{"reply_to": 1, "text": "Well!"}'
+              N=$(curl -s $URL/sandbox/mail -H 'Content-Type: application/json' \\
+                -d '{"from": "support@\(facts.source)", "to": "'$ADDRESS'", "subject": "Hello", "text": "Hello!"}' | jq '.mails[0]')
+              curl -s $URL/sandbox/mail -H 'Content-Type: application/json' -d '{"reply_to": '$N', "text": "Hello, too!"}'
 
             These subjects get a fixed decision, whatever the policy says:
 

@@ -79,8 +79,8 @@ own_user() {
 sandbox() {
     command postern sandbox >/tmp/sandbox.log &
     until_true answers http://127.0.0.1:8899/readyz
-    URL=http://127.0.0.1:8899
-    KEY=$(grep -o 'pk_[A-Za-z0-9_]*' /tmp/sandbox.log | head -1)
+    until_true grep -q ' SMTP=' /tmp/sandbox.log
+    eval "$(grep -E '^  [A-Z_]+=' /tmp/sandbox.log)"
 }
 service() {
     command postern serve >/tmp/serve.log 2>&1 &

@@ -17,7 +17,8 @@ case "$first" in
         [ "$(jq -r '.action + " " + .rcpts[0]' <<<"$answer")" = "relay you@home.example" ] || { echo "$answer"; return 1; }
     }
     ;;
-"curl -sS \$URL"*) sandbox ;;
+"postern sandbox"*) ;;
+"curl -sS \$URL"* | "curl -sS -X PUT \$URL"* | 'N=$(curl'*) sandbox ;;
 "postern user add jane"*) installation; command postern team add juice --name Juice ;;
 *) installation; juice; service ;;
 esac

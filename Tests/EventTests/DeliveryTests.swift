@@ -289,6 +289,19 @@ import Testing
         }
     }
 
+    @Test func testDelivery_noted_saysWhatHappenedAndChangesNothingElse() throws {
+        let fixture = try EventFixture(users: 1, timeout: 10)
+        try fixture.endpoint("https://hooks.example/")
+        func endpoint() throws -> EventEndpoint { try fixture.store.endpoints.endpoint(team: "juice", app: nil) }
+        #expect(try endpoint().lastSuccessAt == nil)
+        try fixture.store.endpoints.noteTest(endpoint(), failure: "the response has status 501", now: 7)
+        let failed = try endpoint()
+        #expect(failed.lastError == "the response has status 501" && failed.failures == 0)
+        try fixture.store.endpoints.noteTest(endpoint(), failure: nil, now: 8)
+        let accepted = try endpoint()
+        #expect(accepted.lastSuccessAt == 8 && accepted.lastError == nil)
+    }
+
     @Test func theScheduleIsTheOneThatIsStated() {
         let middle = (1...12).map { RetrySchedule.delay(failures: $0, random: 0.5) }
         #expect(middle == [5, 10, 20, 40, 80, 160, 320, 640, 900, 900, 900, 900])

@@ -367,6 +367,12 @@ import Testing
         #expect(verdicts["postmaster"] == "broken")
         #expect(verdicts["database"] == "ok")
         #expect(verdicts["key file"] == "ok")
+        // Postfix is looked for where the configuration says.
+        let elsewhere = try runner.run([
+            "doctor", "--skip", "local", "--skip", "probe", "--skip", "outside", "--set",
+            "postfix_directory=/nonexistent/postfix",
+        ])
+        #expect(elsewhere.status == 1 && elsewhere.output.contains("/nonexistent/postfix"), "\(elsewhere.output)")
         let missing = try CommandRunner().run(["doctor", "--skip", "postfix", "--skip", "probe", "--skip", "outside"])
         #expect(missing.status == 1)
         #expect(missing.output.contains("there is no configuration file"))

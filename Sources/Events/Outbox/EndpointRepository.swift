@@ -59,6 +59,21 @@ package struct EndpointRepository: Sendable {
         return try EventEndpoint(row: row)
     }
 
+    /// Writes down how a test delivery went. Its pause and its waiting events stay as they are: one answer to a test says nothing
+    /// about those.
+    /// - Parameter reason: why it failed; nil where the endpoint accepted the event.
+    package func noteTest(_ endpoint: EventEndpoint, failure reason: String?, now: Int64) throws(StoreFailure) {
+        try database.write(.durable) { connection throws(StoreFailure) in
+            try connection.run(
+                reason == nil
+                    ? """
+                    UPDATE endpoint_health SET last_success_at = \(now),
+                        last_error = CASE WHEN failures = 0 THEN NULL ELSE last_error END
+                    WHERE endpoint_id = \(endpoint.number)
+                    """ : "UPDATE endpoint_health SET last_error = \(reason) WHERE endpoint_id = \(endpoint.number)")
+        }
+    }
+
     /// The endpoint of an app's group; `notFound` where there is none.
     package func endpoint(team id: String, app clientID: String?) throws(StoreFailure) -> EventEndpoint {
         try database.read { connection throws(StoreFailure) in

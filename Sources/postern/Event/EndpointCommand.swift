@@ -19,8 +19,8 @@ struct EndpointCommand: AsyncParsableCommand {
             """,
         subcommands: [Set.self, Show.self, Test.self, Remove.self])
 
-    /// `works`, `fails`, `untried` (it accepted no event yet; if it refused one, `last_error` says why) or `removed` (no group of
-    /// apps uses it any more).
+    /// `works`, `fails`, `untried` (it accepted no event yet, no test either; if it refused one, `last_error` says why) or
+    /// `removed` (no group of apps uses it any more).
     private static func state(_ endpoint: EventEndpoint) -> String {
         guard endpoint.groupNumber != nil else { return "removed" }
         return endpoint.failures > 0 ? "fails" : endpoint.lastSuccessAt == nil ? "untried" : "works"
@@ -100,8 +100,8 @@ struct EndpointCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Send an event of type test to an endpoint now, and report the result.",
             discussion: """
-                The event is not stored, and pending events stay pending. Exit status 0 if the endpoint accepted it, 75 if it \
-                did not.
+                The event is not stored, and pending events stay pending. endpoint show has the result. Exit status 0 if the \
+                endpoint accepted it, 75 if it did not.
                 """)
 
         @Argument(help: "The team's identifier.") var team: String
@@ -127,6 +127,9 @@ struct EndpointCommand: AsyncParsableCommand {
             let outcome = try await parts.delivery.test(endpoint)
             await parts.poster.stop()
             await parts.threads.stop()
+            var failure: String?
+            if case .failed(let reason, _, _) = outcome { failure = reason }
+            try opened.store.endpoints.noteTest(endpoint, failure: failure, now: PosternClock.now())
             switch outcome {
             case .delivered: print("\(endpoint.url) accepted a test event for \(endpoint.audience).")
             case .failed(let reason, _, _):

@@ -35,7 +35,8 @@ struct DoctorCommand: AsyncParsableCommand {
         help: ArgumentHelp(
             "An address that the relay sends from; may be repeated. By default the addresses of its name.", valueName: "address"))
     var ip: [String] = []
-    @Option(help: ArgumentHelp("Where main.cf is.", valueName: "dir")) var configDirectory = "/etc/postfix"
+    @Option(help: ArgumentHelp("Where main.cf is. By default postfix_directory of the configuration.", valueName: "dir"))
+    var configDirectory: String?
     @Option(help: ArgumentHelp("Skip a part: local, postfix, probe, outside; may be repeated.", valueName: "part")) var skip:
         [Part] = []
     @Option(
@@ -70,7 +71,7 @@ struct DoctorCommand: AsyncParsableCommand {
         var heloName = configuration.hostname
         var relayhost: String?
         if !skip.contains(.postfix) {
-            let probe = PostfixProbe(directory: configDirectory, configuration: configuration)
+            let probe = PostfixProbe(directory: directory(configuration), configuration: configuration)
             let (facts, certificates, name) = probe.gather()
             checks += PostfixChecks.judge(facts)
             relayhost = facts.relayhost.isEmpty ? nil : facts.relayhost
@@ -88,6 +89,9 @@ struct DoctorCommand: AsyncParsableCommand {
         try finish(checks)
     }
 
+    /// Where Postfix's configuration is.
+    private func directory(_ configuration: Configuration) -> String { configDirectory ?? configuration.postfixDirectory }
+
     /// Sends a test reply and a test bounce, and removes what is left of them.
     private func probe(_ configuration: Configuration, isHealthy: Bool, now: Int64) -> [Check] {
         func unsent(_ why: String, _ remedy: Remedy) -> [Check] {
@@ -99,7 +103,7 @@ struct DoctorCommand: AsyncParsableCommand {
             return unsent(
                 "mail.submission is another machine", "give the address where this machine's Postfix accepts mail with --smtp")
         }
-        let postfix = PostfixProbe(directory: configDirectory, configuration: configuration)
+        let postfix = PostfixProbe(directory: directory(configuration), configuration: configuration)
         let domain = configuration.relayDomains.first ?? ""
         do {
             guard let port = try postfix.capturePort(of: SelfProbe.address(at: domain)) else {

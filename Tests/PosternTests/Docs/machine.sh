@@ -80,7 +80,7 @@ sandbox() {
     command postern sandbox >/tmp/sandbox.log &
     until_true answers http://127.0.0.1:8899/readyz
     until_true grep -q ' SMTP=' /tmp/sandbox.log
-    eval "$(grep -E '^  [A-Z_]+=' /tmp/sandbox.log)"
+    eval "$(grep -E '^  [A-Z_]{2,}=' /tmp/sandbox.log)"
 }
 service() {
     command postern serve >/tmp/serve.log 2>&1 &

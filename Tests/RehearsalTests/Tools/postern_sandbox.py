@@ -1,5 +1,6 @@
 """A running `postern sandbox`, an app beside it, and a browser without a screen, for the scripts beside this one."""
 
+import atexit
 import html.parser
 import os
 import socket
@@ -25,6 +26,8 @@ class Lines:
     def __init__(self, *command, **environment):
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, **environment})
+        # A script that fails leaves nothing running.
+        atexit.register(self.end)
         self.seen, self.changed = [], threading.Condition()
         threading.Thread(target=self.read, daemon=True).start()
 

@@ -86,7 +86,8 @@ final class RunningPostern {
             "From: Support <support@app.example>\nTo: \(address)\nSubject: =?utf-8?Q?Gr=C3=BC=C3=9Fe?=\n\n.Hello\n")
         #expect(sent.status == 0, "\(sent.output)")
         let forward = try postern.mail(to: "jane@home.example")
-        #expect(forward["subject"]?.string == "Grüße" && forward["text"]?.string == ".Hello\n" && forward["side"]?.string == "user")
+        #expect(
+            forward["subject"]?.string == "Grüße" && forward["text"]?.string == ".Hello\n" && forward["side"]?.string == "user")
         let from = try #require(forward["from"]?.string?.firstMatch(of: /<([^>]+)>/)?.output.1)
         let answered = try postern.smtp(
             from: "jane@home.example", to: String(from),
@@ -102,7 +103,8 @@ final class RunningPostern {
 
     /// A message, and the refusal that it gets.
     @Test(arguments: [
-        (#""from": "support@other.example""#, "", "5.7.1"), (#""from": "support@app.example""#, #", "client": "192.0.2.7""#, "5.7.23"),
+        (#""from": "support@other.example""#, "", "5.7.1"),
+        (#""from": "support@app.example""#, #", "client": "192.0.2.7""#, "5.7.23"),
         (#""from": "support@app.example", "to": "nobody@relay.sandbox.example""#, "", "5.1.1"),
     ])
     func mail_unprovedOrUnknown_isRefusedAsBySMTP(_ members: String, _ more: String, _ enhanced: String) throws {
@@ -142,7 +144,9 @@ final class RunningPostern {
         let claimed = try postern.object(postern.post("/v1/sources", #"{"source": "news.example"}"#, asTeam: true))
         let challenge = try #require(claimed["challenge"]?.object)
         #expect(try postern.order("mail", news)["code"]?.number?.integer == 550)
-        let record: JSONObject = ["name": challenge["name"] ?? .null, "type": .string("TXT"), "value": challenge["value"] ?? .null]
+        let record: JSONObject = [
+            "name": challenge["name"] ?? .null, "type": .string("TXT"), "value": challenge["value"] ?? .null,
+        ]
         try postern.order("dns", JSONValue.object(record).text)
         let proved = try postern.post("/v1/sources/verify", #"{"source": "news.example"}"#, asTeam: true)
         #expect(proved.body.contains(#""state":"active""#), "\(proved)")
@@ -177,8 +181,11 @@ final class RunningPostern {
         try postern.order("failures", #"{"on": "decisions", "failure": "timeout", "seconds": 300, "times": 2}"#)
         let waiting = try ManagedProcess(
             "/usr/bin/curl",
-            ["-sS", "-H", "Authorization: Bearer \(try postern.fact("KEY"))", "-H", "Content-Type: application/json", "-d", question,
-             try postern.fact("URL") + "/v1/decisions"])
+            [
+                "-sS", "-H", "Authorization: Bearer \(try postern.fact("KEY"))", "-H", "Content-Type: application/json", "-d",
+                question,
+                try postern.fact("URL") + "/v1/decisions",
+            ])
         defer { waiting.end() }
         try wait("it is asked", atMost: 60) { try postern.curl("/sandbox/requests").body.contains("as ordered: timeout, 300 s") }
         #expect(try postern.curl("/sandbox/failures", ["-X", "DELETE"]).status == 204)
@@ -190,20 +197,23 @@ final class RunningPostern {
     @Test func orders_wrong_areRefusedWithTheReason() throws {
         let postern = try RunningPostern()
         for (path, body, text) in [
-            ("clock", #"{"advance": 1, "offset": 2}"#, "either advance or offset"), ("clock", #"{"advance": -1}"#, "only goes forward"),
+            ("clock", #"{"advance": 1, "offset": 2}"#, "either advance or offset"),
+            ("clock", #"{"advance": -1}"#, "only goes forward"),
             ("clock", #"{"offset": 9223372036854775807}"#, "ten years"),
             ("failures", #"{"on": "mail", "failure": "timeout"}"#, "cannot happen at mail"),
             ("failures", #"{"on": "nothing", "failure": "slow"}"#, "must be one of decisions"),
             ("failures", #"{"on": "api", "failure": "slow", "seconds": 301}"#, "1 to 300"),
             ("failures", #"{"on": "api", "failure": "slow", "times": 0}"#, "1 to 1000"),
-            ("users", #"{"user": "eve", "real_user_status": 3}"#, "0, 1 or 2"), ("users", #"{"user": "e v e", "inbox": "e@home.example"}"#, "identifier"),
+            ("users", #"{"user": "eve", "real_user_status": 3}"#, "0, 1 or 2"),
+            ("users", #"{"user": "e v e", "inbox": "e@home.example"}"#, "identifier"),
             ("users", #"{"user": "eve", "inbox": "jane@relay.sandbox.example"}"#, "relay domain"),
             ("mail", #"{"from": "a@b.example", "text": "x"}"#, "must be an address"),
             ("mail", #"{"to": "a@b.example", "text": "x"}"#, "must be one address"), ("mail", #"{"reply_to": 9}"#, "no message"),
             ("mailboxes", #"{"address": "a@b.example", "refuse": "451 4.0.0 later"}"#, "550 5.1.1"),
             ("dns", #"{"name": "a.example", "type": "MX", "value": "x"}"#, "must be an address"),
             ("dns", #"{"name": "a.example", "value": "x"}"#, "a type with a value"),
-            ("token", #"{"user": "jane", "age": 5}"#, "client_id and nonce only"), ("token", #"{"lifetime": 864001}"#, "ten days"),
+            ("token", #"{"user": "jane", "age": 5}"#, "client_id and nonce only"),
+            ("token", #"{"lifetime": 864001}"#, "ten days"),
         ] {
             let answer = try postern.post("/sandbox/\(path)", body)
             #expect(answer.status == 422 && answer.body.contains(text), "\(path) \(body): \(answer)")
@@ -216,7 +226,8 @@ final class RunningPostern {
     @Test func clock_advanced_movesTheWholeService() throws {
         let postern = try RunningPostern()
         let token = try postern.order("token", #"{"user": "anna", "nonce": "n"}"#)
-        let question = #"{"event": "sign_in", "client_id": "com.example.app", "nonce": "n", "identity_token": "\#(token["identity_token"]?.string ?? "")"}"#
+        let question =
+            #"{"event": "sign_in", "client_id": "com.example.app", "nonce": "n", "identity_token": "\#(token["identity_token"]?.string ?? "")"}"#
         #expect(try postern.order("clock", #"{"advance": 7200}"#)["offset"]?.number?.integer == 7_200)
         let refused = try postern.post("/v1/decisions", question, asTeam: true)
         #expect(refused.status == 422 && refused.body.contains("expired"), "\(refused)")
@@ -228,7 +239,8 @@ final class RunningPostern {
         let hostile = #"<script>alert(1)</script> {{name}}"#
         try postern.order(
             "mail",
-            #"{"from": "support@app.example", "to": "\#(try postern.fact("ADDRESS"))", "subject": "\#(hostile)", "text": "\#(hostile)"}"#)
+            #"{"from": "support@app.example", "to": "\#(try postern.fact("ADDRESS"))", "subject": "\#(hostile)", "text": "\#(hostile)"}"#
+        )
         #expect(try postern.post("/v1/decisions", "{}", asTeam: true).status == 422)
         let page = try postern.curl("/sandbox", ["-i"])
         #expect(page.body.contains("Content-Security-Policy: default-src 'none'; style-src 'self'; base-uri 'none'"))
@@ -282,7 +294,9 @@ final class RunningPostern {
 /// Python of `make test-tools` with Authlib; nil where there is none.
 private let python: String? = {
     let own = Folders.package.appending(path: ".build/test-tools/bin/python3").path
-    return [own, "/usr/bin/python3"].first { (try? ManagedProcess.run($0, ["-c", "import authlib, joserfc, requests"]))?.status == 0 }
+    return [own, "/usr/bin/python3"].first {
+        (try? ManagedProcess.run($0, ["-c", "import authlib, joserfc, requests"]))?.status == 0
+    }
 }()
 
 @Suite(.blocking, .enabled(if: python != nil, "skipped: no python3 with Authlib (make test-tools)"))

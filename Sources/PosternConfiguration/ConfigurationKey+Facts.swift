@@ -76,7 +76,7 @@ extension ConfigurationKey {
         case .postfixDirectory:
             Facts(
                 .text, .value(.text("/etc/postfix")),
-                "Where Postfix's main.cf is: serve checks that Postfix's queue each minute for mail that was not rewritten (group postdrop)."
+                "Where Postfix's main.cf is: doctor reads it, and serve checks that Postfix's queue each minute for mail that was not rewritten (group postdrop)."
             )
         case .milterSocket:
             Facts(

@@ -38,12 +38,12 @@ enum AggregateReports {
         Table(
             header: ["DOMAIN", "RECEIVER", "REPORTS", "PASSED", "FAILED"],
             rows: summaries.map { [$0.domain, $0.reporter, "\($0.reports)", "\($0.passed)", "\($0.failed)"] }
-        ).print()
+        ).printInReport()
         guard !failing.isEmpty else { return Swift.print("\nEverything passed.") }
         Swift.print("\nHosts whose mail did not pass: your own, if they do not sign it; or forgers, whose mail p=reject stops")
         Table(
             header: ["HOST", "RECEIVERS", "MESSAGES", "DISPOSITION"],
             rows: failing.map { [$0.address, "\($0.reporters)", "\($0.messages)", $0.disposition] }
-        ).print()
+        ).printInReport()
     }
 }

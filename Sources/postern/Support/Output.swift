@@ -55,17 +55,24 @@ struct Table {
         self.rows = rows
     }
 
-    /// On a terminal: aligned columns with a header. In a pipe: one row per line, columns separated by tabs, no header.
+    /// A list, which is all that the command prints. On a terminal: aligned columns with a header. In a pipe, for `cut` and its
+    /// like: one row per line, columns separated by tabs, no header.
     func print() {
         var above: [Int] = []
         for line in lines(below: &above) { Swift.print(line) }
     }
 
+    /// A table of a report, beside other tables or sentences: in a pipe the same as on a terminal.
+    func printInReport() {
+        var above: [Int] = []
+        for line in lines(below: &above, isAligned: true) { Swift.print(line) }
+    }
+
     /// The same as lines, which may continue a table.
     /// - Parameter above: the widths of the columns before and after these rows; empty at the beginning of a table.
-    func lines(below above: inout [Int]) -> [String] {
+    func lines(below above: inout [Int], isAligned: Bool = isTerminal) -> [String] {
         let rows = rows.map { $0.map(shown) }
-        guard isTerminal else { return rows.map { $0.joined(separator: "\t") } }
+        guard isAligned else { return rows.map { $0.joined(separator: "\t") } }
         guard !rows.isEmpty else { return [] }
         let isFirst = above.isEmpty
         let widths = zip(header.indices, isFirst ? header.map(\.count) : above).map { column, width in

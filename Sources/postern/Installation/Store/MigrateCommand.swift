@@ -79,7 +79,7 @@ private struct MigrationPlan {
                     step.title, passes.isEmpty ? "no rows" : passes.joined(separator: ", "), "\(Self.seconds(step.milliseconds))",
                 ]
             }
-        ).print()
+        ).printInReport()
         let room = free.map { ", of which \(Self.text($0)) are free" } ?? ""
         Swift.print(
             "Together it takes about \(Self.seconds(milliseconds)) s, and \(Self.text(UInt64(octets))) of disk\(room). "

@@ -140,7 +140,7 @@ struct StoreCommand: ParsableCommand {
                 }
             }
             if output.json { return try printJSON(counts.map { ["table": $0.table, "rows": $0.rows] as Members }) }
-            Table(header: ["TABLE", "ROWS"], rows: counts.filter { $0.rows > 0 }.map { [$0.table, "\($0.rows)"] }).print()
+            Table(header: ["TABLE", "ROWS"], rows: counts.filter { $0.rows > 0 }.map { [$0.table, "\($0.rows)"] }).printInReport()
             print(
                 "Copied \(Count.text(Int(counts.reduce(0) { $0 + $1.rows }), "row")) in \(counts.count) tables; the counts of both sides agree."
             )

@@ -38,7 +38,7 @@ struct PolicyList: ParsableCommand {
                 rows: overview.policies.map {
                     [$0.policy, $0.version, StoredPolicy.short($0.hash), $0.since, $0.decidesFor.joined(separator: ", ")]
                 }
-            ).print()
+            ).printInReport()
             let troubles = overview.hosts.compactMap { host -> String? in
                 if let refusal = host.refusal { return "\(refusal): \(host.reason ?? "")" }
                 if host.isSilent { return "host \(host.host) has not reported since \(host.at)" }

@@ -55,7 +55,7 @@ struct PolicyStats: ParsableCommand {
                 [event.rawValue, Count.text(counts.questions), Figures.percent(counts.stepUpRate)] + rates(counts.outcomes))
         }
         rows.append(["all", Count.text(total.questions), Figures.percent(total.stepUpRate)] + rates(total.outcomes))
-        Table(header: ["EVENT", "DECISIONS", "ASKED"] + header, rows: rows).print()
+        Table(header: ["EVENT", "DECISIONS", "ASKED"] + header, rows: rows).printInReport()
         print("")
         let rules = statistics.rules.sorted { ($1.value.matched, $0.key) < ($0.value.matched, $1.key) }
         Table(
@@ -67,7 +67,7 @@ struct PolicyStats: ParsableCommand {
                     Count.text(rule.shadow), Count.text(rule.missing), Count.text(rule.errors),
                 ] + rates(rule.outcomes)
             }
-        ).print()
+        ).printInReport()
         if statistics.degraded > 0 { print("\n\(Count.text(statistics.degraded, "decision")) without history.") }
         if statistics.overridden > 0 {
             print(

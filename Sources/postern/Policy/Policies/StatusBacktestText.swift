@@ -29,6 +29,6 @@ extension PolicyBacktest {
                 let count = result[status]
                 return [status.rawValue] + [count.before, count.after, count.fraudulentAfter].map { Count.text($0) }
             }
-        ).print()
+        ).printInReport()
     }
 }

@@ -17,6 +17,7 @@ struct HandWrittenSignals {
     var hasEmail: Bool?
     var forwardingOn: Bool?
     var hoursSinceSeen: Int64?
+    var visitHours: Int64?
     var hoursSinceTransfer: Int64?
     var accountBounces: Int64?
     var userReplies: Int64?
@@ -51,6 +52,7 @@ struct HandWrittenSignals {
         hasEmail = bool("account.has_email")
         forwardingOn = bool("account.forwarding_on")
         hoursSinceSeen = int("account.hours_since_seen")
+        visitHours = int("account.visit_hours")
         hoursSinceTransfer = int("account.hours_since_transfer")
         accountBounces = int("account.bounces_7d")
         userReplies = int("account.user_replies_30d")
@@ -215,7 +217,9 @@ func decideByHand(_ signals: HandWrittenSignals) -> HandWrittenVerdict {
             rules.require(
                 either(signals.inboxBounces.map { $0 >= 2 }, signals.toggles.map { $0 >= 5 }), 22, 2, 15)
         }
-        if event == .sensitiveAction { rules.require(signals.tokenAge.map { $0 > 900 }, 23, 2, 16, whenMissing: true) }
+        if event == .sensitiveAction {
+            rules.require(signals.tokenAge.map { $0 > 900 } ?? (signals.visitHours == nil), 23, 2, 16)
+        }
     }
     var answer = HandWrittenVerdict()
     answer.missing = rules.missing

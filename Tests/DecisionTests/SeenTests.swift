@@ -44,6 +44,29 @@ import Testing
         #expect(try hours(bench, next) == 24)
     }
 
+    /// A backend that asks by `sub`, from a session of its own, has no fresh token.
+    @Test func sensitiveAction_withoutAToken_isAskedOncePerVisit() async throws {
+        let bench = try await DecisionFixture()
+        let sub = try bench.user("u1")
+        _ = try await bench.ask(.signUp, sub: sub)
+        bench.clock.advance(100 * 3_600)
+        #expect(try await bench.ask(.signIn, sub: sub).decision == "allow")
+        try bench.log.flush()
+        bench.clock.advance(5 * 3_600)
+        let within = try await bench.ask(.sensitiveAction, sub: sub)
+        #expect(within.decision == "allow")
+        #expect(try bench.logged(within.id).signals.contains("\"account.visit_hours\":5,"))
+        try bench.log.flush()
+        // Being allowed makes no visit longer.
+        bench.clock.advance(20 * 3_600)
+        let later = try await bench.ask(.sensitiveAction, sub: sub)
+        #expect(later.reasons == ["STALE_TOKEN"] && later.challenges == ["reauthenticate"])
+        try await bench.report(later.id, .initiated, "reauthenticate")
+        try await bench.report(later.id, .passed, "reauthenticate")
+        bench.clock.advance(3 * 3_600)
+        #expect(try await bench.ask(.sensitiveAction, sub: sub).decision == "allow")
+    }
+
     @Test func comingBackAfterLeavingIsBeingSeen() async throws {
         let bench = try await DecisionFixture()
         let sub = try bench.user("u1")

@@ -36,7 +36,7 @@ import Testing
 
     @Test func anInstallationDecidesByTheBuiltInPolicyFromTheStart() throws {
         let runner = try CommandRunner.initialised()
-        #expect(try active(runner) == ["risk-default 2026.3 everyone else"])
+        #expect(try active(runner) == ["risk-default 2026.4 everyone else"])
         let own = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../policy/rules/default/policy.yaml")
         #expect(try runner.succeed("policy", "show", "--source") + "\n" == (try String(contentsOf: own, encoding: .utf8)))
         #expect(try runner.succeed("policy", "show").contains("unknown-new-user"))
@@ -44,7 +44,7 @@ import Testing
 
     @Test func aChangeGoesFromItsFolderToItsEffectAndBack() throws {
         let runner = try edited(
-            "mine", ("\"2026.3\"", "\"2026.9\""), ("condition: inbox.signups_24h >= 3}", "condition: inbox.signups_24h >= 5}"),
+            "mine", ("\"2026.4\"", "\"2026.9\""), ("condition: inbox.signups_24h >= 3}", "condition: inbox.signups_24h >= 5}"),
             ("inbox.signups_24h: 3", "inbox.signups_24h: 5"))
         let diff = try runner.succeed("policy", "diff", "mine")
         #expect(diff.contains("- inbox.signups_24h >= 3") && diff.contains("+ inbox.signups_24h >= 5"), "\(diff)")
@@ -57,7 +57,7 @@ import Testing
         try FileManager.default.removeItem(at: runner.folder.appendingPathComponent("mine"))
         #expect(try runner.succeed("policy", "show", "--source").contains(">= 5"))
         try runner.succeed("policy", "rollback")
-        #expect(try active(runner) == ["risk-default 2026.3 everyone else"])
+        #expect(try active(runner) == ["risk-default 2026.4 everyone else"])
         try runner.fail("policy", "rollback", status: 65, saying: "cannot roll back")
         let kept = try #require(try runner.json("policy", "list", "--all") as? [[String: Any]])
         let hash = try #require(kept.first { $0["version"] as? String == "2026.9" }?["hash"] as? String)
@@ -78,13 +78,13 @@ import Testing
         let result = try runner.run(["policy", "activate", "mine"])
         #expect(result.status == 1 && result.output.isEmpty)
         #expect(result.errors.contains(reason), "\(result.errors)")
-        #expect(result.errors.contains("risk-default 2026.3") && result.errors.contains("stays in force"), "\(result.errors)")
-        #expect(try active(runner) == ["risk-default 2026.3 everyone else"])
+        #expect(result.errors.contains("risk-default 2026.4") && result.errors.contains("stays in force"), "\(result.errors)")
+        #expect(try active(runner) == ["risk-default 2026.4 everyone else"])
         let refused = try #require(try overview(runner)["refused"] as? [String: Any])
         #expect((refused["reason"] as? String)?.contains(reason) == true)
         #expect(try runner.succeed("policy", "list").contains("refused "))
         // What is activated afterwards settles it.
-        try edit(runner, "mine", [(new, old), ("\"2026.3\"", "\"2026.4\"")])
+        try edit(runner, "mine", [(new, old), ("\"2026.4\"", "\"2026.5\"")])
         try runner.succeed("policy", "activate", "mine")
         #expect(try overview(runner)["refused"] == nil)
     }
@@ -98,10 +98,10 @@ import Testing
         #expect(try runner.succeed("policy", "bind", "juice", "juice-risk") == "juice-risk now decides for team juice.")
         try runner.succeed("policy", "bind", "com.example.juice", "risk-default")
         #expect(
-            try active(runner) == ["juice-risk 2026.3 team juice", "risk-default 2026.3 everyone else+app com.example.juice"])
+            try active(runner) == ["juice-risk 2026.4 team juice", "risk-default 2026.4 everyone else+app com.example.juice"])
         try runner.fail("policy", "bind", "nobody", "juice-risk", status: 66, saying: "no team and no app nobody")
         // A bound name stays with those it is bound to.
-        try edit(runner, "own", [("\"2026.3\"", "\"2\"")])
+        try edit(runner, "own", [("\"2026.4\"", "\"2\"")])
         #expect(try runner.succeed("policy", "activate", "own").contains("for team juice"))
         try runner.fail("policy", "rollback", "risk-default", status: 65, saying: "cannot roll back")
         try runner.succeed("policy", "rollback", "juice-risk")
@@ -118,7 +118,7 @@ import Testing
         #expect(
             try runner.succeed("policy", "activate", "own").contains("Before: risk-default. postern policy rollback goes back."))
         try runner.succeed("policy", "rollback")
-        #expect(try active(runner)[1] == "risk-default 2026.3 everyone else+app com.example.juice")
+        #expect(try active(runner)[1] == "risk-default 2026.4 everyone else+app com.example.juice")
     }
 
     @Test func twoFoldersAreComparedWithoutAnInstallation() throws {
@@ -161,16 +161,16 @@ extension PolicyCommandTests {
         // A test that holds no longer refuses it, and nothing changes.
         let refused = try runner.run(["policy", "activate", "mine"])
         #expect(refused.status == 1 && refused.errors.contains("was not activated"), "\(refused.errors)")
-        #expect(try active(runner) == ["risk-default 2026.3 everyone else"])
+        #expect(try active(runner) == ["risk-default 2026.4 everyone else"])
         try edit(runner, "mine", [("outcomes.legitimate: 3}", "outcomes.legitimate: 9}")])
         let output = try runner.succeed("policy", "activate", "mine")
         #expect(output.contains("status 2026.9") && output.contains("the status of users"), "\(output)")
-        #expect(try active(runner) == ["risk-default 2026.3 everyone else", "status 2026.9 the status of users"])
+        #expect(try active(runner) == ["risk-default 2026.4 everyone else", "status 2026.9 the status of users"])
         try runner.fail("policy", "bind", "juice", "status", status: 64, saying: "cannot be bound")
         try runner.fail("policy", "activate", "mine", "--everyone", status: 64, saying: "serves everyone")
         #expect(try runner.succeed("policy", "backtest", "mine").contains("0 first authorizations"))
         try runner.succeed("policy", "rollback", "status")
-        #expect(try active(runner) == ["risk-default 2026.3 everyone else", "status 2026.2 the status of users"])
+        #expect(try active(runner) == ["risk-default 2026.4 everyone else", "status 2026.2 the status of users"])
         try runner.fail("policy", "rollback", "status", status: 65, saying: "cannot roll back")
     }
 }

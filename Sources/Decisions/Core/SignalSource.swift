@@ -148,6 +148,7 @@ package struct SignalSource: Sendable {
         case .forwardingOn: return bool(history?.isForwardingOn)
         case .managed: return bool(history?.isManaged)
         case .sinceSeen: return grant.map { hours(since: $0.seenBefore(now), now) } ?? .missing
+        case .visit: return hours(since: grant?.visit(now), now)
         case .sinceTransfer: return hours(since: grant?.transferredAt, now)
         case .bounces: return count(history?.bounces7d)
         case .replies: return count(history?.userReplies30d)

@@ -69,7 +69,13 @@ package struct GrantHistory: Sendable, Hashable {
         /// When it was last seen before this visit. A visit lasts a day, however many questions it has.
         package func seenBefore(_ now: Int64) -> Int64 {
             let last = lastSeenAt ?? lastAuthorizedAt
-            return now - (visitAt ?? last) >= Grant.day ? last : earlierSeenAt ?? last
+            return visit(now) == nil ? last : earlierSeenAt ?? last
+        }
+
+        /// When this visit began; nil where the last one is over.
+        package func visit(_ now: Int64) -> Int64? {
+            let began = visitAt ?? lastSeenAt ?? lastAuthorizedAt
+            return now - began >= Grant.day ? nil : began
         }
     }
 

@@ -18,6 +18,7 @@ package enum StandardSignal: String, Sendable, Hashable, CaseIterable {
     case forwardingOn = "account.forwarding_on"
     case managed = "account.managed"
     case sinceSeen = "account.hours_since_seen"
+    case visit = "account.visit_hours"
     case sinceTransfer = "account.hours_since_transfer"
     case bounces = "account.bounces_7d"
     case replies = "account.user_replies_30d"
@@ -122,6 +123,12 @@ package enum StandardSignal: String, Sendable, Hashable, CaseIterable {
                 decisions:
                     "hours since the account was last seen before this visit (a visit lasts a day). An account is seen when "
                     + "it signs in to the app with Postern, when a question lets it through, or when a check is passed")
+        case .visit:
+            Facts(
+                "int?", .history,
+                decisions:
+                    "hours since this visit of the account began: it begins when the account is seen (as above) and lasts a day. "
+                    + "Missing where no visit began within the last day")
         case .sinceTransfer: Facts("int?", .history, decisions: "hours since the app moved to another team")
         case .bounces: Facts("int?", .history, decisions: "permanent failures of the inbox, counted by the relay")
         case .replies: Facts("int?", .history, decisions: "answers of the user to mail, counted by the relay")

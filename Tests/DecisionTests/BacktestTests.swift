@@ -66,6 +66,22 @@ import Testing
                     || decision.record.signals.contains("\"inbox.signups_24h\":4,"))
         }
         #expect(total.noLongerAsked == flipped.count)
+        // Of those whom the rule would leave alone, the ones called unknown are asked for that all the same.
+        let concerned = decisions.map(\.record).filter { record in
+            (record.asked + record.waived).contains("inbox-velocity")
+                && [3, 4].contains { record.signals.contains("\"inbox.signups_24h\":\($0),") }
+        }
+        let unknown = concerned.count { $0.signals.contains("\"account.real_user_status\":1,") }
+        #expect(backtest.statuses.total.concerned == concerned.count && unknown > 0)
+        let ofUnknown = try #require(backtest.statuses.counts[PolicyStatus.unknown])
+        #expect(ofUnknown.concerned == unknown && ofUnknown.unchanged == unknown)
+        let report = backtest.text(leftOut: 0)
+        #expect(report.contains("\"unknown\": \(unknown), of which \(unknown) are answered the same"), "\(report)")
+        #expect(report.contains("inbox-velocity: Asks for email_code at sign-ups when there were five or more"), "\(report)")
+        let page = BacktestPage(backtest, label: "x", leftOut: 0, madeAt: Self.now).html
+        #expect(page.contains("answered the same") && page.contains("there were five or more sign-ups"))
+        let tally = StatusTally(try LoadedPolicy(.builtIn).policy, backtest.candidate, on: decisions)
+        #expect(tally.counts == backtest.statuses.counts && tally.holders["unknown-new-user"] == unknown)
         let gone = backtest.flips.noLongerAsked
         #expect(gone.asked == flipped.count)
         #expect(gone.passed == flipped.count { $0.checks.contains { $0.passedAt != nil } })

@@ -63,8 +63,17 @@ import Testing
         #expect(shown.contains("asked by\tyoung-unproven"))
         #expect(shown.contains("user\tjane") && shown.contains("account\t\(sub)"))
         // Rule by rule, with what was compared.
-        #expect(shown.contains("      has(token.age_s) ? token.age_s > 900 : !has(account.visit_hours)  → false"))
-        #expect(shown.contains("account.real_user_status != LIKELY_REAL") && shown.contains("          account.age_hours = 0"))
+        let says = "the user's status is not \"likely real\" and the account is younger than three days"
+        #expect(shown.contains("      \(says)  → missing: it matches, since the rule says when_missing: match"), "\(shown)")
+        #expect(shown.contains("          account.age_hours = 0"))
+        // By `sub` alone, in the visit that began with the sign-up.
+        #expect(shown.contains("otherwise: no visit of the account began within the last day)  → false"))
+        #expect(!shown.contains("account.real_user_status != LIKELY_REAL"))
+        #expect(
+            try runner.succeed("decision", "show", id, "--source").contains("      = account.real_user_status != LIKELY_REAL"))
+        let story = try runner.succeed("review", "show", id)
+        #expect(
+            story.contains("  young-unproven: Asks for email_code at upgrades and sensitive actions when \(says)"), "\(story)")
         #expect(shown.contains("account.age_hours\t0"))
         #expect(shown.contains("account.forwarding_on\ttrue"), "a truth value reads as one")
         #expect(try runner.succeed("decision", "replay", id).hasPrefix("identical under sha256:"))

@@ -10,7 +10,7 @@ import Testing
     @Test(arguments: [
         ["key", "issue", "juice", "--scope", "addresses:read"], ["config", "show"], ["audit", "--json"],
         ["doctor", "--skip", "postfix"], ["--help"], ["--version"], ["decision", "list", "--csv", "--help"],
-        ["help", "key", "issue"], ["--generate-completion-script", "bash"], ["policy", "show", "--source"],
+        ["help", "key", "issue"], ["--generate-completion-script", "bash"], ["policy", "show", "--yaml"],
         ["sandbox", "--port", "0"], ["sandbox", "--port", "0", "--json"], ["sandbox", "--as", "apple", "--port", "0"],
     ])
     func output_thatCannotBeWritten_isAnError(_ words: [String]) throws {

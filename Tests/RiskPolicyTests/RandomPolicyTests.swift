@@ -120,7 +120,7 @@ private struct PolicyMaker {
             let text = Mutation.of(seeds[round % seeds.count], with: seeds, &random)
             if let made = try? PolicyLoader.load(text, options: options) {
                 taken += 1
-                _ = PolicyDiff(from: policy, to: made).text
+                _ = PolicyDiff(from: policy, to: made).text()
             }
             let tests = Mutation.of(testsText, with: seeds, &random)
             if let suite = try? PolicyTestSuite.load(tests, policy: policy) {

@@ -61,7 +61,7 @@ import Testing
 
                 matched
                   signup-check-outstanding   always asks for email_code      SIGNUP_UNVERIFIED
-                      account.state == "pending"  → true
+                      the check asked at sign-up is not passed yet  → true
                           account.state = "pending"
 
                 unknown: a signal is missing
@@ -70,16 +70,16 @@ import Testing
 
     /// The whole condition comes first: of its parts alone, a `!` before them would be lost.
     @Test(arguments: [
-        ("!(context.x == 0)", "1", "      !(context.x == 0)  → true\n        (context.x == 0)  → false"),
+        ("!(context.x == 0)", "1", "      the x from the app is not zero  → true\n        the x from the app is zero  → false"),
         (
             "!(context.x == 0 && context.x > -1)", "0",
-            "      !(context.x == 0 && context.x > -1)  → false\n        context.x == 0  → true"
+            "      the x from the app is not zero or the x from the app is at most -1  → false\n        the x from the app is zero  → true"
         ),
         (
             "context.x > 0 ? context.x < 5 : !(context.x < 0)", "9",
-            "      context.x > 0 ? context.x < 5 : !(context.x < 0)  → false\n"
+            "(if the x from the app is more than zero: the x from the app is less than five; otherwise: the x from the app is at least zero)  → false\n"
         ),
-        ("context.x == 1", "1", "      context.x == 1  → true\n          context.x = 1"),
+        ("context.x == 1", "1", "      the x from the app is one  → true\n          context.x = 1"),
     ]) func explanation_negatedCondition_isWhole(condition: String, value: String, text: String) throws {
         let policy = try PolicyLoader.load(
             """
@@ -93,13 +93,18 @@ import Testing
             """)
         func explained(_ input: String) throws -> String {
             let input = try PolicyTestSuite.input(input, file: "-", policy: policy)
-            return PolicyExplanation(policy: policy, trace: policy.trace(input)).text
+            var explanation = PolicyExplanation(policy: policy, trace: policy.trace(input))
+            #expect(!explanation.text.contains(condition))
+            explanation.showsSource = true
+            #expect(explanation.text.contains("      = \(condition)\n"))
+            explanation.showsSource = false
+            return explanation.text
         }
         let given = try explained("{event: sign_in, context: {x: \(value)}}")
         #expect(given.contains(text), "\(given)")
         #expect(
             try explained("{event: sign_in}").contains(
-                "\(condition)  → missing: it matches, since the rule says when_missing: match"))
+                "  → missing: it matches, since the rule says when_missing: match"))
     }
 
     @Test(arguments: [

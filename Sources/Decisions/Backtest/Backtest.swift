@@ -68,6 +68,8 @@ package struct Backtest: Sendable {
     package private(set) var lacking: [String: Int] = [:]
     /// Logged decisions that cannot be read.
     package private(set) var unreadable = 0
+    /// By the status that the people had: decisions in which other rules match than matched.
+    package private(set) var statuses = StatusTally()
     package private(set) var brokenGuarantees: [BrokenGuarantee] = []
     package private(set) var brokenGuaranteeCount = 0
     /// Times of the first and the last decision, seconds since 1970.
@@ -114,6 +116,9 @@ package struct Backtest: Sendable {
                 challenges: after.asks ? after.challenges : before.challenges)
         }
         comparison.add(before, after)
+        statuses.add(
+            before: Set(record.asked + record.waived), after: StatusTally.rules(result, candidate), (before, after),
+            status: logged.status(record, candidate))
         if let label = decision.label {
             let isFraud = label == .fraudulent
             rocBefore.add(ROC.score(before, ranks: ranks), isFraud: isFraud)

@@ -53,6 +53,7 @@ package struct BacktestPage {
         <h2>Flips per rule</h2>
         \(rules)
         </section>
+        \(statuses)
         \(gone)
         \(roc)
         """
@@ -89,7 +90,8 @@ package struct BacktestPage {
                 rule.count.newlyAsks, rule.flips.newlyAsked.legitimate, rule.flips.newlyAsked.fraudulent, rule.count.noLongerAsks,
                 rule.flips.noLongerAsked.legitimate, rule.flips.noLongerAsked.fraudulent,
             ].map { "<td>\($0 == 0 ? "<span class=\"none\">0</span>" : Count.text($0))</td>" }.joined()
-            return "<tr><th scope=\"row\"><code>\(HTMLText.escaped(rule.id))</code></th>\(cells)</tr>"
+            let says = backtest.sentence(of: rule.id).map { "<div class=\"sub\">\(HTMLText.escaped($0))</div>" } ?? ""
+            return "<tr><th scope=\"row\"><code>\(HTMLText.escaped(rule.id))</code>\(says)</th>\(cells)</tr>"
         }
         let table = """
             <table>
@@ -105,6 +107,18 @@ package struct BacktestPage {
             \(ReportPage.scrolling("Flips per rule, drawn", plot))
             \(ReportPage.scrolling("Flips per rule, in figures", table))
             <p class="sub">A decision may be listed with several rules: the columns need not add up to the totals.</p>
+            """
+    }
+
+    private var statuses: String {
+        let sentences = backtest.statusSentences
+        guard !sentences.isEmpty else { return "" }
+        let items = sentences.map { "<p>\(HTMLText.escaped($0))</p>" }.joined(separator: "\n")
+        return """
+            <section>
+            <h2>The status of the people concerned</h2>
+            \(items)
+            </section>
             """
     }
 

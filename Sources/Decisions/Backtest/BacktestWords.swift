@@ -80,10 +80,22 @@ extension Backtest {
         return lines
     }
 
+    /// What a rule of the candidate says; nil for a rule that it does not have.
+    package func sentence(of rule: String) -> String? {
+        candidate.rule(id: rule).map { RuleWords(candidate).sentence(candidate.rules[$0]) }
+    }
+
+    /// How many of the people concerned had which status; none where the candidate does not read it, or no one is concerned.
+    package var statusSentences: [String] {
+        let name = StandardSignal.realUserStatus.rawValue
+        guard candidate.slot(named: name) != nil, statuses.total.concerned > 0 else { return [] }
+        return statuses.sentences(of: Count.text(statuses.read, "decision"))
+    }
+
     // MARK: Text
 
     /// The report for a terminal, without colours.
-    package func text(leftOut: Int) -> String {
+    package func text(leftOut: Int, showsSource: Bool = false) -> String {
         let total = comparison.total
         guard total.questions + untold > 0 else { return "No decisions to test against." }
         var lines: [String] = []
@@ -123,7 +135,12 @@ extension Backtest {
                             rule.count.noLongerAsks, rule.flips.noLongerAsked.legitimate, rule.flips.noLongerAsked.fraudulent,
                         ].map { Count.text($0) }))
             }
+            let told = rules.compactMap { rule in candidate.rule(id: rule.id).map { candidate.rules[$0] } }
+            if !told.isEmpty {
+                lines += ["", "the candidate's rules"] + RuleWords(candidate).lines(told, showsSource: showsSource)
+            }
         }
+        if !statusSentences.isEmpty { lines += ["", "the status of the people concerned"] + statusSentences.map { "  " + $0 } }
         let gone = flips.noLongerAsked
         if gone.asked > 0 {
             lines += ["", "outcomes for the \(Count.text(gone.asked)) who would no longer be asked"]

@@ -15,6 +15,8 @@ package struct PolicyDiff: Sendable {
         package let kind: Kind
         /// A signal's name, a rule's id, a guarantee's condition.
         package let name: String
+        /// The name for people: a guarantee in words.
+        package let title: String
         /// The properties that differ; for an added or removed item, all of them.
         package let details: [Detail]
     }
@@ -30,7 +32,18 @@ package struct PolicyDiff: Sendable {
     package let items: [Item]
 
     /// Name and properties.
-    private typealias Thing = (name: String, properties: [(label: String, value: String)])
+    private struct Thing {
+        let name: String
+        let properties: [(label: String, value: String)]
+        var title: String
+
+        init(_ name: String, _ properties: [(label: String, value: String)], title: String? = nil) {
+            (self.name, self.properties, self.title) = (name, properties, title ?? name)
+        }
+    }
+
+    /// An expression, by the label of its words: the text shows it only where the words are the same, or on request.
+    private static let sources = ["condition": "sentence", "unavailable_when": "not offered"]
 
     package init(from old: Policy, to new: Policy) {
         items =
@@ -53,7 +66,7 @@ package struct PolicyDiff: Sendable {
         for thing in old {
             guard let other = new.first(where: { $0.name == thing.name }) else {
                 let details = thing.properties.map { Detail(label: $0.label, before: $0.value, after: nil) }
-                items.append(Item(section: section, kind: .removed, name: thing.name, details: details))
+                items.append(Item(section: section, kind: .removed, name: thing.name, title: thing.title, details: details))
                 continue
             }
             var labels = thing.properties.map(\.label)
@@ -63,18 +76,23 @@ package struct PolicyDiff: Sendable {
                 let after = other.properties.first { $0.label == label }?.value
                 return before == after ? nil : Detail(label: label, before: before, after: after)
             }
-            if !details.isEmpty { items.append(Item(section: section, kind: .changed, name: thing.name, details: details)) }
+            if !details.isEmpty {
+                items.append(
+                    Item(section: section, kind: .changed, name: thing.name, title: other.title, details: details))
+            }
         }
         for thing in new where !old.contains(where: { $0.name == thing.name }) {
             let details = thing.properties.map { Detail(label: $0.label, before: nil, after: $0.value) }
-            items.append(Item(section: section, kind: .added, name: thing.name, details: details))
+            items.append(Item(section: section, kind: .added, name: thing.name, title: thing.title, details: details))
         }
         return items
     }
 
     // MARK: Things
 
-    private static func head(_ policy: Policy) -> Thing { ("policy", [("name", policy.name), ("version", policy.version)]) }
+    private static func head(_ policy: Policy) -> Thing {
+        Thing("policy", [("name", policy.name), ("version", policy.version)])
+    }
 
     private static func signal(_ signal: SignalDeclaration) -> Thing {
         var properties = [("type", signal.type.text + (signal.mayBeMissing ? "?" : ""))]
@@ -83,28 +101,27 @@ package struct PolicyDiff: Sendable {
         if signal.maximumLength != PolicyFileLimits.maximumStringBytes {
             properties.append(("max_length", String(signal.maximumLength)))
         }
-        return (signal.name, properties)
+        return Thing(signal.name, properties)
     }
 
     private static func constants(_ policy: Policy) -> [Thing] {
-        policy.scope.constants.sorted { $0.key < $1.key }.map { ($0.key, [("value", $0.value.text)]) }
+        policy.scope.constants.sorted { $0.key < $1.key }.map { Thing($0.key, [("value", $0.value.text)]) }
     }
 
     private static func counters(_ policy: Policy) -> [Thing] {
         policy.counters.map { counter in
             let events = PolicyEvent.allCases.filter(counter.events.contains).map(\.rawValue).joined(separator: ", ")
-            return (
+            return Thing(
                 counter.name,
                 [
-                    ("key", counter.key.text), ("window", "\(counter.window) s"), ("events", events),
+                    ("key", counter.key.text), ("window", DurationWords.text(counter.window)), ("events", events),
                     ("distinct", counter.distinct?.text ?? "no"),
-                ]
-            )
+                ])
         }
     }
 
     private static func liveLists(_ policy: Policy) -> [Thing] {
-        policy.liveLists.map { ($0.name, [("kind", $0.kind.rawValue), ("of", $0.isTeams ? "team" : "installation")]) }
+        policy.liveLists.map { Thing($0.name, [("kind", $0.kind.rawValue), ("of", $0.isTeams ? "team" : "installation")]) }
     }
 
     private static func lists(_ old: Policy, _ new: Policy) -> [Item] {
@@ -119,7 +136,7 @@ package struct PolicyDiff: Sendable {
                 details.append(Detail(label: "taken out", before: String(before.subtracting(after).count), after: nil))
                 details.append(Detail(label: "put in", before: nil, after: String(after.subtracting(before).count)))
             }
-            return Item(section: "lists", kind: kind, name: name, details: details)
+            return Item(section: "lists", kind: kind, name: name, title: name, details: details)
         }
     }
 
@@ -129,8 +146,11 @@ package struct PolicyDiff: Sendable {
                 ("strength", "\(position + 1) of \(policy.challenges.count)"),
                 ("events", words(Set(PolicyEvent.allCases.filter { challenge.isOffered(for: $0) }))),
             ]
-            if let condition = challenge.unavailableWhen { properties.append(("unavailable_when", condition.text)) }
-            return (challenge.kind, properties)
+            if let condition = challenge.unavailableWhen {
+                properties.append(("not offered", "when \(RuleWords(policy).text(condition))"))
+                properties.append(("unavailable_when", condition.text))
+            }
+            return Thing(challenge.kind, properties)
         }
     }
 
@@ -141,7 +161,7 @@ package struct PolicyDiff: Sendable {
                 properties.append(("degraded \(event.rawValue)", policy.challenges[position].kind))
             }
         }
-        return [("defaults", properties)]
+        return [Thing("defaults", properties)]
     }
 
     private static func rule(_ rule: PolicyRule, _ policy: Policy) -> Thing {
@@ -155,12 +175,16 @@ package struct PolicyDiff: Sendable {
         if rule.mode != .active { properties.append(("mode", rule.mode.rawValue)) }
         if rule.isForReview { properties.append(("review", "true")) }
         if rule.matchesWhenMissing { properties.append(("when_missing", "match")) }
+        if let description = rule.description { properties.append(("description", description)) }
+        if !policy.isDefault(rule) { properties.append(("sentence", RuleWords(policy).condition(of: rule))) }
         properties.append(("condition", rule.condition.text))
-        return (rule.id, properties)
+        return Thing(rule.id, properties)
     }
 
     private static func guarantee(_ guarantee: PolicyGuarantee, _ policy: Policy) -> Thing {
-        (guarantee.condition.text, [(policy.kind == .status ? "status" : "decision", policy.word(guarantee))])
+        Thing(
+            guarantee.condition.text, [(policy.kind == .status ? "status" : "decision", policy.word(guarantee))],
+            title: "when \(RuleWords(policy).text(guarantee.condition))")
     }
 
     private static func words(_ events: Set<PolicyEvent>) -> String {
@@ -170,7 +194,8 @@ package struct PolicyDiff: Sendable {
     // MARK: Text
 
     /// Several lines, by section; one sentence where nothing differs.
-    package var text: String {
+    /// - Parameter showsSource: with the expressions behind sentences.
+    package func text(showsSource: Bool = false) -> String {
         guard !items.isEmpty else { return "The policies are identical." }
         var lines: [String] = []
         var section = ""
@@ -179,12 +204,17 @@ package struct PolicyDiff: Sendable {
                 section = item.section
                 lines += lines.isEmpty ? [section] : ["", section]
             }
+            let labels = item.details.map(\.label)
+            let details = item.details.filter { detail in
+                showsSource || Self.sources[detail.label].map { !labels.contains($0) } ?? true
+            }
             let sign = item.kind == .added ? "+" : item.kind == .removed ? "-" : "~"
             if item.section == "policy" || item.section == "defaults" {
-                lines += item.details.flatMap { Self.lines($0, indent: 2) }
+                lines += details.flatMap { Self.lines($0, indent: 2) }
             } else {
-                lines.append("  \(sign) \(item.name)")
-                lines += item.details.flatMap { Self.lines($0, indent: 6) }
+                lines.append("  \(sign) \(item.title)")
+                if showsSource, item.title.utf8.count != item.name.utf8.count { lines.append("    = \(item.name)") }
+                lines += details.flatMap { Self.lines($0, indent: 6) }
             }
         }
         return lines.joined(separator: "\n")

@@ -47,6 +47,8 @@ package struct PolicyRule: Sendable {
     package let condition: PolicyExpression
     /// Whether its condition reads facts that span teams.
     package let spansTeams: Bool
+    /// What the rule is for, in the words of its author: one line of plain text.
+    package var description: String?
 }
 
 /// A condition with the decision that is then required.

@@ -130,7 +130,7 @@ extension PolicyLoader {
         let rule = PolicyRule(
             id: id, effect: effect, mode: mode, events: events, challenge: position, reason: reason,
             isForReview: isForReview, matchesWhenMissing: matchesWhenMissing, condition: condition,
-            spansTeams: reads(condition) { $0.spansTeams })
+            spansTeams: reads(condition) { $0.spansTeams }, description: description(fields["description"]))
         return (rule, fields)
     }
 
@@ -151,6 +151,23 @@ extension PolicyLoader {
 
     func matchesWhenMissing(_ node: Node?) -> Bool {
         node.map { reader.word($0, "when_missing", among: ["match"]) == "match" } ?? false
+    }
+
+    /// A rule's description in one line; nil without one.
+    func description(_ node: Node?) -> String? {
+        guard let node else { return nil }
+        // Policies of the store may be older than these checks.
+        let isStrict = options.refusesCertainFailures
+        guard let written = isStrict ? reader.text(node, "description") : node.scalar?.string else { return nil }
+        let text = PersonText.withSingleSpaces(written)
+        let most = PolicyFileLimits.maximumDescriptionBytes
+        let fault: String? =
+            text.isEmpty || text.utf8.count > most
+            ? "a description must have 1 to \(most) octets"
+            : PersonText.isPlain(text) ? nil : "a description must not contain characters that cannot be seen"
+        guard let fault else { return text }
+        if isStrict { reader.report(node, fault) }
+        return nil
     }
 
     func checkReason(_ reason: String, _ node: Node) {

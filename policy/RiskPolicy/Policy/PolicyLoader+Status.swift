@@ -56,7 +56,8 @@ extension PolicyLoader {
             }
             let condition = condition(fields["condition"], "a condition")
             guard let id, let status, let mode, let reason, let condition else { continue }
-            let rule = rule(id, status, reason, condition, mode: mode, matchesWhenMissing: matchesWhenMissing)
+            var rule = rule(id, status, reason, condition, mode: mode, matchesWhenMissing: matchesWhenMissing)
+            rule.description = description(fields["description"])
             parts.rules.append(rule)
             checkReachable(rule, fields)
         }

@@ -48,7 +48,10 @@ extension Policy {
     }
 
     /// Whether a rule is the default of a status policy, which is not written as a rule.
-    func isDefault(_ rule: Int) -> Bool { kind == .status && rules[rule].effect == .require }
+    func isDefault(_ rule: Int) -> Bool { isDefault(rules[rule]) }
+
+    /// The same for a rule of this policy.
+    package func isDefault(_ rule: PolicyRule) -> Bool { kind == .status && rule.effect == .require }
 
     /// The status that a rule of a status policy gives.
     package func status(of rule: PolicyRule) -> PolicyStatus {

@@ -7,6 +7,8 @@ import Yams
 package enum PolicyFileLimits {
     /// Rules of one policy: as many as a person can review and one word of the evaluator can hold.
     package static let maximumRules = 100
+    /// Octets of a rule's description, which is shown as one sentence.
+    package static let maximumDescriptionBytes = 400
     /// Signals of one policy: the size of an input.
     package static let maximumSignals = 200
     /// Live lists of one policy.

@@ -11,6 +11,8 @@ package struct PolicyExplanation {
     private let result: PolicyResult?
     /// Signals whose values are not known any more.
     private let hidden: Set<String>
+    /// Whether the text has the expression behind each sentence.
+    package var showsSource = false
 
     /// Explains a trace under the policy that made it.
     package init(policy: Policy, trace: PolicyTrace) {
@@ -40,7 +42,9 @@ package struct PolicyExplanation {
         fact("reasons", answer.reasons)
         if answer.status == nil { fact("waived", answer.waived) }
         if answer.degraded { lines.append("  history was unavailable: signals from it count as missing") }
-        if let guarantee = answer.overriddenBy { lines.append("  overridden by the guarantee: \(guarantee)") }
+        if let guarantee = answer.overriddenBy {
+            lines.append("  overridden by the guarantee: \(RuleWords(policy).guarantee(guarantee))")
+        }
         return lines
     }
 
@@ -49,6 +53,8 @@ package struct PolicyExplanation {
         /// A part of a condition that is itself true or false.
         package struct Part: Encodable, Sendable {
             package let condition: String
+            /// The condition in words.
+            package let says: String
             package let value: String
             package let signals: [Signal]
         }
@@ -63,6 +69,10 @@ package struct PolicyExplanation {
         package let effect: String
         package let reason: String
         package let condition: String
+        /// The condition in words, as it is at the event.
+        package let says: String
+        /// What the rule does, in one sentence or two.
+        package let sentence: String
         /// What the whole condition came to.
         package let value: String
         /// Whether it matched because it was missing.
@@ -84,7 +94,7 @@ package struct PolicyExplanation {
             let rules = all.filter { $0.outcome == outcome }
             guard !rules.isEmpty else { continue }
             lines += ["", title]
-            for rule in rules { lines += Self.lines(rule) }
+            for rule in rules { lines += self.lines(rule) }
         }
         return lines
     }
@@ -112,26 +122,30 @@ package struct PolicyExplanation {
             }
         let whole = rule.condition.resolved
         let value = shown(whole)
+        let words = RuleWords(policy)
         return Rule(
             id: rule.id, outcome: outcome, effect: effect, reason: rule.reason, condition: Self.oneLine(rule.condition.text),
-            value: value,
+            says: words.text(whole, of: rule.condition, at: input.event), sentence: words.sentence(rule), value: value,
             isMatchedWhenMissing: policy.outcome(of: position, input) == .matched && value == CELValue.missing.text,
             parts: whole.conditionParts.map { part in
                 Rule.Part(
-                    condition: Self.oneLine(rule.condition.text(of: part)), value: shown(part),
+                    condition: Self.oneLine(rule.condition.text(of: part)),
+                    says: words.text(part, of: rule.condition, at: input.event), value: shown(part),
                     signals: part.variables.filter { policy.signals.indices.contains($0) && policy.signals[$0].name != "event" }
                         .map { Rule.Signal(name: policy.signals[$0].name, value: shown($0)) })
             })
     }
 
-    private static func lines(_ rule: Rule) -> [String] {
-        var lines = ["  \(padded(rule.id, 26)) \(padded(rule.effect, 31)) \(rule.reason)"]
+    private func lines(_ rule: Rule) -> [String] {
+        var lines = ["  \(Self.padded(rule.id, 26)) \(Self.padded(rule.effect, 31)) \(rule.reason)"]
         lines.append(
-            "      \(rule.condition)  → \(rule.value)"
+            "      \(rule.says)  → \(rule.value)"
                 + (rule.isMatchedWhenMissing ? ": it matches, since the rule says when_missing: match" : ""))
+        if showsSource { lines.append("      = \(rule.condition)") }
         let isDivided = rule.parts.count > 1 || rule.parts.first?.condition != rule.condition
         for part in rule.parts {
-            if isDivided { lines.append("        \(part.condition)  → \(part.value)") }
+            if isDivided { lines.append("        \(part.says)  → \(part.value)") }
+            if isDivided, showsSource { lines.append("        = \(part.condition)") }
             lines += part.signals.map { "          \($0.name) = \($0.value)" }
         }
         return lines

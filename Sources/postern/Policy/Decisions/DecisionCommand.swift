@@ -96,22 +96,26 @@ struct DecisionCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Show a decision with its signals, rule by rule.",
             discussion: """
-                Each rule of the policy of that time is shown with its condition, the parts of it and the values that they \
-                compared. Of context the log keeps hashes, so its values are not shown.
+                Each rule of the policy of that time is shown with its condition in words, the parts of it and the values that \
+                they compared. Of context the log keeps hashes, so its values are not shown.
                 """)
 
         @Argument(help: "The decision's id, as in rd_….")
         var id: String
+        @Flag(help: "Show the expression behind each sentence.")
+        var source = false
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
 
         func run() throws {
-            let (logged, account, explanation) = try installation.withStore { store in
+            let (logged, account, policy) = try installation.withStore { store in
                 let logged = try DecisionCommand.find(id, store)
                 let account = try logged.record.grantNumber.flatMap { try store.accounts.account(grant: $0) }
                 let policy = try? LoadedPolicy(try store.policies.policy(hash: logged.record.policyHash)).policy
-                return (logged, account, policy.flatMap { PolicyExplanation(logged.record, policy: $0) })
+                return (logged, account, policy)
             }
+            var explanation = policy.flatMap { PolicyExplanation(logged.record, policy: $0) }
+            explanation?.showsSource = source
             if output.json {
                 return try printJSON(
                     ExtendedView(
@@ -136,7 +140,9 @@ struct DecisionCommand: ParsableCommand {
                 ("shadow", words(record.shadow)),
                 ("snoozed", words(record.snoozed)), ("for review", record.isForReview ? "yes" : "no"),
             ]
-            if let guarantee = record.overriddenBy { lines.append(("overridden by", guarantee)) }
+            if let guarantee = record.overriddenBy {
+                lines.append(("overridden by", policy.map { RuleWords($0).guarantee(guarantee) } ?? guarantee))
+            }
             if let result = record.upgradeResult { lines.append(("upgrade", result)) }
             lines += [
                 ("first status", record.realUserStatus.map { "\($0)" } ?? "-"), ("credential", record.credentialState),

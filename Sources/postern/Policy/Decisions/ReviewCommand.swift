@@ -66,16 +66,21 @@ struct ReviewCommand: ParsableCommand {
             discussion: "It has no personal data: the account is a number. postern decision show has the signals of a decision.")
 
         @Argument(help: "The decision's id, as in rd_….") var id: String
+        @Flag(help: "Show the expression behind each sentence.") var source = false
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
 
         func run() throws {
-            let story = try installation.withStore { try $0.reviews.story(id, now: PosternClock.now()) }
-            guard let story else {
+            let (found, policy) = try installation.withStore { store in
+                let story = try store.reviews.story(id, now: PosternClock.now())
+                let hash = story?.decision.record.policyHash
+                return (story, hash.flatMap { try? LoadedPolicy(try store.policies.policy(hash: $0)).policy })
+            }
+            guard let story = found else {
                 throw CommandError.noInput("no decision has the id \(id.prefix(64)): see postern review list")
             }
             if output.json { return try printJSON(Self.members(story)) }
-            print(StoryText(story).text)
+            print(StoryText(story, policy: policy, showsSource: source).text)
         }
 
         private static func members(_ story: ReviewStory) -> Members {

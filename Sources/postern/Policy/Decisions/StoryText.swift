@@ -1,12 +1,18 @@
 // The history that `postern review show` prints, for people.
 
 import Decisions
+import RiskPolicy
 import Support
 
 struct StoryText {
     private let story: ReviewStory
+    /// Of the time of the decision; nil where it is not kept.
+    private let policy: Policy?
+    private let showsSource: Bool
 
-    init(_ story: ReviewStory) { self.story = story }
+    init(_ story: ReviewStory, policy: Policy? = nil, showsSource: Bool = false) {
+        (self.story, self.policy, self.showsSource) = (story, policy, showsSource)
+    }
 
     var text: String {
         let record = story.decision.record
@@ -15,6 +21,7 @@ struct StoryText {
             lines.append("The user objected to it at \(timestamp(at))\(story.objection == nil ? "." : ":")")
             lines += (story.objection ?? "").split(separator: "\n").map { "  \($0)" }
         }
+        lines += rules
         if let account = story.account {
             lines += ["", Self.account(account)] + Self.counts(account)
         } else {
@@ -32,6 +39,15 @@ struct StoryText {
             lines += ["", "Notes:"] + story.notes.map { "  \(timestamp($0.at))  \($0.actor)  \($0.decisionID): \($0.text)" }
         }
         return lines.joined(separator: "\n")
+    }
+
+    /// The rules that asked, or that brought the decision to the list.
+    private var rules: [String] {
+        guard let policy else { return [] }
+        let record = story.decision.record
+        let ids = record.asked + record.shadow + record.waived
+        let rules = policy.rules.filter { ids.contains($0.id) && (record.asked.contains($0.id) || $0.isForReview) }
+        return rules.isEmpty ? [] : ["", "Rules:"] + RuleWords(policy).lines(rules, showsSource: showsSource)
     }
 
     private static func account(_ account: ReviewAccount) -> String {

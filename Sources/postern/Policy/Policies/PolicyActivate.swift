@@ -21,7 +21,9 @@ struct PolicyActivate: ParsableCommand {
             policy with 'decides: status' serves everyone. postern policy rollback undoes an activation.
             """)
 
-    @Argument(help: "The policy's folder, or the beginning of a hash that the store holds.", completion: .directory)
+    @Argument(
+        help: "The policy's folder, the beginning of a hash that the store holds, or default (the policy in the program).",
+        completion: .directory)
     var folder: String
 
     @Flag(help: "Keep the default: this policy serves only teams and apps that are bound to it.")
@@ -52,6 +54,7 @@ struct PolicyActivate: ParsableCommand {
             let result = try policies.activate(
                 stored, reach: isStatus ? .status : onlyBound ? .bound : everyone ? .everyone : .automatic, thisChange())
             try Self.report(result, policies)
+            try Self.adviseOnStatus(store, result)
             try Self.adviseOnContext(store, result)
             if known.contains(where: { $0.name == stored.name && $0.version == stored.version && $0.hash != stored.hash }) {
                 Failure.warn(
@@ -63,6 +66,8 @@ struct PolicyActivate: ParsableCommand {
 
     private func kept(_ store: Store) throws -> StoredPolicy {
         let policies = store.policies
+        if folder.utf8.elementsEqual(ReferredPolicy.builtInName.utf8) { return .builtIn }
+        if folder.utf8.elementsEqual(PolicyKind.statusName.utf8) { return .builtInStatus }
         let isHash = folder.utf8.allSatisfy { "0123456789abcdefABCDEF".utf8.contains($0) } || folder.hasPrefix("sha256:")
         guard isHash, !FileManager.default.fileExists(atPath: folder) else {
             throw CommandError.noInput("\(PolicyFolder(path: folder).file(PolicyDocument.policyFile)): no such file")
@@ -93,6 +98,16 @@ struct PolicyActivate: ParsableCommand {
             ErrorOutput.write("postern: \(folder) was not activated\(stays)\n")
             throw ExitCode.failure
         }
+    }
+
+    /// Says what the change has to do with the status of users.
+    private static func adviseOnStatus(_ store: Store, _ result: PolicyActivation) throws {
+        guard result.isChange, let before = result.replaced,
+            let old = try? ReferredPolicy(hash: before, in: store.policies).policy,
+            let effect = try StatusEffect(
+                from: old, to: try ReferredPolicy(hash: result.policy.hash, in: store.policies).policy, in: store)
+        else { return }
+        for sentence in effect.sentences { print(shown(sentence)) }
     }
 
     /// Says what apps sent in the last day that the policy does not take as they send it.

@@ -28,6 +28,9 @@ struct PolicyBacktest: ParsableCommand {
     @Option(help: ArgumentHelp("Also write a self-contained page with plots.", valueName: "file"), completion: .file())
     var html: String?
 
+    @Flag(help: "Show the expression behind each sentence.")
+    var source = false
+
     @OptionGroup var installation: InstallationOptions
     @OptionGroup var output: OutputOptions
 
@@ -50,7 +53,7 @@ struct PolicyBacktest: ParsableCommand {
             }
             if output.json { return try printJSON(Self.members(run, referred)) }
             print("\(referred.label) on \(Count.text(run.backtest.comparison.total.questions, "decision"))\(period.words)\n")
-            print(run.backtest.text(leftOut: run.leftOut))
+            print(shownLines(run.backtest.text(leftOut: run.leftOut, showsSource: source)))
             if let html { print("\nWrote \(html)") }
         }
     }
@@ -76,7 +79,8 @@ extension PolicyBacktest {
         let backtest = run.backtest
         let flips = backtest.flippingRules.map { rule -> Members in
             [
-                "rule": rule.id, "newly_asks": rule.count.newlyAsks, "no_longer_asks": rule.count.noLongerAsks,
+                "rule": rule.id, "sentence": backtest.sentence(of: rule.id), "newly_asks": rule.count.newlyAsks,
+                "no_longer_asks": rule.count.noLongerAsks,
                 "newly": rule.flips.newlyAsked.members, "no_longer": rule.flips.noLongerAsked.members,
             ]
         }
@@ -91,6 +95,9 @@ extension PolicyBacktest {
             "first": backtest.first.map(timestamp), "last": backtest.last.map(timestamp), "left_out": run.leftOut,
             "step_up_before": backtest.stepUpBefore, "step_up_after": backtest.stepUpAfter,
             "comparison": backtest.comparison.members, "flips": flips, "newly_asked": backtest.flips.newlyAsked.members,
+            "statuses": backtest.statuses.counts.map { status, count -> Members in
+                ["status": status?.rawValue, "concerned": count.concerned, "answered_the_same": count.unchanged]
+            },
             "no_longer_asked": backtest.flips.noLongerAsked.members, "slices": slices, "lacking_decisions": backtest.lackingRows,
             "untold": backtest.untold, "untold_rules": backtest.untoldRules,
             "lacking_signals": backtest.lacking, "broken_guarantees": backtest.brokenGuaranteeCount,

@@ -71,10 +71,8 @@ struct PolicyBench: AsyncParsableCommand {
     }
 
     private func refer(_ text: String) throws -> ReferredPolicy {
-        if text == "default" { return try ReferredPolicy(.builtIn) }
         if text == PolicyKind.statusName, !ReferredPolicy.isFolder(text) { return try ReferredPolicy(.builtInStatus) }
-        if ReferredPolicy.isFolder(text) { return try ReferredPolicy(text) { throw CommandError.noInput(text) } }
-        return try installation.withStore { store in try ReferredPolicy(text) { store.policies } }
+        return try ReferredPolicy(text, in: installation)
     }
 
     private static func members(_ report: FraudReport, _ label: String, questions: Int) -> Members {

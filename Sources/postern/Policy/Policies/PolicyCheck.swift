@@ -10,14 +10,15 @@ struct PolicyCheck: ParsableCommand {
         abstract: "Check a policy as activation would: form, names, types, limits, guarantees and tests.",
         discussion: "Exits with status 1 if the policy would be refused, and gives the reason with file, line and column.")
 
-    @Argument(help: "The policy's folder.", completion: .directory)
-    var folder: String
+    @Argument(help: ReferredPolicy.help, completion: .directory)
+    var policy: String
+    @OptionGroup var installation: InstallationOptions
     @OptionGroup var output: OutputOptions
 
     func run() throws {
-        let files = PolicyFolder(path: folder)
-        let policy = try files.policy()
-        let suite = try files.tests(policy)
+        let referred = try ReferredPolicy(self.policy, in: installation)
+        let policy = referred.policy
+        let suite = try referred.tests()
         let report = suite.map { PolicyTestReport(policy: policy, suite: $0, withCoverage: false) }
         if let report, report.failures > 0 || report.results.isEmpty {
             print(report.results.isEmpty ? "\(report.suite.file): no tests" : report.text)

@@ -28,6 +28,9 @@ struct PolicyDiffCommand: ParsableCommand {
     @Option(help: ArgumentHelp("The number of generated inputs to compare.", valueName: "number"))
     var inputs = 40_000
 
+    @Flag(help: "Show the expression behind each sentence.")
+    var source = false
+
     @OptionGroup var installation: InstallationOptions
     @OptionGroup var output: OutputOptions
 
@@ -36,7 +39,7 @@ struct PolicyDiffCommand: ParsableCommand {
     }
 
     func run() throws {
-        let (old, new, advice) = try policies()
+        let (old, new, advice, effect) = try policies()
         guard old.policy.kind == new.policy.kind else {
             throw CommandError.data("one of them decides statuses, the other checks: they cannot be compared")
         }
@@ -48,28 +51,34 @@ struct PolicyDiffCommand: ParsableCommand {
                 [
                     "from": old.hash, "to": new.hash, "differences": diff.items.map(Self.members),
                     "behaviour": comparison.members,
-                    "examples": examples, "context_sent": advice,
+                    "examples": examples, "context_sent": advice, "status": effect?.members,
                 ] as Members)
         }
         print("\(old.label) → \(new.label)\n")
-        print(diff.text)
+        print(shownLines(diff.text(showsSource: source)))
         print("")
         print(comparison.text(examples, new.policy.kind))
+        if let effect { print("\nstatus\n" + effect.sentences.map { "  " + $0 }.joined(separator: "\n")) }
         if !advice.isEmpty { print("\ncontext\n" + advice.map { "  " + $0 }.joined(separator: "\n")) }
     }
 
-    /// Both, and what apps sent in the last day that the second would not take as they send it.
-    private func policies() throws -> (ReferredPolicy, ReferredPolicy, [String]) {
-        if let second, ReferredPolicy.isFolder(first), ReferredPolicy.isFolder(second) {
+    /// Both, what apps sent in the last day that the second would not take as they send it, and what the change has to do with
+    /// the status policy.
+    private func policies() throws -> (ReferredPolicy, ReferredPolicy, [String], StatusEffect?) {
+        if let second, [first, second].allSatisfy(ReferredPolicy.isWithoutStore) {
             let none: () throws -> PolicyRepository = { throw CommandError.noInput("no such folder") }
-            return (try ReferredPolicy(first, repository: none), try ReferredPolicy(second, repository: none), [])
+            let (old, new) = (try ReferredPolicy(first, repository: none), try ReferredPolicy(second, repository: none))
+            return (old, new, [], try StatusEffect(from: old.policy, to: new.policy, in: nil))
         }
         return try installation.withStore { store in
             let (old, new) = try policies(store)
-            guard new.policy.kind == .verification else { return (old, new, []) }
+            let effect = try StatusEffect(from: old.policy, to: new.policy, in: store)
+            guard new.policy.kind == .verification else { return (old, new, [], effect) }
             let advice = try ContextAdvice(store, now: PosternClock.now())
             let label = "\(new.policy.name) \(new.policy.version)"
-            return (old, new, advice.sentences(for: new.policy, label: label, replacing: advice.replaced(by: new.policy)))
+            return (
+                old, new, advice.sentences(for: new.policy, label: label, replacing: advice.replaced(by: new.policy)), effect
+            )
         }
     }
 

@@ -21,6 +21,10 @@ struct PolicyExplain: ParsableCommand {
 
     @Option(help: "A YAML or JSON file with the request; - for standard input.", completion: .file())
     var input: String?
+
+    @Flag(help: "Show the expression behind each sentence.")
+    var source = false
+
     @OptionGroup var installation: InstallationOptions
     @OptionGroup var output: OutputOptions
 
@@ -32,7 +36,8 @@ struct PolicyExplain: ParsableCommand {
         let referred = try ReferredPolicy(policy, in: installation)
         let policy = referred.policy
         let trace = policy.trace(try question(referred))
-        let explanation = PolicyExplanation(policy: policy, trace: trace)
+        var explanation = PolicyExplanation(policy: policy, trace: trace)
+        explanation.showsSource = source
         guard output.json else { return print(shownLines(explanation.text)) }
         let answer = policy.answer(trace.result)
         try printJSON(

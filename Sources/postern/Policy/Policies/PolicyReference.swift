@@ -1,4 +1,4 @@
-// A policy as commands name it: a folder, the name of an active one, or the beginning of a hash.
+// A policy as commands name it: a folder, the name of an active one or of one in the program, or the beginning of a hash.
 
 import Decisions
 import ArgumentParser
@@ -7,14 +7,20 @@ import RiskPolicy
 
 /// A policy that an argument names.
 struct ReferredPolicy {
-    /// As it is shown: `risk-default 2026.3 (4d0c3f2a11aa)`, or with the folder.
+    /// As it is shown: `risk-default 2026.4 (4d0c3f2a11aa)`, or with the folder.
     let label: String
     let hash: String
     let candidate: PolicyCandidate
+    /// Where it was read from; nil for one of the store or the program.
+    var folder: String?
 
     var policy: Policy { candidate.policy }
 
-    static let help = ArgumentHelp("A folder, the name of an active policy, or the beginning of a hash.", valueName: "policy")
+    static let help = ArgumentHelp(
+        "A folder, the name of an active policy, default (the one in the program), or the beginning of a hash.",
+        valueName: "policy")
+    /// The name of the policy in the program, where no policy is named by itself.
+    static let builtInName = "default"
 
     /// Whether the text names a folder with a policy rather than one in the store.
     static func isFolder(_ text: String) -> Bool {
@@ -29,6 +35,11 @@ struct ReferredPolicy {
             self.init(
                 label: "\(candidate.policy.name) \(candidate.policy.version) (\(text))",
                 hash: StoredPolicy.hash(of: candidate.document.octets), candidate: candidate)
+            folder = text
+            return
+        }
+        if Self.isBuiltIn(text) {
+            try self.init(.builtIn)
             return
         }
         let repository = try repository()
@@ -40,10 +51,19 @@ struct ReferredPolicy {
         try self.init(hash: try repository.resolve(text), in: repository)
     }
 
-    /// Reads what the text names; the store is opened only if that is not a folder.
+    /// Whether a folder or the program has it.
+    static func isWithoutStore(_ text: String) -> Bool { isFolder(text) || isBuiltIn(text) }
+
+    private static func isBuiltIn(_ text: String) -> Bool { text.utf8.elementsEqual(builtInName.utf8) }
+
+    /// Reads what the text names; the store is opened only if that is neither a folder nor a policy in the program.
     init(_ text: String, in installation: InstallationOptions) throws {
-        if Self.isFolder(text) {
+        let isStatus = text.utf8.elementsEqual(PolicyKind.statusName.utf8)
+        if Self.isWithoutStore(text) {
             try self.init(text) { throw CommandError.noInput("\(text): no such folder") }
+        } else if isStatus, (try? installation.configuration()) == nil {
+            // Without an installation no other one can be in force.
+            try self.init(.builtInStatus)
         } else if text.utf8.contains(UInt8(ascii: "/")) || text.utf8.first == UInt8(ascii: ".") {
             throw CommandError.noInput("\(PolicyFolder(path: text).file(PolicyDocument.policyFile)): no such file")
         } else {
@@ -55,9 +75,12 @@ struct ReferredPolicy {
     func tests() throws -> PolicyTestSuite? {
         guard let text = candidate.document.files[PolicyDocument.testsFile] else { return nil }
         return try reporting { () throws(PolicyRefusal) in
-            try PolicyTestSuite.load(text, file: PolicyDocument.testsFile, policy: policy)
+            try PolicyTestSuite.load(text, file: testsFile, policy: policy)
         }
     }
+
+    /// The name of the file with its tests, in messages.
+    var testsFile: String { folder.map { PolicyFolder(path: $0).file(PolicyDocument.testsFile) } ?? PolicyDocument.testsFile }
 
     /// A policy of the store. If this program refuses it, that is an error of the data: it was accepted once.
     init(hash: String, in repository: PolicyRepository) throws {

@@ -3,6 +3,7 @@
 import ArgumentParser
 import Foundation
 import RiskPolicy
+import Support
 
 struct PolicyShow: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -16,8 +17,11 @@ struct PolicyShow: ParsableCommand {
     @Argument(help: ReferredPolicy.help, completion: .directory)
     var policy: String?
 
-    @Flag(help: "Print policy.yaml as it was written.")
+    @Flag(help: "Show the expression behind each sentence.")
     var source = false
+
+    @Flag(help: "Print policy.yaml as it was written.")
+    var yaml = false
 
     @Option(
         help: ArgumentHelp("Write the policy's files into this folder, which must not exist.", valueName: "dir"),
@@ -37,9 +41,9 @@ struct PolicyShow: ParsableCommand {
                 return try ReferredPolicy(hash: standard.hash, in: store.policies)
             }
         if let export { return try write(referred.candidate.document, to: export) }
-        if source { return print(referred.candidate.document.files[PolicyDocument.policyFile] ?? "", terminator: "") }
+        if yaml { return print(referred.candidate.document.files[PolicyDocument.policyFile] ?? "", terminator: "") }
         if output.json { return try printJSON(Self.members(referred)) }
-        print(Self.text(referred))
+        print(shownLines(text(referred)))
     }
 
     private func write(_ document: PolicyDocument, to folder: String) throws {
@@ -49,76 +53,78 @@ struct PolicyShow: ParsableCommand {
 
     // MARK: Words
 
-    private static func text(_ referred: ReferredPolicy) -> String {
+    private func text(_ referred: ReferredPolicy) -> String {
         let policy = referred.policy
+        let words = RuleWords(policy)
         var lines = ["\(emphasised("\(policy.name) \(policy.version)"))  \(referred.hash)"]
-        if policy.kind == .status { lines += status(policy) }
-        for (effect, title) in policy.kind == .status
-            ? []
-            : [
-                (RuleEffect.always, "always asked for, whatever the skips say"), (.skip, "waives what is required"),
-                (.require, "required"),
-            ]
-        {
-            let rules = policy.rules.filter { $0.effect == effect }
-            guard !rules.isEmpty else { continue }
+        for (title, rules) in Self.sections(policy) where !rules.isEmpty {
             lines += ["", emphasised(title)]
             for rule in rules {
-                let events = PolicyEvent.allCases.filter(rule.events.contains).map(\.rawValue).joined(separator: ", ")
-                let challenge = (effect == .skip ? "up to " : "") + policy.challenges[rule.challenge].kind
                 let mode = rule.mode == .active ? "" : "  [\(rule.mode.rawValue)]"
-                lines.append("  \(rule.id)\(mode)\(rule.isForReview ? "  [for review]" : "")")
-                lines.append("      \(challenge) on \(events)  \(rule.reason)")
-                lines.append("      when \(rule.condition.text)\(rule.matchesWhenMissing ? "  (or a signal is missing)" : "")")
+                let reason = policy.kind == .status ? "" : "  \(rule.reason)"
+                lines.append("  \(rule.id)\(reason)\(mode)\(rule.isForReview ? "  [for review]" : "")")
+                lines.append("      \(words.sentence(rule))")
+                if !policy.isDefault(rule) { lines += behind(rule.condition) }
             }
         }
         if !policy.guarantees.isEmpty {
-            lines += ["", emphasised("guaranteed")]
-            lines += policy.guarantees.map { "  \(policy.word($0)) when \($0.condition.text)" }
+            lines += ["", emphasised("guaranteed, whatever the rules say")]
+            lines += policy.guarantees.flatMap { ["  \(words.sentence($0))"] + behind($0.condition) }
+        }
+        lines += [""] + facts(referred, words)
+        return lines.joined(separator: "\n")
+    }
+
+    /// The rules in the order in which they are shown, with titles.
+    private static func sections(_ policy: Policy) -> [(String, [PolicyRule])] {
+        guard policy.kind == .verification else {
+            // The most cautious status first: of all rules that match, it is the one that counts.
+            return [PolicyStatus.unknown, .unsupported, .likelyReal].map { status in
+                (status.rawValue, policy.rules.filter { policy.status(of: $0) == status })
+            }
+        }
+        return [
+            (RuleEffect.always, "always asked for, whatever is waived"), (.skip, "waives what is required"),
+            (.require, "required"),
+        ].map { effect, title in (title, policy.rules.filter { $0.effect == effect }) }
+    }
+
+    /// The expression, where it is asked for.
+    private func behind(_ condition: PolicyExpression) -> [String] {
+        source ? ["      = \(PersonText.withSingleSpaces(condition.text))"] : []
+    }
+
+    private func facts(_ referred: ReferredPolicy, _ words: RuleWords) -> [String] {
+        let policy = referred.policy
+        var lines: [String] = []
+        if policy.kind == .verification {
+            lines.append("challenges, weakest first: \(policy.challenges.map(\.kind).joined(separator: ", "))")
+            for challenge in policy.challenges {
+                guard let condition = challenge.unavailableWhen else { continue }
+                lines += ["  \(challenge.kind) is not offered when \(words.text(condition))"] + behind(condition)
+            }
         }
         let lists = referred.candidate.document.files.keys.sorted().filter {
             $0 != PolicyDocument.policyFile && $0 != PolicyDocument.testsFile
-        }
-        lines.append("")
-        if policy.kind == .verification {
-            lines.append("challenges, weakest first: \(policy.challenges.map(\.kind).joined(separator: ", "))")
         }
         lines.append("signals: \(policy.signals.count)\(lists.isEmpty ? "" : "; lists: " + lists.joined(separator: ", "))")
         if !policy.liveLists.isEmpty {
             let names = policy.liveLists.map { "\($0.name) (\($0.kind.rawValue)\($0.isTeams ? ", of the team" : ""))" }
             lines.append("live lists: \(names.joined(separator: ", "))")
         }
-        for counter in policy.counters {
-            let events = PolicyEvent.allCases.filter(counter.events.contains).map(\.rawValue).joined(separator: ", ")
-            let what = counter.distinct.map { "distinct \($0.text)" } ?? "questions"
-            lines.append("counter \(counter.name): \(what) of a \(counter.key.text) in \(counter.window) s, at \(events)")
-        }
-        return lines.joined(separator: "\n")
-    }
-
-    /// The most cautious status first: of all rules that match, it is the one that counts.
-    private static func status(_ policy: Policy) -> [String] {
-        [PolicyStatus.unknown, .unsupported, .likelyReal].flatMap { status -> [String] in
-            let rules = policy.rules.filter { policy.status(of: $0) == status }
-            guard !rules.isEmpty else { return [] }
-            return ["", emphasised(status.rawValue)]
-                + rules.map { rule in
-                    let mode = rule.mode == .active ? "" : "  [\(rule.mode.rawValue)]"
-                    let when = rule.effect == .require ? "otherwise" : "when \(rule.condition.text)"
-                    return "  \(rule.id)\(mode)  \(when)\(rule.matchesWhenMissing ? "  (or a signal is missing)" : "")"
-                }
-        }
+        return lines + policy.counters.map { "counter \($0.name): \(words.text($0))" }
     }
 
     private static func members(_ referred: ReferredPolicy) -> Members {
         let policy = referred.policy
+        let words = RuleWords(policy)
         let rules = policy.rules.map { rule -> Members in
             [
                 "id": rule.id, "status": policy.kind == .status ? policy.status(of: rule).rawValue : nil,
                 "effect": rule.effect.rawValue,
                 "events": PolicyEvent.allCases.filter(rule.events.contains).map(\.rawValue),
                 "challenge": policy.challenges[rule.challenge].kind, "reason": rule.reason, "mode": rule.mode.rawValue,
-                "condition": rule.condition.text,
+                "condition": rule.condition.text, "description": rule.description, "sentence": words.sentence(rule),
             ]
         }
         return [

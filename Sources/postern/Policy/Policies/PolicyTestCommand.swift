@@ -14,8 +14,8 @@ struct PolicyTestCommand: ParsableCommand {
             is a failure; a folder without tests.yaml is a failure only with --fail-on-empty.
             """)
 
-    @Argument(help: "The policy's folder.", completion: .directory)
-    var folder: String
+    @Argument(help: ReferredPolicy.help, completion: .directory)
+    var policy: String
 
     @Flag(help: "Fail if there are no tests at all.")
     var failOnEmpty = false
@@ -29,14 +29,15 @@ struct PolicyTestCommand: ParsableCommand {
     @Option(help: "Also write the results to a file as JUnit XML.", completion: .file())
     var junit: String?
 
+    @OptionGroup var installation: InstallationOptions
+
     func run() throws {
-        let files = PolicyFolder(path: folder)
-        let policy = try files.policy()
-        let found = try files.tests(policy)
-        let suite = found ?? PolicyTestSuite(description: "", tests: [], file: files.file("tests.yaml"))
-        let report = PolicyTestReport(policy: policy, suite: suite, withCoverage: coverage)
+        let referred = try ReferredPolicy(policy, in: installation)
+        let found = try referred.tests()
+        let suite = found ?? PolicyTestSuite(description: "", tests: [], file: referred.testsFile)
+        let report = PolicyTestReport(policy: referred.policy, suite: suite, withCoverage: coverage)
         print(json ? String(decoding: try report.json, as: UTF8.self) : report.text)
-        try InstallationOptions().refuse(output: junit)
+        try installation.refuse(output: junit)
         if let junit { try OwnedFile.write(report.junit.utf8, to: junit) }
         let isEmpty = report.results.isEmpty && (found != nil || failOnEmpty)
         if isEmpty { ErrorOutput.write("\(suite.file): no tests\n") }

@@ -32,7 +32,9 @@ package final class LastMailBuffer: Sendable {
 
     /// Never blocks on the store.
     package func add(_ forward: ForwardAttribution, at time: Int64) {
-        mails.withLock { Self.add(LastMail(sender: forward.author.folded.wireForm, at: time), of: forward.account.stored, to: &$0) }
+        mails.withLock {
+            Self.add(LastMail(sender: forward.author.folded.wireForm, at: time), of: forward.account.stored, to: &$0)
+        }
     }
 
     private static func add(_ mail: LastMail, of account: Int64, to mails: inout [Int64: LastMail]) {
@@ -81,7 +83,8 @@ extension UserExportRepository {
 
     /// From the columns `last_at`, `sender_key` and `sender_sealed`, which may be NULL; nil if it is too old.
     func lastMail(_ row: SQLRow, account: Int64, now: Int64) throws(StoreFailure) -> LastMail? {
-        guard let at: Int64 = try row["last_at"], at > now - LastMail.lifetime, let sealed = try SealedValue(row: row, "sender") else {
+        guard let at: Int64 = try row["last_at"], at > now - LastMail.lifetime, let sealed = try SealedValue(row: row, "sender")
+        else {
             return nil
         }
         return LastMail(sender: try sealer.openText(sealed, .lastSender(account: account)), at: at)

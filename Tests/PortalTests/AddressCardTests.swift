@@ -41,11 +41,13 @@ import Testing
             name: "on", arrange: { _ in }, card: [on, "No mail forwarded yet"],
             page: ["sends reaches <strong>anna@home.example</strong>"], never: [off, blocked, "turned off", "refused in 7 days"]),
         Case(
-            name: "off by the user", arrange: { try $0.store.addresses.setForwarding(address($0).address, on: false, by: .user, user) },
+            name: "off by the user",
+            arrange: { try $0.store.addresses.setForwarding(address($0).address, on: false, by: .user, user) },
             card: [off, "You turned it off on \(day)."], page: ["You turned it off on \(day)."],
             never: [on, "administrator", "as you had chosen"]),
         Case(
-            name: "off by an administrator", arrange: { try $0.store.addresses.setForwarding(address($0).address, on: false, user) },
+            name: "off by an administrator",
+            arrange: { try $0.store.addresses.setForwarding(address($0).address, on: false, user) },
             card: [off, "An administrator turned it off on \(day)."], page: ["An administrator turned it off on \(day)."],
             never: [on, "You turned it off"]),
         Case(
@@ -74,7 +76,8 @@ import Testing
         Case(
             name: "every sender blocked",
             arrange: { try $0.store.persons.block(user: "anna", account: 1, "juice.example", now: PortalFixture.start) },
-            card: [blocked], page: ["every sender of The &lt;Juice&gt; Company"], never: [on, off, "sends reaches", "sender blocked</a>"]),
+            card: [blocked], page: ["every sender of The &lt;Juice&gt; Company"],
+            never: [on, off, "sends reaches", "sender blocked</a>"]),
         Case(
             name: "one sender blocked",
             arrange: { try $0.store.persons.block(user: "anna", account: 1, "ads@juice.example", now: PortalFixture.start) },
@@ -93,7 +96,9 @@ import Testing
                 try buffer.flush()
                 try fixture.store.add(refusals: try (0..<3).map { _ in try refused(.replaced) })
             },
-            card: [on, "Last mail 21 September 2026 at 14:13 UTC, from <bdi>news@juice.example</bdi>", "3 refused in 7 days</a>"],
+            card: [
+                on, "Last mail 21 September 2026 at 14:13 UTC, from <bdi>news@juice.example</bdi>", "3 refused in 7 days</a>",
+            ],
             page: ["from <bdi>news@juice.example</bdi>", "It went to an earlier address that no longer works"],
             never: ["You had stopped using the apps"]),
         Case(
@@ -168,7 +173,8 @@ import Testing
                 try fixture.store.addresses.addresses(user: user).map(\.isForwardingOn)
             }
             // 2 is bob's.
-            try await anna.submit("/me/addresses/forwarding", ["state": "off", "address-1": "yes", "address-2": "yes", "address-3": "yes"])
+            try await anna.submit(
+                "/me/addresses/forwarding", ["state": "off", "address-1": "yes", "address-2": "yes", "address-3": "yes"])
             #expect(try isOn("anna") == [false, false] && isOn("bob") == [true])
             #expect(try await anna.get("/me").text.contains("Forwarding is off for the addresses that you chose."))
             try await anna.submit("/me/addresses/forwarding", ["state": "off"])
@@ -185,13 +191,15 @@ import Testing
             let anna = Browser(fixture)
             try await anna.signIn("anna")
             let number = try #require(
-                try fixture.store.persons.accounts(user: "anna", since: 0, now: fixture.now).first { $0.team.id == "soda" }?.number)
+                try fixture.store.persons.accounts(user: "anna", since: 0, now: fixture.now).first { $0.team.id == "soda" }?
+                    .number)
             #expect(try await anna.get("/me/addresses/\(number)").text.contains("Hide my address from now on"))
             try await anna.submit("/me/addresses/\(number)/hide")
             let page = try await anna.get("/me/addresses/\(number)").text
             #expect(page.contains("This is the address that the app gets from now on.") && page.contains("@relay.example"))
             #expect(!page.contains("Hide my address from now on"))
-            let account = try #require(try fixture.store.persons.accounts(user: "anna", since: 0, now: fixture.now).first { $0.number == number })
+            let account = try #require(
+                try fixture.store.persons.accounts(user: "anna", since: 0, now: fixture.now).first { $0.number == number })
             #expect(account.emailKind == .privateRelay && account.address != nil && account.isActive)
             // Of an address that is hidden there is nothing to hide.
             #expect(try await anna.submit("/me/addresses/1/hide").status == 409)
@@ -199,20 +207,24 @@ import Testing
     }
 
     /// They said "They know your name" where none was given, and another name than was given.
-    @Test(arguments: [
-        (PersonName(given: nil, family: nil), nil), (PersonName(given: "Pau", family: nil), "Pau"),
-        (PersonName(given: "Paul", family: "Two"), "Paul Two"),
-    ] as [(PersonName, String?)])
+    @Test(
+        arguments: [
+            (PersonName(given: nil, family: nil), nil), (PersonName(given: "Pau", family: nil), "Pau"),
+            (PersonName(given: "Paul", family: "Two"), "Paul Two"),
+        ] as [(PersonName, String?)])
     func name_thatAnAppKnows_isTheOneThatWasGiven(_ given: PersonName, _ expected: String?) async throws {
         try await PortalFixture.with { fixture in
             _ = try fixture.store.apps.add(team: "soda", clientID: "com.soda.app", group: nil, PortalFixture.change)
-            var request = AuthorizationRequest(clientID: "com.soda.app", userID: "anna", emailKind: .privateRelay, sharesName: true)
+            var request = AuthorizationRequest(
+                clientID: "com.soda.app", userID: "anna", emailKind: .privateRelay, sharesName: true)
             request.name = .typed(given)
             _ = try fixture.store.grants.authorize(request, PortalFixture.change)
             let anna = Browser(fixture)
             try await anna.signIn("anna")
             let page = try await anna.get("/me").text
-            if let expected { #expect(page.contains("They know <strong>your name (\(expected))</strong>.")) } else {
+            if let expected {
+                #expect(page.contains("They know <strong>your name (\(expected))</strong>."))
+            } else {
                 #expect(!page.contains("They know"))
             }
         }

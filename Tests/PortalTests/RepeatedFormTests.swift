@@ -164,7 +164,8 @@ import Testing
             fixture.now += 400 * 86_400
             let page = try await anna.submit(
                 "/me/addresses/1/notes", ["name": "Shop", "note": "long <text>", "csrf": token], token: false)
-            #expect(page.status == 403 && page.text.contains("long &lt;text&gt;</textarea>") && page.text.contains("Shop</textarea>"))
+            #expect(
+                page.status == 403 && page.text.contains("long &lt;text&gt;</textarea>") && page.text.contains("Shop</textarea>"))
             #expect(page.text.contains("href=\"/me/sign-in\""))
         }
     }

@@ -59,7 +59,9 @@ import Testing
             var text = block
             if !text.contains("policy: ") { text = "policy: part\nversion: \"1\"\n" + text }
             if !text.contains("decides: ") {
-                if !text.contains("signals:") { text += "signals: {event: string, context.ip: string?, context.email: string?}\n" }
+                if !text.contains("signals:") {
+                    text += "signals: {event: string, context.ip: string?, context.email: string?}\n"
+                }
                 if !text.contains("defaults:") { text += "defaults: {challenge: email_code}\n" }
                 if !text.contains("challenges:") { text += "challenges: [{kind: human_check}, {kind: email_code}]\n" }
             }
@@ -73,9 +75,14 @@ import Testing
 
     /// A policy that declares every signal, lists and counters, with one condition.
     private func policy(_ condition: String, isStatus: Bool = false, extra: String = "") throws -> Policy {
-        let signals = (isStatus ? StandardSignal.ofStatus : StandardSignal.ofDecisions).map { "  \($0.rawValue): \($0.facts.type)" }
+        let signals = (isStatus ? StandardSignal.ofStatus : StandardSignal.ofDecisions).map {
+            "  \($0.rawValue): \($0.facts.type)"
+        }
         let quoted = condition.replacing("'", with: "''")
-        let head = isStatus ? "policy: status\ndecides: status\ndefaults: {status: unsupported}" : """
+        let head =
+            isStatus
+            ? "policy: status\ndecides: status\ndefaults: {status: unsupported}"
+            : """
             policy: p
             challenges: [{kind: human_check}, {kind: email_code}]
             defaults: {challenge: email_code}
@@ -85,7 +92,10 @@ import Testing
               networks: {key: account, window: 7d, events: [sign_up, sign_in], distinct: context.network}
               all: {key: device, window: 90s, events: [sign_up, sign_in, upgrade, sensitive_action]}
             """
-        let own = isStatus ? "" : """
+        let own =
+            isStatus
+            ? ""
+            : """
 
               context.x: int?
               context.y: int?
@@ -100,7 +110,8 @@ import Testing
               context.made: timestamp?
               context.wait: duration?
             """
-        let rule = isStatus
+        let rule =
+            isStatus
             ? "{id: r, status: unknown, condition: '\(quoted)'\(extra)}"
             : "{id: r, effect: require, events: [sign_up, sign_in, sensitive_action], challenge: email_code, reason: R, "
                 + "condition: '\(quoted)'\(extra)}"
@@ -149,12 +160,14 @@ import Testing
         }
     }
 
-    @Test(arguments: [
-        (86_400, "a day"), (3_600, "an hour"), (259_200, "three days"), (2_592_000, "30 days"), (15_552_000, "half a year"),
-        (900, "15 minutes"), (5_400, "90 minutes"), (604_800, "a week"), (360_000, "four days and four hours"),
-        (15_555_600, "180 days and one hour"), (90_061, "one day, one hour, one minute and one second"), (1, "a second"),
-        (129_600, "36 hours"), (864_000_000, "10,000 days"),
-    ] as [(Int64, String)]) func duration_ofSeconds_isInHumanUnits(seconds: Int64, words: String) {
+    @Test(
+        arguments: [
+            (86_400, "a day"), (3_600, "an hour"), (259_200, "three days"), (2_592_000, "30 days"), (15_552_000, "half a year"),
+            (900, "15 minutes"), (5_400, "90 minutes"), (604_800, "a week"), (360_000, "four days and four hours"),
+            (15_555_600, "180 days and one hour"), (90_061, "one day, one hour, one minute and one second"), (1, "a second"),
+            (129_600, "36 hours"), (864_000_000, "10,000 days"),
+        ] as [(Int64, String)]) func duration_ofSeconds_isInHumanUnits(seconds: Int64, words: String)
+    {
         #expect(DurationWords.text(seconds) == words)
     }
 
@@ -179,14 +192,16 @@ import Testing
         }
         let chain = groups.joined(separator: " || ")
         let policy = try policy("!(\(chain))")
-        #expect(RuleWords(policy).sentence(policy.rules[0]).hasSuffix("the x from the app is not 598 and the x from the app is 599."))
+        #expect(
+            RuleWords(policy).sentence(policy.rules[0]).hasSuffix("the x from the app is not 598 and the x from the app is 599."))
     }
 
     // MARK: Meaning
 
     private static let read: [(name: String, phrase: SignalPhrase)] = {
         let signals: [StandardSignal] = [
-            .sinceSeen, .sinceTransfer, .age, .tokenAge, .sinceSignIn, .inboxSignUps, .replies, .state, .hasEmail, .realUserStatus,
+            .sinceSeen, .sinceTransfer, .age, .tokenAge, .sinceSignIn, .inboxSignUps, .replies, .state, .hasEmail,
+            .realUserStatus,
         ]
         return signals.map { ($0.rawValue, $0.phrase) }
     }()
@@ -215,7 +230,8 @@ import Testing
         }
     }
 
-    private static let number = SignalPhrase("the x from the app", .number, known: .init("the app sent the x", "the app did not send the x"))
+    private static let number = SignalPhrase(
+        "the x from the app", .number, known: .init("the app sent the x", "the app did not send the x"))
 
     private func pick<Value>(_ values: [Value], _ random: inout SeededGenerator) -> Value {
         values[Int.random(in: 0..<values.count, using: &random)]

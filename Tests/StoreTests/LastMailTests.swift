@@ -56,6 +56,8 @@ import Testing
         buffer.add(try Self.forward("two@juice.example", account), at: TestStore.now + 1)
         try test.database.write(.relaxed) { try $0.runScript("ALTER TABLE away RENAME TO last_mail") }
         try buffer.flush()
-        #expect(try test.store.persons.accounts(user: "anna", since: 0, now: TestStore.now + 1).first?.lastMail?.sender == "two@juice.example")
+        #expect(
+            try test.store.persons.accounts(user: "anna", since: 0, now: TestStore.now + 1).first?.lastMail?.sender
+                == "two@juice.example")
     }
 }

@@ -58,7 +58,9 @@ package struct StatusInfluence: Sendable {
     /// Sentences; none where the status does not matter for the change.
     package var sentences: [String] {
         guard !isEmpty else { return [] }
-        var lines = readers.map { "The changed rule \($0) reads the user's status, which \(status.name) \(status.version) gives." }
+        var lines = readers.map {
+            "The changed rule \($0) reads the user's status, which \(status.name) \(status.version) gives."
+        }
         for meeting in shared {
             lines.append("The changed rule \(meeting.rule) reads what \(status.name) \(status.version) reads too:")
             lines += status.rules.filter { meeting.statusRules.contains($0.id) }.map { "  \($0.id): \(words.sentence($0))" }

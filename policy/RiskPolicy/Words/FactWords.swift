@@ -104,19 +104,28 @@ struct FactWords {
             guard let phrase = policy.phrase(slot: slot) else { return nil }
             if bounds.count == 1, case .timestamp = bounds[0].amount { return Self.time(of: phrase.noun, bounds[0]) }
             if case .duration = bounds.first?.amount { return Self.duration(phrase.noun, bounds) }
-            let ints = bounds.compactMap { if case .int(let int) = $0.amount { (comparison: $0.comparison, int: int) } else { nil } }
+            let ints = bounds.compactMap {
+                if case .int(let int) = $0.amount { (comparison: $0.comparison, int: int) } else { nil }
+            }
             guard ints.count == bounds.count else { return generic(term, bounds) }
             switch phrase.kind {
             case .count(let one, let many, let rest, let isNow): return Self.count(ints, one, many, rest, isNow)
-            case .since(let clause, _, let unit, let notFor): return Self.span(ints, unit).map { span in
-                if let notFor, span.upper == nil, let lower = span.lower { return "\(notFor) \(lower.isMore ? "more than " : "")\(lower.text)" }
-                return "\(clause) \(span.text(less: "less than", most: "at most", least: "at least", more: "more than")) ago"
-            }
-            case .age(let subject, _, let unit): return Self.span(ints, unit).map { span in
-                if span.lower == nil, let upper = span.upper, !upper.isIncluded { return "\(subject) is younger than \(upper.text)" }
-                if span.upper == nil, let lower = span.lower, lower.isMore { return "\(subject) is older than \(lower.text)" }
-                return "\(subject) is \(span.text(less: "less than", most: "at most", least: "at least", more: "more than")) old"
-            }
+            case .since(let clause, _, let unit, let notFor):
+                return Self.span(ints, unit).map { span in
+                    if let notFor, span.upper == nil, let lower = span.lower {
+                        return "\(notFor) \(lower.isMore ? "more than " : "")\(lower.text)"
+                    }
+                    return "\(clause) \(span.text(less: "less than", most: "at most", least: "at least", more: "more than")) ago"
+                }
+            case .age(let subject, _, let unit):
+                return Self.span(ints, unit).map { span in
+                    if span.lower == nil, let upper = span.upper, !upper.isIncluded {
+                        return "\(subject) is younger than \(upper.text)"
+                    }
+                    if span.upper == nil, let lower = span.lower, lower.isMore { return "\(subject) is older than \(lower.text)" }
+                    return
+                        "\(subject) is \(span.text(less: "less than", most: "at most", least: "at least", more: "more than")) old"
+                }
             default: return generic(term, bounds)
             }
         default: return generic(term, bounds)

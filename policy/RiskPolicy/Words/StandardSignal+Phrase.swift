@@ -9,7 +9,10 @@ extension StandardSignal {
                 "the event",
                 .word(
                     PolicyEvent.allCases.map { event in
-                        (event.rawValue, .init("the event is \(event.wordWithArticle)", "the event is not \(event.wordWithArticle)"))
+                        (
+                            event.rawValue,
+                            .init("the event is \(event.wordWithArticle)", "the event is not \(event.wordWithArticle)")
+                        )
                     }))
         case .tokenAge:
             .age(
@@ -129,7 +132,8 @@ extension StandardSignal {
             .since("the passkey of this sign-in was made", event: "the creation of the passkey of this sign-in")
         case .passkeySynced:
             .flag(
-                "whether the passkey is synced", "the passkey of this sign-in is synced", "the passkey of this sign-in is not synced")
+                "whether the passkey is synced", "the passkey of this sign-in is synced",
+                "the passkey of this sign-in is not synced")
         case .passkeyAttested:
             .flag(
                 "whether the passkey is attested", "the maker of the device vouched for the passkey of this sign-in",

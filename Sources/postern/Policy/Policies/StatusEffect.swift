@@ -17,7 +17,8 @@ struct StatusEffect {
     /// - Parameter store: nil compares with the status policy in the program, and counts no one.
     init?(from old: Policy, to new: Policy, in store: Store?) throws {
         guard old.kind == .verification, new.kind == .verification else { return nil }
-        let status = try store.map { store in try ReferredPolicy(PolicyKind.statusName) { store.policies } }
+        let status =
+            try store.map { store in try ReferredPolicy(PolicyKind.statusName) { store.policies } }
             ?? ReferredPolicy(.builtInStatus)
         influence = StatusInfluence(from: old, to: new, status: status.policy)
         guard !influence.isEmpty else { return nil }

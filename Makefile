@@ -48,7 +48,7 @@ demo-sign-in: packages test-tools ## Sign in to a small app with the built-in pa
 	@.build/debug/sign-in-demo
 
 # Independent verifiers of what Postern signs, of its HTTP API, and a browser for the users' page.
-TEST_TOOLS = dkimpy==1.1.8 pynacl==1.6.2 schemathesis==4.32.5 pyjwt==2.15.1 cryptography==48.0.0 authlib==1.9.9 requests==2.34.2 axe-core-python==0.1.0 requests-oauthlib==2.0.0 oic==1.7.0 social-auth-core==7.0.0 django==5.2.19 django-allauth[socialaccount]==65.21.1
+TEST_TOOLS = dkimpy==1.1.8 pynacl==1.6.2 schemathesis==4.32.5 pyjwt==2.15.1 cryptography==48.0.0 authlib==1.9.9 requests==2.34.2 axe-core-python==0.1.0 requests-oauthlib==2.0.0 oic==1.7.0 social-auth-core==7.0.0 django==5.2.19 django-allauth[socialaccount]==65.21.1 openapi-python-client==0.29.1 datamodel-code-generator==0.89.0 aiopenapi3==0.11.0
 # A provider that others wrote, for sign-in by the operator's own; what it loads is only recommended.
 LEMONLDAP = liblemonldap-ng-portal-perl starman libstring-random-perl libio-string-perl libcrypt-openssl-bignum-perl libconvert-base32-perl \
 	libmime-tools-perl libunicode-string-perl libemail-sender-perl libimage-magick-perl libgd-securityimage-perl

@@ -54,8 +54,8 @@ extension UserExportRepository {
     }
 
     /// Records the user's objection, once: the audit and `postern review list` show it to the operator, and the team's endpoint
-    /// gets an event, without the words. Throws `notFound` for a decision of another account, and `invalid` for words that are too
-    /// long, have unseen characters, or name an address: reviewers see none.
+    /// gets an event, without the words. Throws `notFound` for a decision of another account, and `invalid` for words that are
+    /// too long, have unseen characters, or name an address: reviewers see none.
     /// - Parameter words: what the user wrote; may be empty.
     package func object(account: Int64, decision id: String, words: String = "", _ change: Change) throws(StoreFailure) {
         let lines = PersonText.lines(words)

@@ -19,7 +19,7 @@ struct PortalCookies: Sendable {
     /// Seconds: the longest that browsers keep a cookie (RFC 6265bis section 5.5).
     static let knownAge: Int64 = 400 * 86_400
 
-    /// Whether this browser was offered a passkey after a code.
+    /// The user who was last offered a passkey in this browser, after a code: another one is offered one too.
     static let offered = "postern-offered"
     /// The language that the user chose.
     static let language = "postern-language"
@@ -48,8 +48,6 @@ struct PortalCookies: Sendable {
         }
         return (String(word), parts.count == 2 ? Int64(parts[1]) : nil)
     }
-
-    func isOffered(in headers: HTTPFields) -> Bool { raw(Self.offered, in: headers) != nil }
 
     /// A tag as RFC 5646 has it; nil for anything else.
     func language(in headers: HTTPFields) -> String? {

@@ -199,7 +199,12 @@ extension PortalPage {
         guard let token = request.sessionToken, let session = try await session(request),
             let ceremony = try ceremony(.create, browser: token)
         else { return request.redirect(onward) }
-        let inbox = try await pool.run { try store.inboxes.inbox(user: session.userID, .number(session.inboxNumber)) }
+        let (inbox, known) = try await pool.run {
+            (
+                try store.inboxes.inbox(user: session.userID, .number(session.inboxNumber)),
+                try store.page.knownBrowser(user: session.userID)
+            )
+        }
         let view = OfferView(
             csrf: PortalCSRF.token(for: token), challenge: ceremony.challenge, rp: ceremony.relyingParty,
             user: Base64URL.encode(store.passkeys.userHandle(session.userID)), inbox: PortalText.address(inbox.address),
@@ -208,16 +213,17 @@ extension PortalPage {
             onward: onward)
         return try request.html(
             view, title: request.language.text("Sign in without a code next time?"),
-            cookies: [cookies.set(PortalCookies.offered, "yes", age: PortalCookies.knownAge)])
+            cookies: [cookies.set(PortalCookies.offered, known, age: PortalCookies.knownAge)])
     }
 
     /// Whether a passkey is to be offered to someone who just signed in by a message.
     func offersPasskey(_ request: PortalRequest, session token: String) async throws -> Bool {
-        guard request.form["passkeys"] == "yes", !cookies.isOffered(in: request.request.headers), relyingParty != nil,
-            upstream?.settings.isOnly != true
-        else { return false }
+        guard request.form["passkeys"] == "yes", relyingParty != nil, upstream?.settings.isOnly != true else { return false }
+        let offered = cookies.value(PortalCookies.offered, in: request.request.headers)
         return try await pool.run {
-            guard let session = try store.page.session(token, now: now()), session.method == .mail else { return false }
+            guard let session = try store.page.session(token, now: now()), session.method == .mail,
+                try offered?.hasSameOctets(as: store.page.knownBrowser(user: session.userID)) != true
+            else { return false }
             return try !store.passkeys.passkeys(user: session.userID).contains(where: isOfThisHost)
         }
     }

@@ -281,6 +281,29 @@ import WebAuthn
         }
     }
 
+    /// Once for each user of a browser that can make one, and never to who has one.
+    @Test func passkey_afterACode_isOfferedOnce() async throws {
+        try await PortalFixture.with { fixture in
+            let home = Browser(fixture)
+            func signIn(_ user: String, can: String) async throws -> String? {
+                home.take("__Host-postern-session", nil)
+                try await home.get("/me/sign-in")
+                try await home.submit("/me/sign-in", ["email": "\(user)@home.example"])
+                try await home.follow()
+                let code = try fixture.code("\(user)@home.example")
+                fixture.now += 60
+                return try await home.submit("/me/sent", ["code": code, "passkeys": can]).location
+            }
+            #expect(try await signIn("anna", can: "") == "/me", "its script says that it cannot")
+            #expect(try await signIn("anna", can: "yes") == "/me/offer")
+            let page = try await home.get("/me/offer").text
+            #expect(page.contains("Sign in without a code next time?") && page.contains(#"data-rp="relay.example""#))
+            #expect(page.contains(#"href="/me">Not now"#))
+            #expect(try await signIn("anna", can: "yes") == "/me")
+            #expect(try await signIn("bob", can: "yes") == "/me/offer", "another user of the same browser")
+        }
+    }
+
     @Test func passkey_ofAnotherHost_isSaidToOpenNothing() async throws {
         try await withPasskey { fixture, anna, _ in
             try await anna.signIn("anna")

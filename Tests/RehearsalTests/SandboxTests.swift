@@ -311,10 +311,29 @@ struct ExampleAppTests {
         return String(text[start.upperBound..<end.lowerBound])
     }
 
+    /// Of the document of the API: they refused it, and lost the challenge of an outcome.
+    @Test(
+        .timeLimit(.minutes(5)),
+        .enabled(
+            if: FileManager.default.isExecutableFile(
+                atPath: Folders.package.appending(path: ".build/test-tools/bin/openapi-python-client").path),
+            "skipped: no openapi-python-client (make test-tools)"))
+    func clients_ofThreeGenerators_askAndReport() throws {
+        let run = try ManagedProcess.run(
+            try #require(python),
+            [
+                "-B", "-W", "ignore", Self.tools.appending(path: "generated_clients.py").path,
+                try ManagedProcess.builtProduct("postern"), Folders.package.appending(path: "docs/openapi.yaml").path,
+            ])
+        let lines = run.output.split(separator: "\n")
+        #expect(run.status == 0, "\(lines.suffix(20).joined(separator: "\n"))")
+        #expect(lines.count { $0.hasPrefix("ok ") } == 13)
+    }
+
     /// The pages whose apps run as they stand, the script that plays the user, how many things it sees to be right, and the most
     /// lines of code that the page promises.
     @Test(
-        .timeLimit(.minutes(5)), arguments: [("SANDBOX.md", "example_app", 28, 80), ("SIGN_IN.md", "relying_party", 4, 30)])
+        .timeLimit(.minutes(5)), arguments: [("SANDBOX.md", "example_app", 29, 80), ("SIGN_IN.md", "relying_party", 4, 30)])
     func app_ofAPage_runsAsItStands(_ page: String, _ script: String, _ checks: Int, _ most: Int) throws {
         let app = try Self.example(page)
         #expect(app.split(separator: "\n").count <= most)

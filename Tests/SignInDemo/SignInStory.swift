@@ -41,6 +41,8 @@ final class SignInStory {
         guard let code = text.firstMatch(of: /[0-9]{3} [0-9]{3}/) else { throw HarnessError("the message has no code") }
         try browser.type(String(code.output), into: "#code")
         try browser.click("form[action='/me/sent'] button")
+        check("a passkey is offered, once", try browser.shows("h1", "Sign in without a code next time?"))
+        try browser.click(".below a")
     }
 
     /// The address that the app gets.
@@ -96,7 +98,7 @@ final class SignInStory {
         Terminal.title("6. She turns forwarding off")
         try browser.open(stage.postern + "/me")
         try browser.click(".address-foot button")
-        check("forwarding is off", try browser.shows("[role=status]", "The Juice Company – Forwarding is off"))
+        check("forwarding is off", try browser.shows("[role=status]", "Forwarding is off"))
         try browser.open(stage.juice)
         try browser.click("#write")
         check("the app's message is refused in the transaction", try browser.shows("#refused", "Refused: 550 5.2.1"))

@@ -109,7 +109,7 @@ import Testing
     }
 
     @Test(arguments: [
-        "logo=none", "radius=33", "radius=-1", "border=1", "logo=only&width=160", "kind=%3Cscript%3E", "style=%22%3E%3Cscript%3E",
+        "logo=none", "radius=33", "radius=-1", "border=1", "logo=only&width=64", "kind=%3Cscript%3E", "style=%22%3E%3Cscript%3E",
         "height=31", "height=65", "height=+44", "height=4e1", "width=159",
         "width=99999999999999999999", "width=", "script=1", "lang=de&lang=fr", "kind=%FF",
     ]) func whatNoButtonIsLikeIsRefusedAndNotRepeated(_ query: String) async throws {

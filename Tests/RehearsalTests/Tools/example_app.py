@@ -48,7 +48,12 @@ got = mail("support@app.example")
 ok("the team gets it", got["text"].strip() == "This is Anna." and got["side"] == "team", got)
 ok("without the inbox", "anna@mail.example" not in json.dumps(got), got)
 
-# A sensitive action: the user signs in again.
+# A sensitive action: of a new account it needs a code; after much switching the user signs in again.
+paid = anna.get(f"{here}/pay").json()
+ok("a payment of a new account needs a code", paid["needs"] == "email_code", paid)
+for is_on in (False, True) * 3:
+    order("users", user="anna", forwarding=is_on)
+    app.wait("event email-enabled" if is_on else "event email-disabled")
 page = anna.get(f"{here}/pay")
 ok("a payment leads to the sign-in page", page.url.startswith(url), page.url)
 answer = sandbox.proceed(anna, page, INBOX)

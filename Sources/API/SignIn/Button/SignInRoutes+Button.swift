@@ -46,9 +46,7 @@ extension SignInRoutes {
         button.logo = try Self.named(query, "logo") ?? button.logo
         button.radius = try Self.number(query, "radius", SignInButton.radii) ?? button.radius
         button.border = try Self.named(query, "border")
-        // A logo alone may be as narrow as it is high.
-        button.width = try Self.number(
-            query, "width", button.logo == .only ? SignInButton.heights : SignInButton.widths)
+        button.width = try Self.number(query, "width", SignInButton.widths)
         button.language = settings.languages.best([query["lang"]?.text ?? ""], accepted: nil)
         return button
     }

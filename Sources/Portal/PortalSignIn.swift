@@ -156,10 +156,10 @@ extension PortalPage {
         let sent = request.redirect(
             request.step("/me/sent"),
             cookies: cookies.set(PortalCookies.signUp, of: request.handle, sealed, in: request.request.headers))
-        // A second press of the button asks for no second message.
-        guard request.repetition != .done else { return sent }
         // Checked before any lookup and for every address, so that it reveals nothing about who has an account.
         if let seconds = clients.take(request.clientNetworks, now: monotonic()) { throw PortalRefusal.tooOften(seconds) }
+        // A second press of the button asks for no second message.
+        guard request.repetition != .done else { return sent }
         let (language, handle, network) = (request.language, request.handle, request.clientNetworks.last?.name)
         // Looked up in parallel with mail that is being submitted, which may be slow, and not after it.
         let isQueued = queue.lookUp {

@@ -128,6 +128,7 @@ struct OwnerTests {
                 name == "main.cf" ? "compatibility_level = 3.6\n" : "smtp inet n - y - - smtpd\ncleanup unix n - y - 0 cleanup\n"
             try text.write(toFile: folder + "/" + name, atomically: true, encoding: .utf8)
         }
+        let before = try FileManager.default.contentsOfDirectory(atPath: folder)
         func setUp() throws -> CommandResult { try runner.run(["setup", "postfix", "--apply", "--config-directory", folder]) }
         try #require(symlink(target, check) == 0 && lchown(check, Self.user, Self.group) == 0)
         let refused = try setUp()
@@ -142,7 +143,21 @@ struct OwnerTests {
                 "--config-directory", folder, "--config", runner.configuration,
             ])
         #expect(done.status == 0, "\(done.output)")
-        #expect(try FileManager.default.attributesOfItem(atPath: check)[.posixPermissions] as? Int == 0o644)
+        func mode(_ name: String) throws -> Int? {
+            try FileManager.default.attributesOfItem(atPath: "\(folder)/\(name)")[.posixPermissions] as? Int
+        }
+        let record = try #require(
+            try FileManager.default.contentsOfDirectory(atPath: folder).first {
+                !before.contains($0) && $0 != "postern_header_checks"
+            })
+        #expect(try ["postern_header_checks", record, "main.cf"].map(mode) == [0o644, 0o644, 0o644])
+        // main.cf may have passwords: neither it nor the record, which has its text, can then be read by others.
+        try #require(try runner.run(["setup", "postfix", "--apply", "--remove", "--config-directory", folder]).status == 0)
+        try #require(chmod(folder + "/main.cf", 0o640) == 0 && lchown(folder + "/main.cf", 0, Self.group) == 0)
+        #expect(try setUp().status == 0)
+        #expect(try [record, "main.cf", "master.cf"].map(mode) == [0o640, 0o640, 0o644])
+        let attributes = try FileManager.default.attributesOfItem(atPath: folder + "/main.cf")
+        #expect(attributes[.groupOwnerAccountID] as? Int == Int(Self.group))
     }
 
     /// Whether another user may run the program that was built here.

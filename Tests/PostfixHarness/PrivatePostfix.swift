@@ -109,7 +109,7 @@ package final class PrivatePostfix: Sendable {
         if let socket = options.socket {
             let plan = try PostfixSetup.plan(
                 relayDomains: options.relayDomains, socket: socket, fanOut: options.fanOut, directory: "\(directory)/etc")
-            try PostfixSetup.apply(plan) { content, path in try content.write(toFile: path, atomically: true, encoding: .utf8) }
+            try PostfixSetup.apply(plan) { content, path in try content.write(to: URL(filePath: path), options: .atomic) }
         }
         // No certificates here; and whatever the caller wants otherwise.
         try postconf("\(directory)/etc", ["smtp_tls_security_level": "none"].merging(options.settings) { $1 })

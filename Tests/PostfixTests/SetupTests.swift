@@ -7,8 +7,8 @@ import TestSupport
 import Testing
 
 /// The header check as a plain file.
-private func writeCheck(_ content: String, _ path: String) throws {
-    try content.write(toFile: path, atomically: true, encoding: .utf8)
+private func writeCheck(_ content: Data, _ path: String) throws {
+    try content.write(to: URL(filePath: path), options: .atomic)
 }
 
 @Suite(.blocking) struct SetupPlanTests {
@@ -479,6 +479,94 @@ private func writeCheck(_ content: String, _ path: String) throws {
         try PostfixSetup.remove(removal, write: writeCheck)
         #expect(try files().map { $0.split(separator: "\n").sorted() } == before.map { $0.split(separator: "\n").sorted() })
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder).sorted() == ["main.cf", "master.cf"])
+    }
+
+    /// Ends of main.cf and of master.cf to which postconf would add the next setting or service.
+    private static let mainEnds: [String] = [
+        "", "smtpd_banner = $myhostname ESMTP", "# the end", "mynetworks =\n  127.0.0.0/8,\n  [::1]/128",
+        "recipient_delimiter = +\r\nalways_bcc =\r\n  ", "smtpd_helo_required = yes\r\n", "virtual_transport =",
+    ]
+    private static let masterEnds: [String] = [
+        "", "retry2 unix - - y - - error",
+        "127.0.0.1:10025 inet n - n - - smtpd\n  -o smtpd_milters=\n  -o mynetworks=127.0.0.0/8",
+        "#qmgr unix n - n 300 1 oqmgr", "mailman unix - n n - - pipe\r\n  flags=FR user=list\r\n  argv=/m ${nexthop} ${user}",
+    ]
+
+    /// `myhostname` became `mx.relay.examplenon_smtpd_milters = …`, and the last service got another one's line.
+    @Test(arguments: mainEnds, masterEnds)
+    func apply_lastLineWithoutEnd_setsEverythingAndIsTakenBackOctetForOctet(main: String, master: String) throws {
+        let folder = try directory(main, master: master)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        func octets() throws -> [Data] {
+            try ["main.cf", "master.cf"].map { try Data(contentsOf: URL(filePath: "\(folder)/\($0)")) }
+        }
+        func settings(_ option: String) throws -> Set<Substring> {
+            Set(try ManagedProcess.run("/usr/sbin/postconf", ["-c", folder, option]).output.split(separator: "\n"))
+        }
+        func plan() throws -> SetupPlan {
+            try PostfixSetup.plan(
+                relayDomains: ["relay.example"], socket: "inet:127.0.0.1:8891", fanOut: "127.0.0.1:8892", directory: folder)
+        }
+        let before = try octets()
+        let (own, services) = (try settings("-n"), try settings("-F"))
+        let first = try plan()
+        #expect(first.conflicts.isEmpty)
+        try PostfixSetup.apply(first, write: writeCheck)
+        let changed = Set(first.mainChanges.map(\.name))
+        #expect(try settings("-n").isSuperset(of: own.filter { !changed.contains(String($0.prefix { $0 != " " })) }))
+        #expect(try settings("-n").contains("non_smtpd_milters = inet:127.0.0.1:8891"))
+        let rewritten = Set(
+            first.masterChanges.map { $0.name.split(separator: "/").prefix(2).joined(separator: "/") + "/command" })
+        #expect(try settings("-F").isSuperset(of: services.filter { !rewritten.contains(String($0.prefix { $0 != " " })) }))
+        #expect(try settings("-F").contains("127.0.0.1:8892/inet/service = 127.0.0.1:8892"))
+        #expect(try plan().isEmpty, "a second run would change something")
+        let removal = try #require(try PostfixSetup.removal(directory: folder))
+        #expect(removal.kept.isEmpty && !removal.isEmpty)
+        try PostfixSetup.remove(removal, write: writeCheck)
+        #expect(try octets() == before)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder).sorted() == ["main.cf", "master.cf"])
+    }
+
+    /// Values are taken back in a file that the operator changed since, and its other octets stay.
+    @Test func remove_fileChangedSince_keepsWhatWasAdded() throws {
+        let folder = try directory("smtpd_helo_required = yes", master: "retry2 unix - - y - - error")
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        func apply(_ domains: [String]) throws {
+            let plan = try PostfixSetup.plan(relayDomains: domains, socket: "inet:127.0.0.1:8891", directory: folder)
+            try PostfixSetup.apply(plan, write: writeCheck)
+        }
+        func main() throws -> String { try String(contentsOfFile: folder + "/main.cf", encoding: .utf8) }
+        let before = try main()
+        try apply(["relay.example"])
+        try (try main() + "# mine\nbiff = no").write(toFile: folder + "/main.cf", atomically: true, encoding: .utf8)
+        try apply(["relay.example", "hide.example"])
+        let removal = try #require(try PostfixSetup.removal(directory: folder))
+        try PostfixSetup.remove(removal, write: writeCheck)
+        #expect(try main() == before + "\n# mine\nbiff = no\n")
+        #expect(try String(contentsOfFile: folder + "/master.cf", encoding: .utf8).hasSuffix("retry2 unix - - y - - error"))
+    }
+
+    @Test func apply_emptyFiles_isRefusedWithoutServicesAndOtherwiseTakenBack() throws {
+        let folder = try directory("")
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        for name in ["main.cf", "master.cf"] { try Data().write(to: URL(filePath: "\(folder)/\(name)")) }
+        let plan = try PostfixSetup.plan(
+            relayDomains: ["relay.example"], socket: "inet:127.0.0.1:8891", fanOut: "127.0.0.1:8892", directory: folder)
+        // postconf ends with 0 although there is no service to which it could give the parameters.
+        #expect(throws: PostfixToolError.self) { try PostfixSetup.apply(plan, write: writeCheck) }
+        for name in ["main.cf", "master.cf"] { #expect(try Data(contentsOf: URL(filePath: "\(folder)/\(name)")).isEmpty) }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder).sorted() == ["main.cf", "master.cf"])
+        let services = "smtp inet n - n - - smtpd\ncleanup unix n - n - 0 cleanup"
+        try services.write(toFile: "\(folder)/master.cf", atomically: true, encoding: .utf8)
+        let other = try PostfixSetup.plan(
+            relayDomains: ["relay.example"], socket: "inet:127.0.0.1:8891", fanOut: "127.0.0.1:8892", directory: folder)
+        try PostfixSetup.apply(other, write: writeCheck)
+        let check = try ManagedProcess.run("/usr/sbin/postconf", ["-c", folder, "-n"])
+        #expect(check.output.contains("non_smtpd_milters = inet:127.0.0.1:8891\n"))
+        let removal = try #require(try PostfixSetup.removal(directory: folder))
+        try PostfixSetup.remove(removal, write: writeCheck)
+        #expect(try Data(contentsOf: URL(filePath: "\(folder)/main.cf")).isEmpty)
+        #expect(try String(contentsOfFile: "\(folder)/master.cf", encoding: .utf8) == services)
     }
 
     @Test func remove_valueThatWasChangedSince_losesOursOrStaysAndIsNamed() throws {

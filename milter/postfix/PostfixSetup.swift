@@ -85,19 +85,21 @@ package enum PostfixSetup {
     package static func removal(directory: String) throws -> RemovalPlan? {
         let directory = URL(fileURLWithPath: directory).standardizedFileURL.path
         guard let record = try record(directory: directory) else { return nil }
-        return RemovalPlan(record, for: try PostfixConfiguration.read(directory: directory))
+        var plan = RemovalPlan(record, for: try PostfixConfiguration.read(directory: directory))
+        plan.restored = record.restorable(try SetupFiles(directory: directory))
+        return plan
     }
 
     /// Takes the settings back, with the header check and the record. Postfix must then be reloaded.
     /// - Parameter write: as in `apply`.
-    package static func remove(_ plan: RemovalPlan, write: (_ content: String, _ path: String) throws -> Void) throws {
-        try plan.apply()
+    package static func remove(_ plan: RemovalPlan, write: (_ content: Data, _ path: String) throws -> Void) throws {
+        try plan.apply(write: write)
         var gone = ["postern_header_checks"]
         // What stays is known the next time.
         if plan.kept.isEmpty {
             gone.append(SetupRecord.fileName)
         } else {
-            try write(plan.left.text(), "\(plan.directory)/\(SetupRecord.fileName)")
+            try write(Data(plan.left.text().utf8), "\(plan.directory)/\(SetupRecord.fileName)")
         }
         for name in gone {
             let path = "\(plan.directory)/\(name)"
@@ -118,31 +120,44 @@ package enum PostfixSetup {
         }
     }
 
-    /// Applies a plan with postconf. Throws, and changes nothing, if there are conflicts. A second run changes nothing more.
+    /// Applies a plan: postconf changes copies of the files, which replace them. Throws, and changes nothing, if there are
+    /// conflicts, or if postconf changed anything in the copies that the plan does not say. A second run changes nothing more.
     /// Postfix must then be reloaded; running smtpd processes keep their settings for a while.
-    /// - Parameter write: creates or replaces a file that everyone may read.
-    package static func apply(_ plan: SetupPlan, write: (_ content: String, _ path: String) throws -> Void) throws {
+    /// - Parameter write: creates a file that everyone may read, or replaces it as a whole.
+    package static func apply(_ plan: SetupPlan, write: (_ content: Data, _ path: String) throws -> Void) throws {
         guard plan.conflicts.isEmpty else {
             throw PostfixToolError(description: plan.conflicts.joined(separator: "; "))
         }
+        guard !plan.isEmpty else { return }
+        let trial = try SetupTrial(plan)
         // Before the first change: what is recorded and was not changed is recognised as such.
-        if !plan.isEmpty {
-            var record = try record(directory: plan.directory) ?? SetupRecord()
-            record.add(plan, to: try PostfixConfiguration.read(directory: plan.directory))
-            try write(record.text(), "\(plan.directory)/\(SetupRecord.fileName)")
-        }
+        var record = try record(directory: plan.directory) ?? SetupRecord()
+        record.add(trial)
+        record.add(plan, to: try PostfixConfiguration.read(directory: plan.directory))
+        try write(Data(record.text().utf8), "\(plan.directory)/\(SetupRecord.fileName)")
         if let (path, content) = plan.headerChecks {
-            try write(content, path)
+            try write(Data(content.utf8), path)
         }
+        for (name, content) in trial.after.contents.sorted(by: { $0.key < $1.key }) where trial.before.contents[name] != content {
+            guard try SetupFiles(directory: plan.directory).contents[name] == trial.before.contents[name] else {
+                throw PostfixToolError(description: "\(name) was changed by another program at the same time: run this again")
+            }
+            try write(content, "\(plan.directory)/\(name)")
+        }
+    }
+
+    /// Makes the changes of a plan to the files in `directory`, a folder of copies, with postconf.
+    static func change(_ plan: SetupPlan, directory: String) throws {
+        guard !(plan.mainChanges.isEmpty && plan.newServices.isEmpty && plan.masterChanges.isEmpty) else { return }
+        for name in SetupFiles.names { try SetupFiles.finishLine(of: name, directory: directory) }
         if !plan.mainChanges.isEmpty {
-            try PostfixTool.run(
-                "postconf", ["-c", plan.directory, "-e"] + plan.mainChanges.map { "\($0.name) = \($0.new)" })
+            try PostfixTool.run("postconf", ["-c", directory, "-e"] + plan.mainChanges.map { "\($0.name) = \($0.new)" })
         }
         for service in plan.newServices {
-            try PostfixTool.run("postconf", ["-c", plan.directory, "-M", "\(service.name)=\(service.new)"])
+            try PostfixTool.run("postconf", ["-c", directory, "-M", "\(service.name)=\(service.new)"])
         }
         if !plan.masterChanges.isEmpty {
-            try PostfixTool.run("postconf", ["-c", plan.directory, "-P"] + plan.masterChanges.map { "\($0.name)=\($0.new)" })
+            try PostfixTool.run("postconf", ["-c", directory, "-P"] + plan.masterChanges.map { "\($0.name)=\($0.new)" })
         }
     }
 }

@@ -27,7 +27,37 @@ package struct SetupRecord: Codable, Sendable, Hashable {
     /// Services that we added to master.cf, as `name/type`, with their line.
     package var services: [String: String] = [:]
 
+    /// main.cf and master.cf, by name. A record of an earlier version lacks them.
+    private var files: [String: FileEntry]?
+
+    /// A file before our first change and after our last one, octet for octet.
+    private struct FileEntry: Codable, Sendable, Hashable {
+        let before: Data
+        let after: Data
+    }
+
     package init() {}
+
+    /// Adds what a plan makes of the files. A file that was changed by others since our last change has no way back as a whole.
+    mutating func add(_ trial: SetupTrial) {
+        let isFirst = files == nil && main.isEmpty && master.isEmpty && services.isEmpty
+        var files = files ?? [:]
+        for (name, now) in trial.before.contents {
+            let known = files[name]
+            // The first change may not have been made, if an earlier run was interrupted.
+            guard isFirst || known?.after == now || known?.before == now else {
+                files[name] = nil
+                continue
+            }
+            files[name] = FileEntry(before: known?.before ?? now, after: trial.after.contents[name] ?? now)
+        }
+        self.files = files
+    }
+
+    /// By name, the files that are as we left them: with their content from before.
+    func restorable(_ now: SetupFiles) -> [String: Data] {
+        (files ?? [:]).filter { now.contents[$0.key] == $0.value.after }.mapValues(\.before)
+    }
 
     /// The sockets of Postern that were written.
     var sockets: [String] {
@@ -84,6 +114,8 @@ package struct RemovalPlan: Sendable, Hashable {
     package private(set) var kept: [String] = []
     /// The record of those.
     package private(set) var left = SetupRecord()
+    /// By name, files that get the content from before as a whole, as they are octet for octet as we left them.
+    var restored: [String: Data] = [:]
 
     package init(_ record: SetupRecord, for configuration: PostfixConfiguration) {
         directory = configuration.directory
@@ -151,11 +183,23 @@ package struct RemovalPlan: Sendable, Hashable {
     }
 
     /// Takes back what the plan says. Postfix must then be reloaded.
-    package func apply() throws {
+    /// - Parameter write: as in `PostfixSetup.apply`.
+    func apply(write: (_ content: Data, _ path: String) throws -> Void) throws {
+        for (name, content) in restored { try write(content, "\(directory)/\(name)") }
+        if restored["main.cf"] == nil { try takeBackMain() }
+        if restored["master.cf"] == nil { try takeBackMaster() }
+    }
+
+    private func takeBackMain() throws {
+        guard !mainNames.isEmpty else { return }
+        try SetupFiles.finishLine(of: "main.cf", directory: directory)
         let given = mainNames.compactMap { name in mainValues[name].map { "\(name) = \($0)" } }
         if !given.isEmpty { try PostfixTool.run("postconf", ["-c", directory, "-e"] + given) }
         let gone = mainNames.filter { mainValues[$0] == nil }
         if !gone.isEmpty { try PostfixTool.run("postconf", ["-c", directory, "-X"] + gone) }
+    }
+
+    private func takeBackMaster() throws {
         for service in services { try PostfixTool.run("postconf", ["-c", directory, "-MX", service]) }
         let own = masterNames.compactMap { name in masterValues[name].map { "\(name)=\($0)" } }
         if !own.isEmpty { try PostfixTool.run("postconf", ["-c", directory, "-P"] + own) }

@@ -39,6 +39,7 @@ struct SetupPostfixCommand: ParsableCommand {
     @Flag(name: .customLong("print"), help: "Print the whole fragments instead of the difference.") var printsFragments = false
 
     func validate() throws {
+        _ = try filePath(configDirectory)
         guard !(apply && printsFragments) else { throw ValidationError("--apply and --print exclude each other") }
         guard !(output.json && printsFragments) else { throw ValidationError("--json and --print exclude each other") }
         guard !(remove && printsFragments) else { throw ValidationError("--remove and --print exclude each other") }
@@ -107,10 +108,9 @@ struct SetupPostfixCommand: ParsableCommand {
         }
         guard apply, !plan.isEmpty else { return try show() }
         do {
-            // Postfix's own processes must be able to read it, whatever the umask of this process.
-            try PostfixSetup.apply(plan) { content, path in
-                try OwnedFile.write(content.utf8, to: path, mode: 0o644, isModeFixed: true)
-            }
+            try PostfixSetup.apply(plan, write: write)
+        } catch let error as PostfixToolError {
+            throw CommandError(status: EX_UNAVAILABLE, message: "\(configDirectory): \(error)")
         } catch {
             throw CommandError(status: EX_NOPERM, message: "\(configDirectory) cannot be changed: \(error)")
         }
@@ -135,9 +135,9 @@ struct SetupPostfixCommand: ParsableCommand {
         }
         guard apply else { return }
         do {
-            try PostfixSetup.remove(plan) { content, path in
-                try OwnedFile.write(content.utf8, to: path, mode: 0o644, isModeFixed: true)
-            }
+            try PostfixSetup.remove(plan, write: write)
+        } catch let error as PostfixToolError {
+            throw CommandError(status: EX_UNAVAILABLE, message: "\(configDirectory): \(error)")
         } catch {
             throw CommandError(status: EX_NOPERM, message: "\(configDirectory) cannot be changed: \(error)")
         }
@@ -146,6 +146,16 @@ struct SetupPostfixCommand: ParsableCommand {
             plan.kept.isEmpty
                 ? "Taken back. Now: \(reload.text)"
                 : "Taken back, but for what is named above: look at it, then \(reload.text)")
+    }
+
+    /// Creates a file, or replaces it with its owner and mode. Postfix's own processes must be able to read a new one, whatever
+    /// the umask of this process; who cannot read main.cf and master.cf cannot read the record either, which has their text.
+    private func write(_ content: Data, _ path: String) throws {
+        let isNew = !FileManager.default.fileExists(atPath: path)
+        var mode: mode_t = 0o644
+        var status = stat()
+        for name in ["main.cf", "master.cf"] where stat("\(configDirectory)/\(name)", &status) == 0 { mode &= status.st_mode }
+        try OwnedFile.write(content, to: path, mode: mode | 0o400, isModeFixed: isNew)
     }
 
     private var reload: Remedy {

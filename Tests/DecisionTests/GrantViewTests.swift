@@ -167,7 +167,8 @@ import Testing
             var backtest = Backtest(candidate.policy, now: DecisionFixture.start)
             for decision in try bench.store.decisions.newest(DecisionFilter(), limit: 99) {
                 let event = try #require(PolicyEvent(rawValue: decision.record.event))
-                backtest.add(decision, past: PastPolicy(old, at: event, signals: Set(old.signals.map(\.name))))
+                let past = PastPolicy(old, at: event, signals: Set(old.signals.map(\.name)), for: candidate.policy)
+                backtest.add(decision, past: past)
             }
             return backtest
         }

@@ -1,5 +1,6 @@
 // Runs a candidate policy on past decisions: what it would have decided, compared with what was decided.
 
+import CEL
 import RiskPolicy
 
 /// Counts over logged decisions. Decisions are added one by one, in any order.
@@ -40,6 +41,8 @@ package struct Backtest: Sendable {
     private let readers: [PolicyEvent: Set<Int>]
     /// By event, the rules of the candidate, with what they read.
     private let conditions: [PolicyEvent: [ReadingCondition]]
+    /// Slots of the candidate that may have meant anything under a policy that is no longer kept.
+    private let definable: Set<Int>
     /// By challenge: 1 for the weakest.
     private let ranks: [String: Int]
 
@@ -86,17 +89,19 @@ package struct Backtest: Sendable {
         readers = Dictionary(uniqueKeysWithValues: PolicyEvent.allCases.map { ($0, candidate.slotsRead(at: $0)) })
         conditions = Dictionary(
             uniqueKeysWithValues: PolicyEvent.allCases.map { ($0, ReadingCondition.all(of: candidate, at: $0)) })
+        definable = PastPolicy.definable(candidate)
         ranks = ROC.ranks(candidate)
     }
 
     /// - Parameter past: the policy of that time at that event; nil where it is no longer kept.
     package mutating func add(_ decision: LoggedDecision, past: PastPolicy?) {
         let record = decision.record
-        guard let logged = LoggedSignals(record, for: candidate) else {
+        let redefined = past?.redefined ?? definable
+        guard let logged = LoggedSignals(record, for: candidate, besides: redefined) else {
             unreadable += 1
             return
         }
-        let hidden = note(logged, past?.signals)
+        let hidden = note(logged, past?.signals, redefined)
         guard let result = decide(logged, record, hidden, past) else {
             untold += 1
             return
@@ -146,21 +151,26 @@ package struct Backtest: Sendable {
         _ logged: LoggedSignals, _ record: DecisionRecord, _ hidden: Set<Int>, _ past: PastPolicy?
     ) -> PolicyResult? {
         var input = logged.input
-        var unknown: [ReadingCondition] = []
-        for condition in conditions[input.event] ?? [] where condition.depends(on: hidden, input, candidate) {
-            if let rule = past?.rules[condition.text] {
+        var unknown: [(condition: ReadingCondition, outcomes: [ConditionOutcome])] = []
+        for condition in conditions[input.event] ?? []
+        where condition.depends(on: hidden, unusable: logged.leftOut, input, candidate) {
+            if let rule = past?.rules[condition.rule] {
                 input.known.set(record.outcome(rule), rule: condition.rule)
             } else {
-                unknown.append(condition)
+                // A value that was given under another declaration may be one that cannot be used.
+                let isPlain = condition.slots.isDisjoint(with: logged.leftOut)
+                unknown.append((condition, isPlain ? [.holds, .fails] : [.holds, .fails, .error]))
             }
         }
         guard !unknown.isEmpty else { return candidate.decide(input) }
         // More would take too long, and so many conditions rarely leave the answer as it is.
         var results: [PolicyResult] = []
         if unknown.count <= 4 {
-            for holding in 0..<(1 << unknown.count) {
-                for (place, condition) in unknown.enumerated() {
-                    input.known.set(holding >> place & 1 == 1 ? .holds : .fails, rule: condition.rule)
+            for number in 0..<unknown.reduce(1, { $0 * $1.outcomes.count }) {
+                var rest = number
+                for (condition, outcomes) in unknown {
+                    input.known.set(outcomes[rest % outcomes.count], rule: condition.rule)
+                    rest /= outcomes.count
                 }
                 results.append(candidate.decide(input))
             }
@@ -169,26 +179,34 @@ package struct Backtest: Sendable {
             $0.decision == results[0].decision && $0.challenges == results[0].challenges
         }
         if !results.isEmpty, isTold { return results[0] }
-        for condition in unknown { untoldRules[candidate.rules[condition.rule].id, default: 0] += 1 }
-        let slots = unknown.reduce(into: Set<Int>()) { $0.formUnion($1.slots.intersection(hidden)) }
+        for (condition, _) in unknown { untoldRules[candidate.rules[condition.rule].id, default: 0] += 1 }
+        let slots = unknown.reduce(into: Set<Int>()) { $0.formUnion($1.condition.slots.intersection(hidden)) }
         for slot in slots { untoldSignals[candidate.signals[slot].name, default: 0] += 1 }
         return nil
     }
 
     /// Counts what the decision lacks; returns the slots.
-    private mutating func note(_ logged: LoggedSignals, _ declared: Set<String>?) -> Set<Int> {
+    private mutating func note(_ logged: LoggedSignals, _ declared: Set<String>?, _ redefined: Set<Int>) -> Set<Int> {
         var hidden: Set<Int> = []
         let read = readers[logged.input.event] ?? []
         for (slot, signal) in candidate.signals.enumerated() where read.contains(slot) && signal.name != "event" {
             let isHashed = logged.hashed.contains(signal.name)
             // A declared signal that is absent was missing at that time: the decision does not lack it.
             let isUnknown = !logged.present.contains(signal.name) && declared.map { !$0.contains(signal.name) } ?? false
-            guard isHashed || isUnknown else { continue }
+            // A count by another definition says nothing, even one that is absent. A value that was not given is still none.
+            let isRedefined = logged.leftOut.contains(slot) || redefined.contains(slot) && signal.isCount
+            guard isHashed || isUnknown || isRedefined else { continue }
             lacking[signal.name, default: 0] += 1
             hidden.insert(slot)
         }
         if !hidden.isEmpty { lackingRows += 1 }
         return hidden
+    }
+}
+
+extension SignalDeclaration {
+    fileprivate var isCount: Bool {
+        if case .counter = source { true } else { false }
     }
 }
 

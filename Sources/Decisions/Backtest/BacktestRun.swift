@@ -74,7 +74,7 @@ package struct BacktestRun {
                         policy.counters[$0].signal
                     }
                     let signals = Set(policy.signals.map(\.name)).subtracting(unused)
-                    return (event, PastPolicy(policy, at: event, signals: signals))
+                    return (event, PastPolicy(policy, at: event, signals: signals, for: backtest.candidate))
                 })
         } catch let failure as StoreFailure where failure.isRefusal {
             return nil

@@ -4,17 +4,98 @@ import CEL
 import RiskPolicy
 import Support
 
-/// The policy that decided at that time, at one event.
+/// The policy that decided at that time, at one event, beside a candidate.
 package struct PastPolicy: Sendable {
     /// Signals that it declared, counters only if it used them.
     package let signals: Set<String>
-    /// Its rules by the text of their condition.
-    package let rules: [String: String]
+    /// By the position of the candidate's rule: the rule of that time whose condition means the same.
+    let rules: [Int: String]
+    /// Slots of the candidate whose signal does not mean what it meant: the log's value says nothing of it.
+    let redefined: Set<Int>
 
-    package init(_ policy: Policy, at event: PolicyEvent, signals: Set<String>) {
+    /// - Parameter signals: those that it declared, counters only if it used them.
+    package init(_ policy: Policy, at event: PolicyEvent, signals: Set<String>, for candidate: Policy) {
         self.signals = signals
-        let conditions = ReadingCondition.all(of: policy, at: event)
-        rules = Dictionary(conditions.map { ($0.text, policy.rules[$0.rule].id) }) { first, _ in first }
+        let conditions = ReadingCondition.all(of: policy, at: event).map {
+            (ConditionMeaning($0, policy), policy.rules[$0.rule].id)
+        }
+        let known = Dictionary(conditions) { first, _ in first }
+        rules = ReadingCondition.all(of: candidate, at: event).reduce(into: [:]) { rules, condition in
+            rules[condition.rule] = known[ConditionMeaning(condition, candidate)]
+        }
+        redefined = Self.definable(candidate).filter { slot in
+            guard let before = policy.slot(named: candidate.signals[slot].name) else { return true }
+            return SignalMeaning(candidate, slot) != SignalMeaning(policy, before)
+        }
+    }
+
+    /// The slots of signals that a policy defines itself.
+    static func definable(_ policy: Policy) -> Set<Int> {
+        Set(
+            policy.signals.indices.filter { slot in
+                if case .postern = policy.signals[slot].source { false } else { true }
+            })
+    }
+}
+
+/// What a signal of a policy stands for. Equal where every value comes about in the same way and passes the same bounds.
+struct SignalMeaning: Hashable {
+    /// A declaration: of the signal itself, and of the values that a counter counts by.
+    private struct Declaration: Hashable {
+        let name: ExactString
+        let type: String
+        let mayBeMissing: Bool
+        let minimum: Double?
+        let maximum: Double?
+        let maximumLength: Int
+    }
+
+    private let declarations: [Declaration]
+    /// Of a counter.
+    private let definition: ExactString?
+
+    init(_ policy: Policy, _ slot: Int) {
+        let signal = policy.signals[slot]
+        let counter = policy.counters.first { $0.signal.hasSameOctets(as: signal.name) }
+        let counted = [counter?.key, counter?.distinct].compactMap { $0.flatMap { policy.slot(named: $0.text) } }
+        definition = counter.map { ExactString($0.definition) }
+        declarations = ([slot] + counted).map { slot in
+            let signal = policy.signals[slot]
+            return Declaration(
+                name: ExactString(signal.name), type: signal.type.text, mayBeMissing: signal.mayBeMissing,
+                minimum: signal.minimum, maximum: signal.maximum, maximumLength: signal.maximumLength)
+        }
+    }
+}
+
+/// What a condition says: its text, and what every name in it stands for. Equal ones have the same outcome.
+private struct ConditionMeaning: Hashable {
+    private enum Part: Hashable {
+        case constant(type: String, ExactString)
+        case list(Set<ExactString>)
+        case liveList(LiveListName)
+        case signal(SignalMeaning)
+    }
+
+    private let text: ExactString
+    /// In the order of the text.
+    private let parts: [Part]
+
+    init(_ condition: ReadingCondition, _ policy: Policy) {
+        text = ExactString(condition.text)
+        var parts: [Part] = []
+        policy.rules[condition.rule].condition.resolved.visit { node in
+            switch node.kind {
+            case .constant(let value): parts.append(.constant(type: value.typeName, ExactString(value.text)))
+            case .stringSet(let list): parts.append(.list(list.members))
+            case .liveList(let list): parts.append(.liveList(list))
+            case .variable(let slot), .hasVariable(let slot):
+                // The slot behind the last is the time.
+                if policy.signals.indices.contains(slot) { parts.append(.signal(SignalMeaning(policy, slot))) }
+            default: break
+            }
+        }
+        self.parts = parts
     }
 }
 
@@ -22,7 +103,7 @@ package struct PastPolicy: Sendable {
 struct ReadingCondition: Sendable {
     /// The position of its rule.
     let rule: Int
-    /// Two with the same text have the same outcome.
+    /// With single spaces.
     let text: String
     let slots: Set<Int>
     /// The slots that it asks with `has()`.
@@ -46,8 +127,10 @@ struct ReadingCondition: Sendable {
     }
 
     /// Whether its outcome depends on what the log does not have: values of these slots, or the entries of lists.
-    func depends(on hidden: Set<Int>, _ input: PolicyInput, _ policy: Policy) -> Bool {
+    /// - Parameter unusable: slots whose value may be one that cannot be used, which would make the condition an error.
+    func depends(on hidden: Set<Int>, unusable: Set<Int>, _ input: PolicyInput, _ policy: Policy) -> Bool {
         guard readsLists || !slots.isDisjoint(with: hidden) else { return false }
+        guard slots.isDisjoint(with: unusable) else { return true }
         guard asked.isDisjoint(with: hidden) else { return true }
         if case .success(.bool) = policy.evaluate(policy.rules[rule].condition.resolved, input) { return false }
         return policy.fault(of: rule, input) == nil

@@ -12,9 +12,12 @@ package struct LoggedSignals {
     package let hashed: [String]
     /// Signals that the log holds.
     package let present: Set<String>
+    /// Slots of `redefined` for which a value was given, one that could be used or not.
+    let leftOut: Set<Int>
 
     /// Nil where the row cannot be read or has an unknown event.
-    package init?(_ record: DecisionRecord, for policy: Policy) {
+    /// - Parameter redefined: slots of signals that meant something else at that time: what the log says of them is left out.
+    package init?(_ record: DecisionRecord, for policy: Policy, besides redefined: Set<Int> = []) {
         guard let event = PolicyEvent(rawValue: record.event), let now = CELTimestamp(seconds: record.evaluatedAt),
             let object = try? StrictJSON.parseObject(Array(record.signals.utf8), limit: 1 << 20)
         else { return nil }
@@ -23,12 +26,17 @@ package struct LoggedSignals {
         input.snoozed = policy.ruleSet(ids: record.snoozed)
         var hashed: [String] = []
         var present: Set<String> = []
+        var leftOut: Set<Int> = []
         for member in object.members where member.name != "event" {
             let mark = member.name.utf8.starts(with: "context.".utf8) ? member.value.string : nil
             let isIgnored = mark.map { $0.utf8.elementsEqual(ContextMark.ignored.utf8) } ?? false
             guard let slot = policy.slot(named: member.name) else {
                 // Nothing is known of what a policy of that time left out, and nothing need be.
                 if !isIgnored { present.insert(member.name) }
+                continue
+            }
+            if redefined.contains(slot) {
+                leftOut.insert(slot)
                 continue
             }
             if let fault = mark.flatMap(ContextMark.fault) {
@@ -52,6 +60,7 @@ package struct LoggedSignals {
         self.input = input
         self.hashed = hashed
         self.present = present
+        self.leftOut = leftOut
     }
 
     static func value(_ json: JSONValue, _ type: CELType) -> CELValue? {

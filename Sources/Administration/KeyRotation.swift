@@ -105,8 +105,8 @@ package struct KeyRotation: Sendable {
         return removed
     }
 
-    /// Removes an old key, whatever it made. Refused if it is not an old one, or if values that can be remade still use it.
-    package func retire(_ purpose: KeyPurpose, id: String, _ change: Change) throws {
+    /// Throws if there is no such key, or if it is not an old one.
+    package func requireOld(_ purpose: KeyPurpose, id: String) throws(StoreFailure) {
         guard let set = keys.current[purpose], let version = set[id] else {
             throw StoreFailure.refused(.notFound, "there is no \(purpose.rawValue) key \(id): see postern key-file show")
         }
@@ -114,6 +114,11 @@ package struct KeyRotation: Sendable {
             throw StoreFailure.refused(
                 .unmet, "\(purpose.rawValue) key \(id) is the \(set.state(of: version).rawValue) one: rotate first")
         }
+    }
+
+    /// Removes an old key, whatever it made. Refused if it is not an old one, or if values that can be remade still use it.
+    package func retire(_ purpose: KeyPurpose, id: String, _ change: Change) throws {
+        try requireOld(purpose, id: id)
         if let usage = try repository.usage().first(where: { $0.purpose == purpose && $0.key == id }) {
             throw StoreFailure.refused(
                 .unmet, "\(usage.count) values are still made with it: run postern key-file rotate until it finishes")

@@ -124,6 +124,8 @@ package struct KeyRotationRepository: Sendable {
         try database.write(.durable) { connection throws(StoreFailure) in
             try connection.demand(.seal, ring.seal.active.idText)
             try connection.demand(.index, ring.index.active.idText)
+            // A host without this one would take its addresses for forged.
+            try connection.demand(.token, ring.token.active.idText)
             try connection.audit(
                 change, "key-file.rotate", "key-file",
                 "seal \(ring.seal.active.idText) index \(ring.index.active.idText) token \(ring.token.active.idText)")

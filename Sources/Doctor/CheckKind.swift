@@ -34,7 +34,9 @@ package enum CheckKind: CaseIterable, Sendable, Hashable {
         switch self {
         case .configuration: Facts("configuration", "postern.yaml can be read, and each value is within its limits")
         case .relayDomains: Facts("relay_domains", "every domain that addresses were issued at is still a relay domain")
-        case .keyFile: Facts("key file", "it is there, of this installation, and readable by its owner only")
+        case .keyFile:
+            Facts(
+                "key file", "it is there, of this installation, not older than its last rotation, and readable by its owner only")
         case .serviceUser: Facts("service user", "the user of the service can read its files, whoever runs the check")
         case .secretOrFile: Facts(nil, of: "KEY", "the secret or file that a key names can be read (`postern config check`)")
         case .database: Facts("database", "it can be written, and has the schema of this program")

@@ -109,7 +109,13 @@ package enum LocalProbe {
             // Changing a row needs space on the disk as well.
             try database.checkWritable(now: now)
             guard let keys else { return }
-            try Store.checkKeys(keys, of: database)
+            let checked = Result { () throws(StoreFailure) in try Store.checkKeys(keys, of: database) }
+            if case .failure(let failure) = checked, failure.code == .permanent(.unsealing) {
+                // The database is well, and nothing can be read in it.
+                facts.keyFile = .trouble("\(configuration.keyFilePath): \(failure)")
+                return
+            }
+            try checked.get()
             let store = Store(database: database, keys: keys, relayDomains: configuration.relayDomains)
             facts.lostDomains = try Installation.lostDomains(configuration, store.addresses)
             facts.newestChange = try store.audit.entries(limit: 1).first?.at

@@ -3,6 +3,7 @@
 import Database
 import Accounts
 import Foundation
+import Support
 
 /// Reads and creates the key file.
 package enum KeyFile {
@@ -35,23 +36,26 @@ package enum KeyFile {
             length += count
         }
         do {
-            return try KeyRing(fileText: String(decoding: octets[..<length], as: UTF8.self))
+            var text = octets[..<length]
+            if text.starts(with: PlainText.byteOrderMark) { text = text.dropFirst(PlainText.byteOrderMark.count) }
+            return try KeyRing(fileText: String(decoding: text, as: UTF8.self))
         } catch let error as KeyFileError {
             throw ConfigurationError(.keyFile, at: error.line > 0 ? "\(path):\(error.line)" : path, error.message)
         }
     }
 
-    /// Replaces a key file: a reader sees the old or the new text, whatever happens.
-    package static func replace(path: String, text: String) throws {
+    /// Replaces a key file: a reader sees the old or the new text, whatever happens. A symbolic link stays, and the file that it
+    /// leads to is replaced: the keys may be kept elsewhere. Throws if root would follow another user's link.
+    package static func replace(path link: String, text: String) throws {
+        let path = try target(of: link)
         let new = path + ".new"
         unlink(new)
         try create(path: new, text: text)
-        // Owner and group stay, so that the service, which does not run as root, can still read it. Those of a link are not
-        // kept: it may lead to anything, and the folder's owner then owns the new file.
+        // Owner and group stay, so that the service, which does not run as root, can still read it.
         var status = stat()
         let isOwned =
-            lstat(path, &status) == 0
-            && (geteuid() != 0 || status.st_mode & S_IFMT != S_IFREG || lchown(new, status.st_uid, status.st_gid) == 0)
+            lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+            && (geteuid() != 0 || lchown(new, status.st_uid, status.st_gid) == 0)
         guard isOwned, rename(new, path) == 0 else {
             let code = errno
             unlink(new)
@@ -61,6 +65,15 @@ package enum KeyFile {
         guard folder >= 0 else { return }
         fsync(folder)
         close(folder)
+    }
+
+    private static func target(of link: String) throws -> String {
+        do { _ = try OwnedFile.resolve(link) } catch { throw ConfigurationError(.inputOutput, at: link, error.reason) }
+        guard let name = realpath(link, nil) else {
+            throw ConfigurationError(.inputOutput, at: link, "it cannot be replaced: \(String(cString: strerror(errno)))")
+        }
+        defer { free(name) }
+        return String(cString: name)
     }
 
     /// Creates a file that only its owner can read, and syncs it. Throws `ConfigurationError` (`exists`) instead of

@@ -7,14 +7,25 @@ import Support
 extension Store {
     /// Compares the keys with the mark in the database, and creates that mark if there is none yet. Without this a wrong key
     /// file would go unnoticed until the first sealed value, and new inboxes would not be found by the old index. Throws
-    /// `unsealing` if it is another key file.
-    package static func checkKeys(_ keys: KeyRing, of database: any Database) throws(StoreFailure) {
+    /// `unsealing` if it is another key file, or one from before a rotation, with which no inbox would be found.
+    /// - Parameter isInUse: whether the database is the one in use, and not a copy, which may be older than the key file.
+    package static func checkKeys(
+        _ keys: KeyRing, of database: any Database, isInUse: Bool = true
+    ) throws(StoreFailure) {
         let mark = HMACSHA256.authenticationCode(for: Array("postern key check 1".utf8), key: keys.marks.active.secret)
         let text = Base32.characters(fromRandom: mark)
         func stored(_ connection: any DatabaseConnection) throws(StoreFailure) -> String? {
             try connection.value("SELECT value FROM settings WHERE name = 'key_check'")
         }
-        if let known = try database.read(stored) { return try compare(known, text) }
+        let known = try database.read { connection throws(StoreFailure) in
+            let known = try stored(connection)
+            if let known {
+                try compare(known, text)
+                if isInUse { try connection.requireDemanded(keys) }
+            }
+            return known
+        }
+        guard known == nil else { return }
         try database.write(.durable) { connection throws(StoreFailure) in
             try connection.run(
                 "INSERT INTO settings (name, value) VALUES ('key_check', \(text)) ON CONFLICT (name) DO NOTHING")

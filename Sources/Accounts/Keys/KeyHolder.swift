@@ -17,7 +17,7 @@ package final class KeyHolder: Sendable {
 
 extension DatabaseConnection {
     /// The setting for the key that new values must be made with; set by a rotation.
-    private static func setting(_ purpose: KeyPurpose) -> String { "\(purpose.rawValue)_key" }
+    fileprivate static func setting(_ purpose: KeyPurpose) -> String { "\(purpose.rawValue)_key" }
 
     /// Throws `staleKeys` if new values must be made with another key than this process uses: its key file is older, and what
     /// it writes could not be read once the old key is removed.
@@ -28,6 +28,18 @@ extension DatabaseConnection {
             .staleKeys,
             "new values are made with \(purpose.rawValue) key \(wanted), but this host's key file still names \(id): "
                 + "copy the key file from the host where postern key-file rotate ran")
+    }
+
+    /// Throws `unsealing` if a key with which new values are made is not among these: the key file is from before a rotation.
+    func requireDemanded(_ keys: KeyRing) throws(StoreFailure) {
+        for purpose in KeyPurpose.allCases {
+            let wanted: String? = try value("SELECT value FROM settings WHERE name = \(Self.setting(purpose))")
+            guard let wanted, keys[purpose]?[wanted] == nil else { continue }
+            throw .permanent(
+                .unsealing,
+                "the key file lacks \(purpose.rawValue) key \(wanted), with which the values of this database are made: it is older than "
+                    + "the last postern key-file rotate. Put the present key file in its place")
+        }
     }
 
     /// From now on new values must be made with this key.

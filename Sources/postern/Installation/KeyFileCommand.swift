@@ -186,18 +186,20 @@ struct KeyFileCommand: ParsableCommand {
 
         func run() throws {
             let purpose = try replaceable(self.purpose)
-            guard yes else {
-                throw CommandError.usage(
-                    "retiring \(purpose.rawValue) key \(id) invalidates what it made: repeat with --yes to do so; nothing was changed"
-                )
-            }
             try installation.withInstallation { installation in
+                let rotation = KeyRotation(installation, now: PosternClock.now)
+                try rotation.requireOld(purpose, id: id)
+                guard yes else {
+                    throw CommandError.usage(
+                        "retiring \(purpose.rawValue) key \(id) invalidates what it made: repeat with --yes to do so; "
+                            + "nothing was changed")
+                }
                 guard let lock = try installation.store.database.lock("key-file") else {
                     throw CommandError(
                         status: EX_TEMPFAIL, message: "another postern key-file command is running: wait until it has finished")
                 }
                 defer { lock.release() }
-                try KeyRotation(installation, now: PosternClock.now).retire(purpose, id: id, thisChange())
+                try rotation.retire(purpose, id: id, thisChange())
                 print("Retired \(purpose.rawValue) key \(id)")
             }
         }

@@ -5,6 +5,7 @@ import Accounts
 import Foundation
 import PosternConfiguration
 import PosternSQLite
+import Support
 
 package enum StoreBackup {
     /// What a file holds.
@@ -21,7 +22,8 @@ package enum StoreBackup {
     /// once it is whole. Throws `ConfigurationError` (`exists`) rather than overwrite; `unmet` for a server, which has its own
     /// way.
     package static func make(_ location: DatabaseLocation, to file: String, _ change: Change) throws -> Contents {
-        let path = try path(location, file, "pg_dump --format=custom --file=\(file) '\(location)'")
+        let path = try path(
+            location, file, "pg_dump --format=custom --file=\(RemedyCommand.quoted(file)) \(RemedyCommand.quoted("\(location)"))")
         guard !FileManager.default.fileExists(atPath: file) else {
             throw ConfigurationError(.exists, at: file, "it exists and is not overwritten")
         }
@@ -34,6 +36,7 @@ package enum StoreBackup {
         }
         let database = try SQLiteDatabase(path: path)
         defer { try? database.close() }
+        try Migrator().requireBegun(database)
         // A copy holds all that the store does. One that takes no change any more, as on a full disk, is copied all the same.
         var failure: StoreFailure?
         do {
@@ -45,8 +48,9 @@ package enum StoreBackup {
         do { target = try OwnedFile.resolve(file) } catch {
             throw ConfigurationError(.inputOutput, at: file, error.reason)
         }
-        removeAbandoned(of: target)
-        let new = "\(target)\(incomplete)\(getpid())"
+        let leftovers = Leftovers.backups(at: target)
+        leftovers.removeAbandoned()
+        let new = leftovers.ownPath
         do {
             try database.backUp(to: new)
             var contents = try examine(new, keys: nil)
@@ -56,25 +60,6 @@ package enum StoreBackup {
         } catch {
             for end in ["", "-journal", "-wal", "-shm"] { unlink(new + end) }
             throw error
-        }
-    }
-
-    /// Behind the name of a backup that is being made; the number of the process follows.
-    private static let incomplete = ".incomplete-"
-
-    /// Removes what backups of this name left whose process was killed.
-    private static func removeAbandoned(of file: String) {
-        let url = URL(fileURLWithPath: file)
-        let folder = url.deletingLastPathComponent()
-        for name in (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? [] {
-            let start = url.lastPathComponent + incomplete
-            // SQLite's own files beside it have more behind the number.
-            let digits = name.utf8.dropFirst(start.utf8.count).prefix { (0x30...0x39).contains($0) }
-            guard name.utf8.starts(with: start.utf8), let process = pid_t(String(decoding: digits, as: UTF8.self)),
-                kill(process, 0) != 0,
-                errno == ESRCH
-            else { continue }
-            unlink(folder.appendingPathComponent(name).path)
         }
     }
 
@@ -105,7 +90,9 @@ package enum StoreBackup {
     /// rather than overwrite, `unmet` while a service runs, a permanent failure for a backup that is damaged, or that a newer
     /// program or another key file made.
     package static func restore(_ file: String, to location: DatabaseLocation, keys: KeyRing) throws -> Contents {
-        let path = try path(location, file, "pg_restore --dbname='\(location)' \(file), into an empty database")
+        let path = try path(
+            location, file,
+            "pg_restore --dbname=\(RemedyCommand.quoted("\(location)")) \(RemedyCommand.quoted(file)), into an empty database")
         guard let hold = try SQLiteDatabase.holdForRestore(path) else {
             throw StoreFailure.refused(
                 .unmet,
@@ -177,6 +164,9 @@ package enum StoreBackup {
             try? database.close()
             for suffix in ["-wal", "-shm"] { unlink(path + suffix) }
         }
+        guard try Migrator().isBegun(database) else {
+            throw StoreFailure.permanent(.unexpectedData, "it is not a backup of Postern: the file has none of its tables")
+        }
         let (version, found) = try database.read { connection throws(StoreFailure) in
             let found = try program(connection)
             if let view = found.keys.filter({ $0.hasPrefix("view ") }).min() { throw foreign(view) }
@@ -218,7 +208,7 @@ package enum StoreBackup {
         }
         let pending = try Migrator().pending(database)
         if let keys {
-            try Store.checkKeys(keys, of: database)
+            try Store.checkKeys(keys, of: database, isInUse: false)
             if pending.isEmpty { try requireKeys(keys, database) }
         }
         return try database.read { connection throws(StoreFailure) in

@@ -95,15 +95,54 @@ package enum OwnedFile {
         guard stat(split(path).folder, &status) == 0, lchown(path, status.st_uid, status.st_gid) == 0 else { throw failure(path) }
     }
 
-    /// Creates a file or empties it, and writes all octets.
+    /// Creates a file or replaces its content, and writes all octets. If that fails, as on a full disk, a file that was there stays
+    /// as it was, and none is left where none was. A device or a pipe is written to as it is, and so is a file in a folder in which
+    /// none can be made.
     /// - Parameter isModeFixed: whether to set exactly this mode, whatever the umask and the previous mode.
     package static func write(
         _ octets: some Collection<UInt8>, to path: String, mode: mode_t = 0o666, isModeFixed: Bool = false
     ) throws(Failure) {
+        let octets = Array(octets)
+        if let (target, old) = try replaceable(path) {
+            let new = "\(target).new-\(getpid())"
+            unlink(new)
+            if let file = try? open(new, O_WRONLY | O_CREAT | O_EXCL, mode: mode) {
+                defer { close(file) }
+                do throws(Failure) {
+                    try fill(file, octets, path, mode: isModeFixed ? mode : old.map { $0.st_mode & 0o7777 })
+                    if let old, geteuid() == 0, fchown(file, old.st_uid, old.st_gid) != 0 { throw failure(path) }
+                    guard fsync(file) == 0, rename(new, target) == 0 else { throw failure(path) }
+                } catch {
+                    unlink(new)
+                    throw error
+                }
+                return
+            }
+        }
         let file = try open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: mode)
         defer { close(file) }
-        guard !isModeFixed || fchmod(file, mode) == 0 else { throw failure(path) }
-        var rest = Array(octets)[...]
+        try fill(file, octets, path, mode: isModeFixed ? mode : nil)
+    }
+
+    /// Where a new file can take the place of what is at a path, and the file that is there; nil for what has to be written to as
+    /// it is: devices, pipes, folders, links that lead nowhere, files of other users.
+    private static func replaceable(_ path: String) throws(Failure) -> (target: String, old: stat?)? {
+        guard !path.hasPrefix("/dev/"), !path.hasPrefix("/proc/") else { return nil }
+        var target = try resolve(path)
+        var status = stat()
+        guard stat(target, &status) == 0 else { return lstat(target, &status) == 0 ? nil : (target, nil) }
+        guard status.st_mode & S_IFMT == S_IFREG, geteuid() == 0 || status.st_uid == geteuid() else { return nil }
+        if geteuid() != 0 {
+            guard let name = realpath(target, nil) else { return nil }
+            target = String(cString: name)
+            free(name)
+        }
+        return (target, status)
+    }
+
+    private static func fill(_ file: Int32, _ octets: [UInt8], _ path: String, mode: mode_t?) throws(Failure) {
+        if let mode, fchmod(file, mode) != 0 { throw failure(path) }
+        var rest = octets[...]
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
             if count < 0, errno == EINTR { continue }

@@ -100,7 +100,8 @@ package struct RemedyCommand: Sendable, Hashable {
     /// As it is typed in a shell.
     package var text: String { arguments.map(Self.quoted).joined(separator: " ") }
 
-    private static func quoted(_ word: String) -> String {
+    /// A word as it is typed in a shell: in quotes where that is needed.
+    package static func quoted(_ word: String) -> String {
         let isPlain = word.utf8.allSatisfy { octet in
             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=@,+%".utf8.contains(octet)
         }

@@ -33,10 +33,17 @@ struct Postern: AsyncParsableCommand {
             + AccountCommands.imports
             + SignInCommands.all + EventCommands.all + AccountCommands.transfers + PolicyCommands.all)
 
+    /// More than the entries that a list takes at once, with their options.
+    private static let maximumArguments = 2_000
+
     static func main() async {
         // Whatever a command makes is its owner's alone: databases grow further files as they are used.
         umask(0o077)
         do {
+            // ArgumentParser takes seconds for thousands, and minutes for more.
+            guard CommandLine.argc <= maximumArguments else {
+                throw CommandError.usage("more than \(maximumArguments) arguments: give a file instead, or repeat the command")
+            }
             // Swift puts U+FFFD for what is not UTF-8: a name would be another one.
             for argument in UnsafeBufferPointer(start: CommandLine.unsafeArgv, count: Int(CommandLine.argc)) {
                 guard let argument, String(validatingCString: argument) == nil else { continue }

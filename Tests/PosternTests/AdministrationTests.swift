@@ -162,8 +162,10 @@ import Testing
         try runner.succeed("app", "add", "juice", "com.example.juice.web", "--group", "com.example.juice")
         try runner.fail("app", "add", "juice", "x", "--group", "com.example.juice.web", status: 66, saying: "no primary app")
         try runner.fail("app", "add", "juice", "com.example.juice", status: 73, saying: "already")
-        try runner.fail("app", "remove", "juice", "com.example.juice", status: 65, saying: "primary app of others")
-        try runner.succeed("app", "remove", "juice", "com.example.juice.web")
+        try runner.fail("app", "remove", "juice", "com.example.juice", "--yes", status: 65, saying: "primary app of others")
+        try runner.fail(
+            "app", "remove", "juice", "com.example.juice.web", status: 64, saying: "cannot be undone: repeat with --yes")
+        try runner.succeed("app", "remove", "juice", "com.example.juice.web", "--yes")
         let address = try runner.succeed("address", "issue", "juice", "jane")
         try runner.fail("app", "remove", "juice", "com.example.juice", status: 64, saying: "1 grant: repeat with --yes")
         try runner.succeed("app", "remove", "juice", "com.example.juice", "--yes")
@@ -176,12 +178,16 @@ import Testing
         let runner = try installed()
         let address = try runner.succeed("address", "issue", "juice", "jane")
         try runner.succeed("source", "add", "juice", "juice.example")
-        try runner.fail("user", "remove", "jane", status: 64, saying: "1 account, 1 relay address: repeat with --yes")
+        try runner.fail("user", "remove", "jane", status: 64, saying: "1 inbox, 1 account, 1 relay address: repeat with --yes")
         try runner.fail("team", "remove", "juice", status: 64, saying: "1 source, 1 account, 1 relay address")
         #expect(try runner.succeed("address", "issue", "juice", "jane") == address)
         try runner.succeed("team", "remove", "juice", "--yes")
         try runner.fail("address", "show", address, status: 66, saying: "no relay address")
-        try runner.succeed("user", "remove", "jane")
+        try runner.fail(
+            "user", "remove", "jane", status: 64, saying: "removing user jane also removes 1 inbox: repeat with --yes")
+        try runner.succeed("user", "remove", "jane", "--yes")
+        try runner.succeed("team", "add", "empty", "--name", "Empty")
+        try runner.fail("team", "remove", "empty", status: 64, saying: "removing team empty cannot be undone")
         try runner.fail("user", "remove", "jane", status: 66, saying: "no user jane")
     }
 

@@ -334,7 +334,7 @@ import Testing
         try Data([0xFF, 0xFE, 0x75, 0x00]).write(to: runner.folder.appendingPathComponent("utf16.csv"))
         try runner.fail("import", "utf16.csv", status: 65, saying: "save it as UTF-8")
         try runner.fail("import", "none.csv", status: 66, saying: "does not exist")
-        try runner.fail("import", ".", status: 66, saying: "does not exist")
+        try runner.fail("import", ".", status: 66, saying: "a folder")
         try runner.fail("import", "twice.csv", "--errors", "./twice.csv", status: 64, saying: "the file that is imported")
         try write(runner, "keys.jsonl", "{\"user\": \"jane\", \"secret.person@home.example\": 1}\n[1]\n{\"user\": {}}\n{\n")
         let keys = try runner.run(["import", "keys.jsonl"])

@@ -45,6 +45,9 @@ import Testing
     @Test(arguments: [
         ("words", "email,reason\na,b\n", "list.txt:1: the line names columns"),
         ("words", "Email\na\n", "list.txt:1: the line names columns"),
+        ("words", "Adresse;Grund\n1.2.3.4;x\n", "list.txt:1: the line looks like the names of a table's columns"),
+        ("words", "# Liste\nWert\tgültig_bis\na\t2030\n", "list.txt:2: the line looks like the names of a table's columns"),
+        ("words", "\"Nom\",\"Raison\"\r\na,b\r\n", "list.txt:1: the line looks like the names of a table's columns"),
         ("words", "\n\nvalue,comment\na,b\n", "list.txt:3: the line must name the columns"),
         ("people", "jane@home.example,farm\n", "list.txt:1: the value cannot be an entry of a list of kind personal"),
         ("words", "<!DOCTYPE html>\n<html></html>\n", "list.txt:1: this is a web page or a program's response"),
@@ -55,7 +58,7 @@ import Testing
         ),
         ("nets", "value,expires\n198.51.100.0/24,bogus\n", "list.txt:2: bogus is not a valid time"),
         ("nets", "value,expires\n198.51.100.0/24\n", "list.txt:2: the line must have as many fields"),
-        ("words", "a\tb\n", "list.txt:1: 'ab' or its reason has characters that are not seen"),
+        ("words", "1\tb\n", "list.txt:1: '1b' or its reason has characters that are not seen"),
         ("words", "fine\na\u{1B}[2Jb\n", "list.txt:2: 'a[2Jb' or its reason has characters that are not seen"),
         ("words", "a\u{202E}b\n", "list.txt:1: 'ab' or its reason"),
         ("words", "value,expires,reason\na,,b\u{9B}c\n", "list.txt:2: "),
@@ -109,6 +112,97 @@ import Testing
         #expect(try runner.succeed("list", "show").contains("words"))
         #expect(try runner.run(["apply", "state.yaml", "--prune", "--yes"]).status == 0)
         #expect(try runner.succeed("list", "show") == "")
+    }
+
+    @Test(arguments: ["Mozilla/5.0 (X11; Linux), x\ncurl/8.1\n", "a\nb;c\n", "1;2\n3;4\n", "red\nblue\n"])
+    func import_textsWithSeparators_areEntries(text: String) throws {
+        let runner = try runner()
+        try write(runner, Array(text.utf8))
+        #expect(try runner.succeed("list", "import", "words", "list.txt") == "List words has 2 entries now.")
+    }
+
+    /// It ended with 65 and blamed line 1,000 of its file.
+    @Test func import_overtakenWhileItIsRead_isToldToTryAgain() throws {
+        let runner = try runner()
+        try write(runner, Array("winner\n".utf8))
+        let pipe = runner.folder.appendingPathComponent("pipe").path
+        try #require(mkfifo(pipe, 0o600) == 0)
+        let loser = Process()
+        loser.executableURL = CommandRunner.executable
+        loser.arguments = ["list", "import", "words", pipe]
+        loser.environment = ["PATH": "/usr/bin:/bin", "POSTERN_CONFIG": runner.configuration]
+        let errors = Pipe()
+        (loser.standardError, loser.standardOutput) = (errors, FileHandle.nullDevice)
+        try loser.run()
+        // It has begun once it reads.
+        var input: Int32 = -1
+        try wait("the import to read", atMost: 60) {
+            input = open(pipe, O_WRONLY | O_NONBLOCK | O_CLOEXEC)
+            return input >= 0
+        }
+        #expect(try runner.succeed("list", "import", "words", "list.txt") == "List words has 1 entry now.")
+        _ = fcntl(input, F_SETFL, 0)
+        let writing = FileHandle(fileDescriptor: input, closeOnDealloc: true)
+        try writing.write(contentsOf: Data((0..<1_500).map { "k\($0)\n" }.joined().utf8))
+        try writing.close()
+        let said = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        loser.waitUntilExit()
+        #expect(loser.terminationStatus == 75 && said.hasPrefix("postern: another import of list words began"), "\(said)")
+        #expect(try runner.succeed("list", "show", "words").hasPrefix("winner\t"))
+    }
+
+    @Test(arguments: ["in", "true", "false", "null"]) func create_nameThatNoConditionCanWrite_isRefused(name: String) throws {
+        let runner = try CommandRunner.initialised()
+        try runner.fail("list", "create", name, "--kind", "text", status: 65, saying: "is a word of conditions")
+        try runner.succeed("list", "create", name.uppercased(), "--kind", "text")
+    }
+
+    /// `0 removed` alone left open why an address was still found.
+    @Test func rangeAndDomain_thatHoldAValue_areNamed() throws {
+        let runner = try runner()
+        try runner.succeed("list", "create", "domains", "--kind", "domain")
+        try runner.succeed("list", "add", "nets", "198.51.100.0/24", "198.0.0.0/7", "2001:db8::/32", "203.0.113.9")
+        try runner.succeed("list", "add", "domains", "juice.example")
+        for (list, value, entry) in [
+            ("nets", "198.51.100.7", "198.51.100.0/24"), ("nets", "198.51.100.128/25", "198.51.100.0/24"),
+            ("nets", "199.1.1.1", "198.0.0.0/7"), ("nets", "2001:db8:1::1", "2001:db8::/32"),
+            ("domains", "Mail.Juice.example.", "juice.example"),
+        ] {
+            let removed = try runner.run(["list", "remove", list, value])
+            #expect(removed.status == 0 && removed.output == "0 removed from list \(list).\n", "\(removed)")
+            #expect(removed.errors.contains("\(value) is still matched by the entry \(entry)"), "\(removed.errors)")
+            #expect(try runner.succeed("list", "show", list, "--matching", value).hasPrefix(entry + "\t"))
+        }
+        let gone = try runner.run(["list", "remove", "nets", "203.0.113.9"])
+        #expect(gone.output == "1 removed from list nets.\n" && gone.errors.isEmpty)
+        #expect(try runner.succeed("list", "show", "nets", "--matching", "203.0.113.9") == "")
+        #expect(try runner.succeed("list", "show", "nets", "--matching", "198.51.100.7").split(separator: "\n").count == 2)
+        try runner.fail("list", "show", "nets", "--matching", "nonsense", status: 65, saying: "cannot be an entry")
+        try runner.fail("list", "show", "--matching", "198.51.100.7", status: 64, saying: "--matching needs the list's name")
+        try runner.succeed("list", "add", "people", "jane@home.example")
+        #expect(try runner.succeed("list", "show", "people", "--matching", "Jane@HOME.example").split(separator: "\n").count == 1)
+    }
+
+    @Test func add_entryThatIsThereOrNoPerson_isSaid() throws {
+        let runner = try runner()
+        #expect(try runner.succeed("list", "add", "words", "a", "b") == "2 new in list words.")
+        #expect(
+            try runner.succeed("list", "add", "words", "b", "c", "--expires", "60m")
+                == "1 new in list words. 1 in it already: reason and expiry are replaced.")
+        for value in ["mailto:jane@home.example", "jane@@home.example", "+44(0)20 7946 0958 ext 3", "jane"] {
+            let added = try runner.run(["list", "add", "people", value])
+            let isSaid = added.errors.contains("neither an email address nor a phone number")
+            #expect(added.status == 0 && isSaid && !added.errors.contains("jane"), "\(value): \(added)")
+        }
+        for value in ["jane@home.example", "+44 20 7946 0958", "020/7946.0958"] {
+            #expect(try runner.run(["list", "add", "people", value]).errors == "")
+        }
+        try runner.fail(
+            "list", "remove", "words", "a", "a\u{1}", status: 65, saying: "characters that are not seen")
+        let many = try runner.run(["list", "add", "words"] + (0..<3_000).map { "w\($0)" })
+        #expect(many.status == 64 && many.errors.contains("more than 2000 arguments"), "\(many.errors)")
+        let some = try runner.run(["list", "remove", "words"] + (0..<1_001).map { "w\($0)" })
+        #expect(some.status == 73 && some.errors.contains("in several steps"), "\(some.errors)")
     }
 
     @Test func removeList_withEntriesOrReaders_asks() throws {

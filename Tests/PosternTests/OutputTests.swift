@@ -69,6 +69,20 @@ import Testing
         #expect(wrong.status == 66 && wrong.errors.hasPrefix("postern: "))
     }
 
+    /// It was not said that the team was made.
+    @Test func change_whoseOutputCannotBeWritten_isSaidToBeDone() throws {
+        let runner = try CommandRunner.initialised()
+        func run(_ words: String) throws -> ProgramRun {
+            try ProgramRun(
+                ["/bin/sh", "-c", "exec \"$0\" \(words) > /dev/full", CommandRunner.executable.path], input: Data(),
+                environment: ["POSTERN_CONFIG": runner.configuration], directory: runner.folder)
+        }
+        let added = try run("team add juice --name Juice")
+        #expect(added.status == 74 && added.errors.contains("what the command changed stays changed"), "\(added.errors)")
+        #expect(try run("team list").errors == "postern: standard output: no space left on device\n")
+        #expect(try runner.succeed("team", "list").hasPrefix("juice"))
+    }
+
     @Test func error_withControlsThatWereTyped_doesNotReachTheTerminal() throws {
         let runner = try CommandRunner.initialised()
         for words in [["team", "show", "x\u{1B}[31m"], ["source", "add", "x\u{9B}31m", "a\u{7}.example"]] {

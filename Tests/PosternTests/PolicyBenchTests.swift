@@ -38,6 +38,25 @@ import Testing
         }
     }
 
+    /// A store with keys was left in the folder for temporary files.
+    @Test(arguments: [SIGTERM, SIGINT, SIGHUP]) func bench_endedByASignal_leavesNothing(signal: Int32) throws {
+        let runner = try CommandRunner()
+        let process = Process()
+        process.executableURL = CommandRunner.executable
+        process.arguments = ["policy", "bench", "default", "--people", "20000"]
+        process.environment = ["PATH": "/usr/bin:/bin", "TMPDIR": runner.folder.path]
+        (process.standardOutput, process.standardError) = (FileHandle.nullDevice, FileHandle.nullDevice)
+        try process.run()
+        func left() throws -> [String] {
+            try FileManager.default.contentsOfDirectory(atPath: runner.folder.path).filter { $0.hasPrefix("postern-fraud-") }
+        }
+        try wait("its folder", atMost: 120) { try !left().isEmpty }
+        kill(process.processIdentifier, signal)
+        process.waitUntilExit()
+        #expect(process.terminationReason == .uncaughtSignal && process.terminationStatus == signal)
+        #expect(try left() == [])
+    }
+
     @Test func theDefaultPoliciesAskFarmsAndLeavePeopleAlone() throws {
         let runner = try CommandRunner()
         let page = runner.folder.appendingPathComponent("bench.html")

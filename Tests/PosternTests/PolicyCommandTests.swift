@@ -169,6 +169,91 @@ import Testing
         #expect(try runner.succeed("policy", "list", "--all").hasPrefix("risk-default\t2026.4\t"))
     }
 
+    /// `--export "$DIR"` of a variable that is not set wrote over policy.yaml in the current folder.
+    @Test(arguments: [
+        ["policy", "show", "--export", ""], ["policy", "show", "--export="], ["policy", "test", "mine", "--junit", ""],
+        ["policy", "backtest", "risk-default", "--html", ""], ["policy", "bench", "default", "--html="],
+        ["policy", "test", ""], ["policy", "activate", ""], ["policy", "check", ""], ["export", ""], ["apply", ""],
+        ["import", "rows.csv", "--errors", ""], ["import", ""], ["list", "import", "x", ""], ["backup", ""], ["restore", ""],
+        ["init", "--directory", "", "--relay-domain", "relay.example"], ["team", "list", "--config", ""],
+        ["setup", "postfix", "--config-directory", ""], ["queue", "list", "--config-directory="], ["trace", "x", "--log", ""],
+        ["decision", "label", "--csv", ""],
+    ]) func path_thatIsEmpty_isRefused(_ arguments: [String]) throws {
+        let runner = try edited("mine")
+        let own = runner.folder.appendingPathComponent("policy.yaml")
+        try Data("MINE".utf8).write(to: own)
+        let result = try runner.run(arguments)
+        #expect(result.status == 64 && result.output == "", "\(result)")
+        // ArgumentParser refuses `--option=` by itself.
+        let words = arguments.contains { $0.hasSuffix("=") } ? "Missing value for" : "the path is empty"
+        #expect(result.errors.contains(words), "\(result)")
+        #expect(result.errors.count { $0 == "\n" } == 1, "\(result.errors)")
+        #expect(try Data(contentsOf: own) == Data("MINE".utf8))
+        #expect(
+            try FileManager.default.contentsOfDirectory(atPath: runner.folder.path).sorted() == ["data", "mine", "policy.yaml"])
+    }
+
+    /// It said "no property wrapper was initialised" in eleven lines, with the status of a test that fails.
+    @Test func report_toWhatTakesNone_isRefusedInALine() throws {
+        let runner = try edited("mine")
+        try FileManager.default.createDirectory(
+            at: runner.folder.appendingPathComponent("folder"), withIntermediateDirectories: false)
+        for command in [["policy", "test", "mine", "--junit"], ["policy", "backtest", "risk-default", "--html"]] {
+            for (place, status, words) in [
+                ("folder", 73, "folder: is a folder"), ("/dev/full", 74, "No space left"), ("none/x", 73, "none/x: No such file"),
+            ] as [(String, Int32, String)] {
+                let result = try runner.run(command + [place])
+                #expect(result.status == status && result.errors.contains(words), "\(command) \(place): \(result)")
+                #expect(result.errors.count { $0 == "\n" } == 1, "\(result.errors)")
+            }
+        }
+        // As on a full disk: an earlier report stays, and where none was, none is left.
+        try Data("OLD".utf8).write(to: runner.folder.appendingPathComponent("kept.xml"))
+        for name in ["kept.xml", "absent.xml"] {
+            // Its own output goes into a pipe, which the limit does not concern.
+            let script = "(trap '' XFSZ; ulimit -f 0; \"$0\" policy test mine --junit \(name) 2>&1; echo \"status $?\") | cat"
+            let full = try ProgramRun(
+                ["/bin/sh", "-c", script, CommandRunner.executable.path], input: Data(), environment: ["PATH": "/usr/bin:/bin"],
+                directory: runner.folder)
+            #expect(full.output.contains("postern: \(name): ") && full.output.contains("status 74"), "\(full.output)")
+        }
+        #expect(try String(contentsOf: runner.folder.appendingPathComponent("kept.xml"), encoding: .utf8) == "OLD")
+        let names = try FileManager.default.contentsOfDirectory(atPath: runner.folder.path).filter { $0.contains(".xml") }
+        #expect(names == ["kept.xml"])
+        // An earlier report is replaced, by its name and through a link.
+        let old = runner.folder.appendingPathComponent("old.xml")
+        try FileManager.default.createSymbolicLink(
+            atPath: runner.folder.appendingPathComponent("link.xml").path, withDestinationPath: "old.xml")
+        for name in ["old.xml", "link.xml"] {
+            try Data("OLD".utf8).write(to: old)
+            try #require(chmod(old.path, 0o640) == 0)
+            try runner.succeed("policy", "test", "mine", "--junit", name)
+            #expect(try String(contentsOf: old, encoding: .utf8).hasPrefix("<?xml"))
+            #expect(try FileManager.default.attributesOfItem(atPath: old.path)[.posixPermissions] as? NSNumber == 0o640)
+        }
+        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: runner.folder.path + "/link.xml") == "old.xml")
+    }
+
+    /// The default decides for everyone, whatever the option says.
+    @Test func activate_onlyBoundOfTheDefault_isRefused() throws {
+        let runner = try edited("mine", ("\"2026.4\"", "\"2\""))
+        try runner.fail("policy", "activate", "mine", "--only-bound", status: 64, saying: "risk-default is the default policy")
+        #expect(try active(runner) == ["risk-default 2026.4 everyone else"])
+        try runner.succeed("policy", "activate", "mine")
+        try runner.fail("policy", "activate", "mine", "--only-bound", status: 64, saying: "nothing was changed")
+    }
+
+    @Test func eval_numbersAndSigns_areSaid() throws {
+        let runner = try CommandRunner.initialised()
+        try runner.fail("policy", "eval", status: 64, saying: "One that begins with - goes behind --")
+        #expect(try runner.succeed("policy", "eval", "--", "-5 % 3") == "-2")
+        for text in ["1e400", "1.0 < 17e308", "9e999"] {
+            let result = try runner.run(["policy", "eval", text])
+            #expect(result.status != 0 && result.errors.contains("a double beyond the largest"), "\(result)")
+        }
+        #expect(try runner.succeed("policy", "eval", "1e308 > 1.0") == "true")
+    }
+
     @Test func wrongUseIsOneLine() throws {
         let runner = try CommandRunner.initialised()
         try runner.fail("policy", "activate", "nowhere", status: 66, saying: "nowhere/policy.yaml: no such file")

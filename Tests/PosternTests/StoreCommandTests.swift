@@ -1,6 +1,7 @@
 // The database as a whole: on PostgreSQL, copied, backed up, restored; and keys that are replaced.
 
 import Accounts
+import Administration
 import Database
 import Foundation
 import PosternConfiguration
@@ -130,7 +131,7 @@ import Testing
         #expect(try FileManager.default.attributesOfItem(atPath: copy.path)[.posixPermissions] as? NSNumber == 0o600)
         #expect(!FileManager.default.fileExists(atPath: copy.path + "-wal"))
         try runner.fail("backup", "copy.db", status: 73, saying: "not overwritten")
-        try runner.fail("backup", "", status: 64, saying: "name the file of the backup")
+        try runner.fail("backup", "", status: 64, saying: "the path is empty")
         try runner.fail("backup", "none/copy.db", status: 74, saying: "No such file or directory")
         try runner.fail("restore", "copy.db", status: 73, saying: "not overwritten")
         let data = runner.folder.appendingPathComponent("data")
@@ -221,6 +222,104 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: data.path).filter { $0.hasPrefix("postern.db") } == [])
     }
 
+    /// Whoever asked for a user by their inbox got a wrong "no", and `config check` found nothing wrong.
+    @Test(arguments: [["seal"], ["index"], ["token"], ["seal", "index"]])
+    func keyFile_fromBeforeARotation_isRefusedByEveryCommand(purposes: [String]) throws {
+        let runner = try CommandRunner.initialised()
+        _ = try Self.use(runner)
+        let keys = runner.folder.appendingPathComponent("data/postern.keys")
+        let first = try Data(contentsOf: keys)
+        let rotated = try runner.run(["key-file", "rotate"] + purposes)
+        try #require(rotated.status == 0, "\(rotated.errors)")
+        let second = try Data(contentsOf: keys)
+        func put(_ data: Data) throws {
+            try data.write(to: keys)
+            try #require(chmod(keys.path, 0o600) == 0)
+        }
+        try put(first)
+        for command in [["user", "find", "nobody@home.example"], ["key-file", "show"], ["team", "list"]] {
+            let result = try runner.run(command)
+            #expect(result.status == 78 && result.errors.contains("the key file lacks \(purposes[0]) key b"), "\(result)")
+        }
+        let check = try runner.run(["config", "check", "--json"])
+        #expect(check.status == 78 && check.output.contains("the key file lacks \(purposes[0]) key b"), "\(check)")
+        try put(second)
+        #expect(try runner.succeed("user", "list").contains("\t"))
+        try runner.succeed("config", "check")
+    }
+
+    /// The link was replaced by a file, and the file that it led to kept the old keys.
+    @Test func keyFile_thatIsALink_isReplacedWhereItLeads() throws {
+        let runner = try CommandRunner.initialised()
+        let keys = runner.folder.appendingPathComponent("data/postern.keys")
+        let place = runner.folder.appendingPathComponent("volume/real.keys")
+        try FileManager.default.createDirectory(at: place.deletingLastPathComponent(), withIntermediateDirectories: false)
+        try FileManager.default.moveItem(at: keys, to: place)
+        try FileManager.default.createSymbolicLink(atPath: keys.path, withDestinationPath: "../volume/real.keys")
+        try runner.succeed("key-file", "rotate")
+        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: keys.path) == "../volume/real.keys")
+        #expect(try String(contentsOf: place, encoding: .utf8).contains("seal b active"))
+        #expect(try FileManager.default.attributesOfItem(atPath: place.path)[.posixPermissions] as? NSNumber == 0o600)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: place.deletingLastPathComponent().path) == ["real.keys"])
+        // A mark at the beginning, as some editors write it, is no key.
+        try (Data([0xEF, 0xBB, 0xBF]) + Data(contentsOf: place)).write(to: place)
+        #expect(try runner.succeed("key-file", "show").contains("seal"))
+        for (purpose, id) in [("token", "b"), ("seal", "a"), ("index", "z")] {
+            try runner.fail("key-file", "retire", purpose, id, status: 66, saying: "there is no \(purpose) key \(id)")
+        }
+        try runner.fail("signing-key", "retire", "NOPE", status: 66, saying: "there is no signing key NOPE")
+    }
+
+    /// SQLite takes a file of such a name for its own, and removes it.
+    @Test(arguments: [
+        "data/postern.db-journal", "./data/../data/postern.db-journal", "data/postern.db-wal", "data/postern.db-shm",
+    ])
+    func backup_toANameOfTheDatabasesOwnFiles_isRefused(path: String) throws {
+        let runner = try CommandRunner.initialised()
+        try? FileManager.default.removeItem(at: runner.folder.appendingPathComponent(path))
+        try runner.fail("backup", path, status: 64, saying: "is a file of the installation")
+        try runner.fail("policy", "backtest", "default", "--html", path, status: 64, saying: "is a file of the installation")
+    }
+
+    @Test func backup_ofNothing_isSaidInWords() throws {
+        let runner = try CommandRunner.initialised()
+        for name in ["postern.db-wal", "postern.db-shm"] {
+            try? FileManager.default.removeItem(at: runner.folder.appendingPathComponent("data/\(name)"))
+        }
+        let database = runner.folder.appendingPathComponent("data/postern.db")
+        try Data().write(to: database)
+        try runner.fail("backup", "copy.db", status: 69, saying: "the database holds nothing of Postern")
+        for end in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: database.path + end) }
+        try Data().write(to: runner.folder.appendingPathComponent("empty.db"))
+        let restored = try runner.run(["restore", "empty.db"])
+        #expect(restored.status != 0 && restored.errors.contains("it is not a backup of Postern"), "\(restored.errors)")
+        #expect(!FileManager.default.fileExists(atPath: database.path))
+    }
+
+    @Test func leftovers_ofEndedProcesses_areRemovedAndOthersStay() throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "postern-leftovers-\(UUID().uuidString)").path
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        // A process that has ended, and that this one has waited for.
+        let ended = Process()
+        ended.executableURL = URL(filePath: "/bin/true")
+        try ended.run()
+        ended.waitUntilExit()
+        let (gone, own) = (ended.processIdentifier, getpid())
+        let names = [
+            "a.db-rehearsal-\(gone)-7", "a.db-rehearsal-\(gone)-7-wal", "a.db-rehearsal-\(own)-8", "a.db-rehearsal-", "a.db",
+            "a.db-rehearsal-\(gone)x", "b.db-rehearsal-\(gone)-7", "a.db.incomplete-\(gone)",
+        ]
+        for name in names { try Data([1]).write(to: URL(filePath: "\(folder)/\(name)")) }
+        func left() throws -> Set<String> { Set(try FileManager.default.contentsOfDirectory(atPath: folder)) }
+        Leftovers.rehearsals(of: folder + "/a.db").removeAbandoned()
+        #expect(try left() == Set(names.dropFirst(2)))
+        Leftovers.rehearsals(of: folder + "/a.db").removeOwn()
+        #expect(try left() == Set(names.dropFirst(3)))
+        Leftovers.backups(at: folder + "/a.db").removeAbandoned()
+        #expect(try left() == Set(names.dropFirst(3).dropLast()))
+    }
+
     /// Rotates twice, and everything reads as before.
     private func rotates(_ runner: CommandRunner) throws {
         let keys = runner.folder.appendingPathComponent("data/postern.keys")
@@ -243,7 +342,7 @@ import Testing
         try Data(first.utf8).write(to: keys)
         #expect(chmod(keys.path, 0o600) == 0)
         let stale = try runner.run(["user", "add", "late", "--inbox", "late@home.example"])
-        #expect(stale.status == 75 && stale.errors.contains("copy the key file"), "\(stale)")
+        #expect(stale.status == 78 && stale.errors.contains("the key file lacks seal key b"), "\(stale)")
         try Data(second.utf8).write(to: keys)
         #expect(chmod(keys.path, 0o600) == 0)
         // In the background, and taken up again.

@@ -115,6 +115,7 @@ struct Lexer {
         guard !byte().isIdentifierStart, let value = Double(text) else {
             throw ExpressionFault("malformed number", at: start..<index + 1)
         }
+        guard value.isFinite else { throw ExpressionFault("a double beyond the largest", at: start..<index) }
         return Token(kind: .double(value), span: start..<index)
     }
 

@@ -66,6 +66,35 @@ package struct LiveListEntries: Sendable {
         }
     }
 
+    /// Every entry that matches a value, both in their normal form; for a range those that contain all of it, the widest last.
+    package static func normalEntries(thatMatch normal: String, _ kind: LiveListKind) -> [String] {
+        switch kind {
+        case .text, .personal: return [normal]
+        case .range:
+            guard let network = CELNetwork(normal) else { return [] }
+            return (0...network.prefixLength).reversed().map {
+                CELNetwork(address: network.address, prefixLength: $0).masked.description
+            }
+        case .domain:
+            var (domain, found) = (normal[...], [normal])
+            while let dot = domain.utf8.firstIndex(of: UInt8(ascii: ".")) {
+                domain = domain[domain.index(after: dot)...]
+                found.append(String(domain))
+            }
+            return found
+        }
+    }
+
+    /// Whether a personal value in its normal form is an email address or a phone number, and not another text.
+    package static func isAddressOrNumber(_ normal: String) -> Bool {
+        let octets = Array(normal.utf8)
+        if octets.contains(UInt8(ascii: "@")) {
+            return octets.count { $0 == UInt8(ascii: "@") } == 1 && octets.first != UInt8(ascii: "@")
+                && !octets.starts(with: "mailto:".utf8)
+        }
+        return phoneNumber(octets[...]).map { Array($0.utf8) == octets } ?? false
+    }
+
     /// A domain in lower-case A-labels; full-width letters, digits and hyphens count as what they stand for, as IDNA has them.
     private static func domain(_ text: String) -> String? {
         guard !text.utf8.allSatisfy({ $0 < 0x80 }) else { return DomainName.toASCII(text) }

@@ -23,7 +23,7 @@ struct Parser {
         "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package", "namespace",
         "return", "var", "void", "while",
     ]
-    private static let keywords: Set<String> = ["true", "false", "null", "in"]
+    private static let keywords = ExpressionWords.keywords
 
     // MARK: Reading tokens
 
@@ -321,4 +321,12 @@ struct Parser {
     private static func macro(_ name: String) -> ComprehensionKind? {
         name == "existsOne" ? .existsOne : ComprehensionKind(rawValue: name)
     }
+}
+
+/// Words that have a meaning in every expression.
+package enum ExpressionWords {
+    static let keywords: Set<String> = ["true", "false", "null", "in"]
+
+    /// Whether a name cannot be written in an expression, not even behind a dot.
+    package static func isKeyword(_ name: String) -> Bool { keywords.contains(name) }
 }

@@ -23,6 +23,10 @@ package struct LiveListRepository: Sendable {
         guard isName else {
             throw .refused(.invalid, "a list's name is 1 to 64 letters, digits and _, and does not begin with a digit")
         }
+        guard !ExpressionWords.isKeyword(name) else {
+            throw .refused(
+                .invalid, "\(name) is a word of conditions, in which lists.\(name) could not be written: choose another name")
+        }
         try database.write(.durable) { connection throws(StoreFailure) in
             let team = try connection.listOwner(id)
             let revision = try connection.nextListRevision()
@@ -72,7 +76,7 @@ package struct LiveListRepository: Sendable {
     /// - Throws: `invalid` for an entry that the list's kind cannot hold, `limit`, `notFound`.
     @discardableResult
     package func add(team id: String?, name: String, _ entries: [LiveListEntry], _ change: Change) throws(StoreFailure) -> Int64 {
-        try Self.checkCount(entries.count)
+        try Self.checkCount(entries.count, "import a file instead")
         return try database.write(.durable) { connection throws(StoreFailure) in
             let revision = try connection.nextListRevision()
             let list = try connection.knownList(id, name)
@@ -97,7 +101,7 @@ package struct LiveListRepository: Sendable {
     /// - Parameter values: as written when they were added, or in their normal form.
     @discardableResult
     package func remove(team id: String?, name: String, _ values: [String], _ change: Change) throws(StoreFailure) -> Int64 {
-        try Self.checkCount(values.count)
+        try Self.checkCount(values.count, "remove them in several steps, or import a file with those that stay")
         return try database.write(.durable) { connection throws(StoreFailure) in
             let revision = try connection.nextListRevision()
             let list = try connection.knownList(id, name)
@@ -136,13 +140,53 @@ package struct LiveListRepository: Sendable {
         }
     }
 
+    /// The entries in force that match a text: for a range the ranges that contain it, for a domain itself and its parents.
+    /// Throws `invalid` for a text that no list of this kind could match.
+    package func matching(
+        team id: String?, name: String, _ text: String, now: Int64
+    ) throws(StoreFailure) -> [KeptListEntry] {
+        try database.read { connection throws(StoreFailure) in
+            let list = try connection.knownList(id, name)
+            let normal = try Self.normal(LiveListEntry(text), list.kind)
+            let values =
+                list.kind == .personal
+                ? [Self.mark(marks, list.team, normal)] : LiveListEntries.normalEntries(thatMatch: normal, list.kind)
+            var found: [KeptListEntry] = []
+            for value in values {
+                let rows = try connection.rows(
+                    """
+                    SELECT value, reason, added_at, expires_at FROM live_list_entries
+                    WHERE list_id = \(list.number) AND generation = \(list.generation) AND value = \(value) AND removed_at IS NULL
+                        AND (expires_at IS NULL OR expires_at > \(now))
+                    """)
+                for row in rows {
+                    found.append(
+                        try KeptListEntry(
+                            value: row["value"], reason: row["reason"], addedAt: row["added_at"], expiresAt: row["expires_at"]))
+                }
+            }
+            return found
+        }
+    }
+
+    /// Number of entries of a list that are over and not deleted yet.
+    package func ended(_ list: LiveList, now: Int64) throws(StoreFailure) -> Int64 {
+        try database.read { connection throws(StoreFailure) in
+            try connection.value(
+                """
+                SELECT COUNT(*) FROM live_list_entries
+                WHERE list_id = \(list.number) AND generation = \(list.generation) AND expires_at <= \(now) AND removed_at IS NULL
+                """) ?? 0
+        }
+    }
+
     // MARK: Forms
 
     static func subject(_ team: String?, _ name: String) -> String { team.map { "list:\($0)/\(name)" } ?? "list:\(name)" }
 
-    private static func checkCount(_ count: Int) throws(StoreFailure) {
+    private static func checkCount(_ count: Int, _ remedy: String) throws(StoreFailure) {
         guard count <= LiveListLimits.entriesOfChange else {
-            throw .refused(.limit, "a change has at most \(LiveListLimits.entriesOfChange) entries: import a file instead")
+            throw .refused(.limit, "a change has at most \(LiveListLimits.entriesOfChange) entries: \(remedy)")
         }
     }
 

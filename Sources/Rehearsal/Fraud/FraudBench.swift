@@ -11,6 +11,9 @@ package enum FraudBench {
     /// How long before that day the first accounts were created, in seconds.
     private static let history: Int64 = 500 * 86_400
 
+    /// What the name of its temporary folder begins with; the number of the process follows.
+    package static let folderStem = "postern-fraud-"
+
     /// Runs the thirty days in a separate store, in a temporary folder that is deleted afterwards.
     /// - Parameters:
     ///   - policy: decides for the app.

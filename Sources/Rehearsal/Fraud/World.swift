@@ -59,7 +59,8 @@ final class World: Sendable {
         }
         let time = Clock(start)
         self.time = time
-        folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-fraud-\(UUID().uuidString)")
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "\(FraudBench.folderStem)\(getpid())-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         database = try SQLiteDatabase(path: folder.appendingPathComponent("postern.db").path, creating: true)
         _ = try Migrator().migrate(database, now: start)

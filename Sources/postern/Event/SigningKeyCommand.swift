@@ -1,5 +1,6 @@
 // postern signing-key: the keys that sign the identity tokens and events that Postern issues.
 
+import Database
 import SignIn
 import ArgumentParser
 import Foundation
@@ -109,11 +110,16 @@ struct SigningKeyCommand: ParsableCommand {
         @OptionGroup var options: InstallationOptions
 
         func run() throws {
-            guard yes else {
-                throw CommandError.usage(
-                    "everything that \(kid) signed will be refused: repeat with --yes to retire it; nothing was changed")
+            let key = try options.withStore { store in
+                guard try store.identityKeys.keys().contains(where: { $0.keyID.hasSameOctets(as: kid) }) else {
+                    throw StoreFailure.refused(.notFound, "there is no signing key \(kid): see postern signing-key list")
+                }
+                guard yes else {
+                    throw CommandError.usage(
+                        "everything that \(kid) signed will be refused: repeat with --yes to retire it; nothing was changed")
+                }
+                return try store.identityKeys.retire(kid, thisChange())
             }
-            let key = try options.withStore { try $0.identityKeys.retire(kid, thisChange()) }
             print("Retired \(key.keyID).")
         }
     }

@@ -26,7 +26,7 @@ struct InitCommand: ParsableCommand {
             password out of the URL: libpq reads it from ~/.pgpass of that user.
             """)
 
-    @Option(help: ArgumentHelp("The folder to create.", valueName: "dir"))
+    @Option(help: ArgumentHelp("The folder to create.", valueName: "dir"), transform: filePath)
     var directory: String
 
     @Option(

@@ -35,7 +35,9 @@ struct DoctorCommand: AsyncParsableCommand {
         help: ArgumentHelp(
             "An address that the relay sends from; may be repeated. By default the addresses of its name.", valueName: "address"))
     var ip: [String] = []
-    @Option(help: ArgumentHelp("Where main.cf is. By default postfix_directory of the configuration.", valueName: "dir"))
+    @Option(
+        help: ArgumentHelp("Where main.cf is. By default postfix_directory of the configuration.", valueName: "dir"),
+        transform: filePath)
     var configDirectory: String?
     @Option(help: ArgumentHelp("Skip a part: local, postfix, probe, outside; may be repeated.", valueName: "part")) var skip:
         [Part] = []

@@ -25,6 +25,8 @@ struct QueueCommand: ParsableCommand {
 
     struct Place: ParsableArguments {
         @Option(help: ArgumentHelp("Postfix's configuration directory.", valueName: "dir")) var configDirectory = "/etc/postfix"
+
+        func validate() throws { _ = try filePath(configDirectory) }
     }
 
     struct List: ParsableCommand {

@@ -23,7 +23,7 @@ struct TraceCommand: ParsableCommand {
     var clue: String
     @Option(
         help: ArgumentHelp("A log to read instead of the journal; may be repeated; - for standard input.", valueName: "file"),
-        completion: .file())
+        completion: .file(), transform: filePath)
     var log: [String] = []
     @Option(help: ArgumentHelp("How far back in the journal: 12h, 30d, 8w, or a date as in 2026-11-01.", valueName: "time"))
     var since = "2d"

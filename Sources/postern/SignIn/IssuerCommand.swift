@@ -64,8 +64,8 @@ struct IssuerCommand: ParsableCommand {
         @Argument(help: "A name for the issuer, as in apple.") var name: String
         @Option(help: ArgumentHelp("The claim iss of its tokens, exactly.", valueName: "text")) var iss: String
         @Option(help: ArgumentHelp("The address of its keys.", valueName: "address")) var jwksUri: String?
-        @Option(help: ArgumentHelp("A file that holds its keys.", valueName: "file")) var jwksFile: String?
-        @Option(help: ArgumentHelp("Copy its keys from this file; - for standard input.", valueName: "file"))
+        @Option(help: ArgumentHelp("A file that holds its keys.", valueName: "file"), transform: filePath) var jwksFile: String?
+        @Option(help: ArgumentHelp("Copy its keys from this file; - for standard input.", valueName: "file"), transform: filePath)
         var jwksInline: String?
         @Option(help: ArgumentHelp("RS256 or ES256; may be repeated. By default both.", valueName: "name"))
         var algorithm: [TokenAlgorithm] = []

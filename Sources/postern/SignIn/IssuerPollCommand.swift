@@ -16,7 +16,9 @@ struct IssuerPollCommand: ParsableCommand {
 
     @Argument(help: "The issuer's name.") var name: String
     @Option(help: ArgumentHelp("The stream's endpoint_url.", valueName: "address")) var url: String?
-    @Option(help: ArgumentHelp("A file with the access token for the stream, readable only by its owner.", valueName: "file"))
+    @Option(
+        help: ArgumentHelp("A file with the access token for the stream, readable only by its owner.", valueName: "file"),
+        transform: filePath)
     var tokenFile: String?
     @Flag(help: "Also accept plain http to other hosts.") var allowHttp = false
     @Flag(help: "Stop fetching the events.") var stop = false

@@ -38,7 +38,7 @@ struct TokenCommand: ParsableCommand {
         @Option(help: ArgumentHelp("The expected nonce, as the app sent it.", valueName: "text")) var nonce: String?
         @Option(help: ArgumentHelp("raw or sha256_hex. By default the form of the issuer.", valueName: "form"))
         var nonceForm: TokenNonceForm?
-        @Option(help: ArgumentHelp("Take the keys from this JWK Set.", valueName: "file")) var jwks: String?
+        @Option(help: ArgumentHelp("Take the keys from this JWK Set.", valueName: "file"), transform: filePath) var jwks: String?
         @Option(help: ArgumentHelp("RS256 or ES256; may be repeated. By default those of the issuer.", valueName: "name"))
         var algorithm: [TokenAlgorithm] = []
         @Option(name: .customLong("now"), help: ArgumentHelp("The time, in seconds since 1970 or ISO 8601.", valueName: "time"))

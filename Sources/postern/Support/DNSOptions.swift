@@ -11,7 +11,7 @@ import Relay
 /// The system's name servers, others, or a file of answers.
 struct DNSOptions: ParsableArguments {
     /// The file of answers.
-    @Option(help: ArgumentHelp("Take DNS answers only from this JSON file.", valueName: "file"))
+    @Option(help: ArgumentHelp("Take DNS answers only from this JSON file.", valueName: "file"), transform: filePath)
     var dns: String?
 
     /// Name servers as `ADDRESS` or `ADDRESS:PORT`.

@@ -98,7 +98,7 @@ enum Failure {
         case let error as StoreFailure: status(error.code)
         case let error as MailerError: status(error)
         case is TemplateError: EX_CONFIG
-        case is OwnedFile.Failure: EX_CANTCREAT
+        case let error as OwnedFile.Failure: [ENOSPC, EDQUOT, EFBIG, EIO].contains(error.code) ? EX_IOERR : EX_CANTCREAT
         case is DNSClientError, is DecodingError: EX_DATAERR
         case let error as CocoaError:
             [.fileReadNoPermission, .fileWriteNoPermission].contains(error.code) ? EX_NOPERM : EX_NOINPUT

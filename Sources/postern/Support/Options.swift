@@ -7,11 +7,12 @@ import Foundation
 import InternetMessage
 import PosternConfiguration
 import Support
+import Synchronization
 
 /// Names the installation.
 struct InstallationOptions: ParsableArguments {
     /// As given with --config.
-    @Option(help: ArgumentHelp("The configuration file, or the folder that holds it.", valueName: "file"))
+    @Option(help: ArgumentHelp("The configuration file, or the folder that holds it.", valueName: "file"), transform: filePath)
     var config: String?
 
     /// As given with --set.
@@ -69,16 +70,36 @@ struct InstallationOptions: ParsableArguments {
 }
 
 extension InstallationOptions {
-    /// Refuses to write a report over a file of the installation: without its keys no inbox can be read again.
+    /// Refuses to write a report over a folder, or over a file of the installation, without whose keys no inbox can be read again.
     func refuse(output path: String?) throws {
+        guard let path else { return }
         var target = stat()
-        guard let path, stat(path, &target) == 0, let (configuration, resolved) = try? configuration() else { return }
+        let exists = stat(path, &target) == 0
+        guard !exists || target.st_mode & S_IFMT != S_IFDIR else {
+            throw CommandError(status: EX_CANTCREAT, message: "\(path): is a folder: name a file; nothing was written")
+        }
+        guard let (configuration, resolved) = try? configuration() else { return }
         let database = configuration.database.path.map { path in ["", "-wal", "-shm", "-journal"].map { path + $0 } } ?? []
         for own in [resolved.path, configuration.keyFilePath] + database {
             var status = stat()
-            guard stat(own, &status) == 0, status.st_dev == target.st_dev, status.st_ino == target.st_ino else { continue }
+            let isSame =
+                exists && stat(own, &status) == 0
+                ? status.st_dev == target.st_dev && status.st_ino == target.st_ino : Self.isSamePlace(path, own)
+            guard isSame else { continue }
             throw CommandError.usage("\(path) is a file of the installation: name another; nothing was written")
         }
+    }
+}
+
+extension InstallationOptions {
+    /// Whether two paths name one place in one folder: SQLite takes for its own what is beside a database under certain names.
+    private static func isSamePlace(_ one: String, _ other: String) -> Bool {
+        let (one, other) = (URL(fileURLWithPath: one), URL(fileURLWithPath: other))
+        var (first, second) = (stat(), stat())
+        return one.lastPathComponent.hasSameOctets(as: other.lastPathComponent)
+            && stat(one.deletingLastPathComponent().path, &first) == 0
+            && stat(other.deletingLastPathComponent().path, &second) == 0
+            && first.st_dev == second.st_dev && first.st_ino == second.st_ino
     }
 }
 
@@ -131,13 +152,14 @@ struct ConfirmationOptions: ParsableArguments {
     init() {}
 
     /// Throws if something depends on the object and --yes was not given. The counts are those of `BoundedCount`.
-    func check(_ what: String, takes dependents: [(Int, String)]) throws {
+    /// - Parameter isFinal: whether the object itself cannot be made again as it was, so that --yes is always required.
+    func check(_ what: String, takes dependents: [(Int, String)], isFinal: Bool = false) throws {
         let parts = dependents.filter { $0.0 > 0 }.map { count, name in
             "\(BoundedCount.text(count)) \(count == 1 ? name : Self.many(name))"
         }
-        guard !yes, !parts.isEmpty else { return }
-        throw CommandError.usage(
-            "removing \(what) also removes \(parts.joined(separator: ", ")): repeat with --yes to do so; nothing was changed")
+        guard !yes, isFinal || !parts.isEmpty else { return }
+        let loss = parts.isEmpty ? "cannot be undone" : "also removes \(parts.joined(separator: ", "))"
+        throw CommandError.usage("removing \(what) \(loss): repeat with --yes to do so; nothing was changed")
     }
 }
 
@@ -154,8 +176,18 @@ enum PosternClock {
     @Sendable static func now() -> Int64 { Int64(Date().timeIntervalSince1970) }
 }
 
+/// Whether this command changes the store, so that an output which cannot be written does not look like a failure of the change.
+enum MadeChange {
+    static var isBegun: Bool {
+        get { begun.load(ordering: .relaxed) }
+        set { begun.store(newValue, ordering: .relaxed) }
+    }
+    private static let begun = Atomic(false)
+}
+
 /// Who makes the change, and when: the user id, and with sudo also the id of its caller.
 func thisChange() -> Change {
+    MadeChange.isBegun = true
     let caller = ProcessInfo.processInfo.environment["SUDO_UID"].flatMap { Int($0) }.map { " sudo:\($0)" } ?? ""
     return Change(actor: "uid:\(getuid())" + caller, now: PosternClock.now())
 }

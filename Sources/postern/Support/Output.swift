@@ -9,7 +9,8 @@ let isTerminal = isatty(STDOUT_FILENO) == 1
 
 /// Writes out what was printed. Throws `CommandError` if not all of it could be written: a secret that is not shown again may be
 /// in it.
-func finishOutput() throws {
+/// - Parameter isWhole: whether that undoes what the command did, as for a secret; otherwise a change is said to stay.
+func finishOutput(isWhole: Bool = false) throws {
     // C's `stdout` is a variable, which Swift 6 does not let us name.
     guard let variable = dlsym(nil, "stdout"),
         let output = variable.assumingMemoryBound(to: UnsafeMutablePointer<FILE>?.self).pointee
@@ -18,7 +19,9 @@ func finishOutput() throws {
     let isWritten = fflush(output) == 0 && ferror(output) == 0
     guard !isWritten else { return }
     let reason = errno == 0 ? "not everything could be written" : Failure.words(errno)
-    throw CommandError(status: EX_IOERR, message: "standard output: \(reason)")
+    throw CommandError(
+        status: EX_IOERR,
+        message: "standard output: \(reason)\(!isWhole && MadeChange.isBegun ? "; what the command changed stays changed" : "")")
 }
 
 /// Bold on a terminal, unless NO_COLOR is set.

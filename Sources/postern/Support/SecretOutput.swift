@@ -29,7 +29,7 @@ final class SecretOutput {
                 throw CommandError(status: EX_IOERR, message: "standard output: no one reads it")
             }
             try show()
-            try finishOutput()
+            try finishOutput(isWhole: true)
             isWritten = true
         } catch {
             let reason = (error as? CommandError)?.message ?? "\(error)"

@@ -29,7 +29,8 @@ package struct PolicyTestReport {
     package var text: String {
         var lines: [String] = []
         for result in results where !result.passed {
-            lines.append("FAIL \(result.test.path)  (\(suite.file):\(result.test.position.line))")
+            lines.append(
+                "FAIL \(PersonText.lines(result.test.path).joined(separator: " "))  (\(suite.file):\(result.test.position.line))")
             lines.append(result.diff)
         }
         if let coverage {

@@ -36,14 +36,15 @@ struct ImportCommand: ParsableCommand {
             rows were fixed. The relay may keep running.
             """)
 
-    @Argument(help: "The file; - reads standard input.")
+    @Argument(help: "The file; - reads standard input.", transform: filePath)
     var file: String
     @Flag(help: "Check every row on a copy of the store, and change nothing.")
     var dryRun = false
     @Flag(help: "Trust the column verified: the author of the file knows that these inboxes belong to their users.")
     var trustVerified = false
     @Option(
-        help: ArgumentHelp("Write line and reason of each row that was not imported to this file, as CSV.", valueName: "file"))
+        help: ArgumentHelp("Write line and reason of each row that was not imported to this file, as CSV.", valueName: "file"),
+        transform: filePath)
     var errors: String?
     @OptionGroup var installation: InstallationOptions
     @OptionGroup var output: OutputOptions
@@ -61,6 +62,10 @@ struct ImportCommand: ParsableCommand {
         let bar = ProgressBar(total: file == "-" ? nil : size(input))
         let report = try installation.withInstallation { installation in
             guard dryRun else { return try run(input, installation, installation.store, reasons, bar) }
+            let leftovers = installation.configuration.database.path.map { Leftovers.rehearsals(of: $0) }
+            leftovers?.removeAbandoned()
+            let watch = leftovers?.removingIfInterrupted()
+            defer { watch?.end() }
             return try installation.rehearse { try run(input, installation, $0, reasons, bar) }
         }
         bar.clear()
@@ -117,8 +122,9 @@ struct ImportCommand: ParsableCommand {
     private func open() throws -> FileHandle {
         if file == "-" { return FileHandle.standardInput }
         var isFolder: ObjCBool = false
-        guard FileManager.default.fileExists(atPath: file, isDirectory: &isFolder), !isFolder.boolValue,
-            let handle = FileHandle(forReadingAtPath: file)
+        let exists = FileManager.default.fileExists(atPath: file, isDirectory: &isFolder)
+        guard !isFolder.boolValue else { throw CommandError.noInput("\(file): a folder") }
+        guard exists, let handle = FileHandle(forReadingAtPath: file)
         else { throw CommandError.noInput("\(file): the file does not exist or cannot be read") }
         return handle
     }

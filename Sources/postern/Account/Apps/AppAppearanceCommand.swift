@@ -44,7 +44,8 @@ extension AppCommand {
 struct AppAppearanceOptions: ParsableArguments {
     @Option(help: "The name that users see instead of the client_id, as in \"Juice for Android\".")
     var name: String?
-    @Option(help: ArgumentHelp("A square PNG, 64 to 1024 pixels, at most 200,000 octets.", valueName: "file"))
+    @Option(
+        help: ArgumentHelp("A square PNG, 64 to 1024 pixels, at most 200,000 octets.", valueName: "file"), transform: filePath)
     var icon: String?
 
     var isEmpty: Bool { name == nil && icon == nil }

@@ -30,7 +30,8 @@ extension AppCommand {
             @Argument(help: "The team's identifier.") var team: String
             @Argument(help: "The app's client_id.") var clientID: String
             @Option(help: ArgumentHelp("The app id.", valueName: "TEAMID.bundle.id")) var appID: String
-            @Option(help: ArgumentHelp("The root certificate, PEM or DER.", valueName: "file")) var root: String
+            @Option(help: ArgumentHelp("The root certificate, PEM or DER.", valueName: "file"), transform: filePath) var root:
+                String
             @Option(help: ArgumentHelp("production or development.", valueName: "name"))
             var environment: AppAttestExpectation.Environment = .production
             @OptionGroup var installation: InstallationOptions

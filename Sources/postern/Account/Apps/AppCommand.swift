@@ -97,7 +97,7 @@ struct AppCommand: ParsableCommand {
         func run() throws {
             try installation.withStore { store in
                 let dependents = try store.apps.dependents(team: team, clientID: clientID)
-                try confirmation.check("app \(clientID)", takes: [(dependents.grants, "grant")])
+                try confirmation.check("app \(clientID)", takes: [(dependents.grants, "grant")], isFinal: true)
                 try store.apps.remove(team: team, clientID: clientID, thisChange())
                 print("Removed app \(clientID) of team \(team).")
                 takeAway(from: store)

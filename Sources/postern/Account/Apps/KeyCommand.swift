@@ -153,7 +153,7 @@ struct KeyCommand: ParsableCommand {
                 }
                 let life = end.map { $0 - change.now }
                 let seconds = given.flatMap { $0 } ?? min(Self.usualOverlap, life ?? Self.usualOverlap)
-                if let life, seconds > life {
+                if let life, seconds > life, try store.apiKeys.key(self.key).state(now: change.now) == .active {
                     throw CommandError.usage(
                         "the new key would end before the old one: shorten --overlap, or give --expires; nothing was changed")
                 }

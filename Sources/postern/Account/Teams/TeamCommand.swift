@@ -117,7 +117,7 @@ struct TeamCommand: ParsableCommand {
                     takes: [
                         (dependents.sources, "source"), (dependents.apps, "app"), (dependents.accounts, "account"),
                         (dependents.addresses, "relay address"),
-                    ])
+                    ], isFinal: true)
                 try store.teams.remove(team, thisChange())
                 print("Removed team \(team).")
                 takeAway(from: store)

@@ -179,7 +179,10 @@ struct UserCommand: ParsableCommand {
             try installation.withStore { store in
                 let dependents = try store.users.dependents(user)
                 try confirmation.check(
-                    "user \(user)", takes: [(dependents.accounts, "account"), (dependents.addresses, "relay address")])
+                    "user \(user)",
+                    takes: [
+                        (dependents.inboxes, "inbox"), (dependents.accounts, "account"), (dependents.addresses, "relay address"),
+                    ], isFinal: true)
                 try store.users.remove(user, thisChange())
                 print("Removed user \(user).")
                 takeAway(from: store)

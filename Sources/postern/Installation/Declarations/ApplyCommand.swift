@@ -34,7 +34,7 @@ struct ApplyCommand: ParsableCommand {
 
     @Argument(
         help: ArgumentHelp("A file, or a folder with files; - reads standard input.", valueName: "file-or-folder"),
-        completion: .file())
+        completion: .file(), transform: filePath)
     var path: String?
 
     @Flag(help: "Show what would change, and change nothing.")

@@ -22,7 +22,7 @@ struct ExportCommand: ParsableCommand {
             The files do not contain secrets, keys, users or entries of lists. postern apply of an export changes nothing.
             """)
 
-    @Argument(help: "A folder to write into, which must not exist.", completion: .directory)
+    @Argument(help: "A folder to write into, which must not exist.", completion: .directory, transform: filePath)
     var folder: String?
 
     @OptionGroup var installation: InstallationOptions

@@ -35,7 +35,7 @@ struct BackupCommand: ParsableCommand {
             A database on PostgreSQL is backed up with pg_dump; this command then prints the command line for that.
             """)
 
-    @Argument(help: "The file to create; an existing file is not overwritten.")
+    @Argument(help: "The file to create; an existing file is not overwritten.", transform: filePath)
     var file: String
 
     @OptionGroup var installation: InstallationOptions
@@ -44,8 +44,11 @@ struct BackupCommand: ParsableCommand {
     func run() throws {
         let (configuration, _) = try installation.configuration()
         try refuseStandardStream(file, "written")
-        guard !file.isEmpty else { throw CommandError.usage("name the file of the backup") }
-        let contents = try StoreBackup.make(configuration.database, to: file, thisChange())
+        // One that exists is refused for that.
+        if !FileManager.default.fileExists(atPath: file) { try installation.refuse(output: file) }
+        let contents = try Leftovers.backups(at: file).removedIfInterrupted {
+            try StoreBackup.make(configuration.database, to: file, thisChange())
+        }
         if let failure = contents.auditFailure { Failure.warn("the audit has no line of this backup: \(failure)") }
         try contents.print(file: file, done: "Made \(file)", output)
     }
@@ -67,7 +70,7 @@ struct RestoreCommand: ParsableCommand {
             addresses that were issued since then are unknown.
             """)
 
-    @Argument(help: "A file that postern backup made.")
+    @Argument(help: "A file that postern backup made.", transform: filePath)
     var file: String
 
     @OptionGroup var installation: InstallationOptions

@@ -27,7 +27,7 @@ struct ExplainCommand: ParsableCommand {
     @Option(help: ArgumentHelp("A recipient; may be repeated.", valueName: "address")) var rcpt: [String] = []
     @Option(help: "The SMTP client's IP address.") var ip: String?
     @Option(help: ArgumentHelp("The name that the client gave in HELO.", valueName: "name")) var helo: String = ""
-    @Option(help: ArgumentHelp("Take DNS answers only from this file.", valueName: "file")) var dns: String?
+    @Option(help: ArgumentHelp("Take DNS answers only from this file.", valueName: "file"), transform: filePath) var dns: String?
     @Option(name: .customLong("now"), help: ArgumentHelp("The time, in seconds since 1970 or ISO 8601.", valueName: "time"))
     var time: String?
     @Flag(help: "Read requests as JSON lines.") var batch = false

@@ -26,7 +26,7 @@ struct DecideCommand: AsyncParsableCommand {
     var clientID: String
     @Option(help: "sign_up, sign_in, upgrade or sensitive_action.")
     var event: String
-    @Option(help: ArgumentHelp("A file with the identity token; - for standard input.", valueName: "file"))
+    @Option(help: ArgumentHelp("A file with the identity token; - for standard input.", valueName: "file"), transform: filePath)
     var identityToken: String?
     @Option(help: "The nonce of the token, as the app created it.")
     var nonce: String?
@@ -101,6 +101,9 @@ struct DecideCommand: AsyncParsableCommand {
     static func contextValue(_ text: String) throws -> (name: String, value: CELValue) {
         let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
         guard parts.count == 2, !parts[0].isEmpty else { throw CommandError.usage("--context: \"\(text)\" is not NAME=VALUE") }
+        guard !parts[0].utf8.starts(with: "context.".utf8) else {
+            throw CommandError.usage("--context \(parts[0]): leave context. out, as apps do: the name is what is behind it")
+        }
         return (parts[0], .string(parts[1]))
     }
 

@@ -2,6 +2,7 @@
 
 import Accounts
 import ArgumentParser
+import CEL
 import Decisions
 import Foundation
 import Administration
@@ -22,7 +23,8 @@ extension DecisionCommand {
         @Argument(help: "The decision's id; not with --csv.") var decision: String?
         @Argument(help: "legitimate or fraudulent; not with --csv.") var label: DecisionLabel?
         @Option(
-            help: ArgumentHelp("A file of decisions with labels; - for standard input.", valueName: "file"), completion: .file())
+            help: ArgumentHelp("A file of decisions with labels; - for standard input.", valueName: "file"), completion: .file(),
+            transform: filePath)
         var csv: String?
         @OptionGroup var installation: InstallationOptions
 
@@ -57,6 +59,8 @@ extension DecisionCommand {
             var labels: [(id: String, label: DecisionLabel)] = []
             var lines: [Int] = []
             var isFirst = true
+            // By decision, its place in `labels`.
+            var places: [ExactString: Int] = [:]
             func take(_ record: CSVRecord) throws {
                 func refuse(_ detail: String) -> CommandError { CommandError.data("\(file):\(record.line): \(detail)") }
                 if let defect = record.defect { throw refuse(defect) }
@@ -71,6 +75,12 @@ extension DecisionCommand {
                 guard let label = DecisionLabel(rawValue: fields[1].asciiLowercased) else {
                     throw refuse("a label is legitimate or fraudulent")
                 }
+                // The last one counts.
+                if let place = places[ExactString(fields[0])] {
+                    labels[place].label = label
+                    return
+                }
+                places[ExactString(fields[0])] = labels.count
                 guard labels.count < CheckRepository.labelsAtOnce else {
                     throw refuse("more than \(Count.text(CheckRepository.labelsAtOnce)) labels: split the file")
                 }
@@ -80,6 +90,10 @@ extension DecisionCommand {
             var parser = CSVParser()
             let input = file == "-" ? FileHandle.standardInput : FileHandle(forReadingAtPath: file)
             guard let input else { throw CommandError.noInput("\(file): cannot be read") }
+            var status = stat()
+            guard fstat(input.fileDescriptor, &status) == 0, status.st_mode & S_IFMT != S_IFDIR else {
+                throw CommandError.noInput("\(file): a folder")
+            }
             while let piece = try input.read(upToCount: 1 << 16), !piece.isEmpty { try parser.push(piece, take) }
             try parser.finish(take)
             if isFirst { throw CommandError.data("\(file): the first line must be decision_id,label") }

@@ -50,11 +50,12 @@ struct SandboxCommand: AsyncParsableCommand {
     var nonceForm = "raw"
     @Flag(help: "Accept requests whose tokens have no nonce.")
     var nonceOptional = false
-    @Option(help: ArgumentHelp("A policy's folder, instead of the default policy.", valueName: "folder"))
+    @Option(help: ArgumentHelp("A policy's folder, instead of the default policy.", valueName: "folder"), transform: filePath)
     var policy: String?
     @Option(name: .customLong("as"), help: ArgumentHelp("Imitate another service: apple.", valueName: "service"))
     var kind: Kind?
-    @Option(help: ArgumentHelp("With --as apple: teams, clients and test users, in YAML.", valueName: "file"))
+    @Option(
+        help: ArgumentHelp("With --as apple: teams, clients and test users, in YAML.", valueName: "file"), transform: filePath)
     var seed: String?
     @Flag(help: "With --as apple: print the built-in seed and exit.")
     var printSeed = false

@@ -60,7 +60,10 @@ struct ListCommand: ParsableCommand {
                 if let end, end <= now { throw CommandError.data("--expires \(expires): that is over") }
                 let entries = values.map { LiveListEntry($0, reason: reason, expiresAt: end) }
                 let added = try store.liveLists.add(team: owner.team, name: name, entries, thisChange())
-                print("\(Count.text(Int(added))) new in list \(name).")
+                let known = values.count - Int(added)
+                print(
+                    "\(Count.text(Int(added))) new in list \(name)."
+                        + (known > 0 ? " \(Count.text(known)) in it already: reason and expiry are replaced." : ""))
                 let kind = try store.liveLists.list(team: owner.team, name: name).kind
                 for value in values { if let note = Self.note(value, kind) { Failure.remark(note) } }
             }
@@ -80,7 +83,12 @@ struct ListCommand: ParsableCommand {
                     return nil
                 }
                 return "\(value) stands for every domain that ends in it"
-            case .text, .personal: return nil
+            case .text: return nil
+            case .personal:
+                guard let normal = LiveListEntries.normal(value, .personal), !LiveListEntries.isAddressOrNumber(normal) else {
+                    return nil
+                }
+                return "an entry is neither an email address nor a phone number: it matches only the same text"
             }
         }
     }
@@ -97,6 +105,17 @@ struct ListCommand: ParsableCommand {
             try installation.withStore { store in
                 let removed = try store.liveLists.remove(team: owner.team, name: name, values, thisChange())
                 print("\(Count.text(Int(removed))) removed from list \(name).")
+                // Of other kinds an entry matches only itself. More notes would be a second table.
+                let kind = try store.liveLists.list(team: owner.team, name: name).kind
+                guard kind == .range || kind == .domain else { return }
+                for value in values.prefix(20) {
+                    guard
+                        let found = try store.liveLists.matching(
+                            team: owner.team, name: name, value, now: PosternClock.now()
+                        ).first
+                    else { continue }
+                    Failure.remark("\(value) is still matched by the entry \(found.value)")
+                }
             }
         }
     }
@@ -137,17 +156,30 @@ struct ListCommand: ParsableCommand {
             abstract: "Show all lists, or the entries of one.", discussion: "The entries of a personal list are keyed hashes.")
 
         @Argument(help: "The list's name. By default all lists.") var name: String?
+        @Option(
+            help: ArgumentHelp(
+                "Only the entries that match this address, domain or text: a range that contains it, a parent domain.",
+                valueName: "value"))
+        var matching: String?
         @OptionGroup var owner: Owner
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
+
+        func validate() throws {
+            guard matching == nil || name != nil else { throw ValidationError("--matching needs the list's name.") }
+        }
 
         func run() throws {
             guard let name else { return try lists() }
             try installation.withStore { store in
                 try output.print(["VALUE", "ADDED", "EXPIRES", "REASON"]) {
                     (after: String?) -> (rows: [KeptListEntry], next: String?) in
+                    let now = PosternClock.now()
+                    if let matching {
+                        return (try store.liveLists.matching(team: owner.team, name: name, matching, now: now), nil)
+                    }
                     let entries = try store.liveLists.entries(
-                        team: owner.team, name: name, after: after ?? "", limit: OutputOptions.page, now: PosternClock.now())
+                        team: owner.team, name: name, after: after ?? "", limit: OutputOptions.page, now: now)
                     return (entries, entries.count < OutputOptions.page ? nil : entries.last?.value)
                 } json: {
                     [
@@ -161,14 +193,18 @@ struct ListCommand: ParsableCommand {
         }
 
         private func lists() throws {
-            let lists = try installation.withStore { try $0.liveLists.lists(team: owner.team) }
+            let lists = try installation.withStore { store in
+                try store.liveLists.lists(team: owner.team).map { list in
+                    (list: list, entries: list.entries - (try store.liveLists.ended(list, now: PosternClock.now())))
+                }
+            }
             try output.print(lists, ["NAME", "KIND", "ENTRIES", "CHANGED"]) {
                 [
-                    "name": $0.name, "kind": $0.kind.rawValue, "entries": "\($0.entries)", "created_at": timestamp($0.createdAt),
-                    "changed_at": timestamp($0.changedAt),
+                    "name": $0.list.name, "kind": $0.list.kind.rawValue, "entries": "\($0.entries)",
+                    "created_at": timestamp($0.list.createdAt), "changed_at": timestamp($0.list.changedAt),
                 ]
             } columns: {
-                [$0.name, $0.kind.rawValue, "\($0.entries)", timestamp($0.changedAt)]
+                [$0.list.name, $0.list.kind.rawValue, "\($0.entries)", timestamp($0.list.changedAt)]
             }
         }
     }

@@ -23,7 +23,7 @@ extension ListCommand {
                 """)
 
         @Argument(help: "The list's name.") var name: String
-        @Argument(help: "The file; - for standard input.", completion: .file()) var file: String
+        @Argument(help: "The file; - for standard input.", completion: .file(), transform: filePath) var file: String
         @Flag(help: "Confirm that a file without entries empties the list.") var yes = false
         @OptionGroup var owner: Owner
         @OptionGroup var installation: InstallationOptions
@@ -170,6 +170,19 @@ struct ListFile {
                 number,
                 "the line names columns: call them value, and if you want expires and reason. An entry that looks so needs CSV")
         }
+        // Words alone between separators are the names of a table in another language; a text may have separators too.
+        let areWords =
+            names.count > 1
+            && names.allSatisfy { name in
+                !name.unicodeScalars.isEmpty
+                    && name.unicodeScalars.allSatisfy { $0.properties.isAlphabetic || " _-".unicodeScalars.contains($0) }
+            }
+        guard !areWords else {
+            throw refusal(
+                number,
+                "the line looks like the names of a table's columns: call them value, and if you want expires and reason. If it is an "
+                    + "entry, write the file as CSV with value in its first line")
+        }
         return .lines
     }
 
@@ -212,7 +225,8 @@ struct ListFile {
         do {
             try take(entry)
         } catch let failure as StoreFailure {
-            guard failure.isRefusal else { throw failure }
+            // That another import began says nothing of this line.
+            guard failure.isRefusal, failure.code != .refused(.overtaken) else { throw failure }
             throw refusal(line, failure.message)
         }
     }

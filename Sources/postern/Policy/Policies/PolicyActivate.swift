@@ -5,6 +5,7 @@ import Decisions
 import ArgumentParser
 import Foundation
 import RiskPolicy
+import Support
 
 struct PolicyActivate: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -23,7 +24,7 @@ struct PolicyActivate: ParsableCommand {
 
     @Argument(
         help: "The policy's folder, the beginning of a hash that the store holds, or default (the policy in the program).",
-        completion: .directory)
+        completion: .directory, transform: filePath)
     var folder: String
 
     @Flag(help: "Keep the default: this policy serves only teams and apps that are bound to it.")
@@ -46,6 +47,11 @@ struct PolicyActivate: ParsableCommand {
             let isStatus = stored.name == PolicyKind.statusName
             guard !isStatus || !(onlyBound || everyone) else {
                 throw CommandError.usage("a status policy serves everyone: leave --only-bound and --everyone out")
+            }
+            if onlyBound, let standard = try policies.arrangement().standard, standard.name.hasSameOctets(as: stored.name) {
+                throw CommandError.usage(
+                    "\(stored.name) is the default policy, and decides for everyone who is bound to no other: leave --only-bound out, or "
+                        + "give the policy another name; nothing was changed")
             }
             if isStatus, try !policies.arrangement().policies.contains(where: { $0.name == stored.name }) {
                 // So that there is something to roll back to.

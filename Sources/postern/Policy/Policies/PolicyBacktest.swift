@@ -20,12 +20,14 @@ struct PolicyBacktest: ParsableCommand {
             The result is not a forecast: people who were allowed were never checked. The report gives figures for this.
             """)
 
-    @Argument(help: ReferredPolicy.help, completion: .directory)
+    @Argument(help: ReferredPolicy.help, completion: .directory, transform: filePath)
     var candidate: String
 
     @OptionGroup var period: PeriodOptions
 
-    @Option(help: ArgumentHelp("Also write a self-contained page with plots.", valueName: "file"), completion: .file())
+    @Option(
+        help: ArgumentHelp("Also write a self-contained page with plots.", valueName: "file"), completion: .file(),
+        transform: filePath)
     var html: String?
 
     @Flag(help: "Show the expression behind each sentence.")

@@ -1,9 +1,11 @@
 // `postern policy bench`: runs a policy on a simulated population of people and attackers.
 
 import Accounts
+import Administration
 import ArgumentParser
 import Database
 import Decisions
+import Foundation
 import Rehearsal
 import RiskPolicy
 import Support
@@ -22,14 +24,18 @@ struct PolicyBench: AsyncParsableCommand {
             more, gets the network of each request. For a status policy, the effect on the default risk policy is shown.
             """)
 
-    @Argument(help: ReferredPolicy.help, completion: .directory) var policy: String
-    @Option(help: ArgumentHelp("A status policy to use with it. By default the built-in one.", valueName: "folder"))
+    @Argument(help: ReferredPolicy.help, completion: .directory, transform: filePath) var policy: String
+    @Option(
+        help: ArgumentHelp("A status policy to use with it. By default the built-in one.", valueName: "folder"),
+        transform: filePath)
     var status: String?
     @Option(help: "The number of real people.") var people = 1_000
     @Option(help: "The number of accounts of each farm.") var farm = 200
     @Option(help: "The number of people who are imported on the first day, with nothing known of their past.") var imported = 200
     @Option(help: "Another number gives another population of the same kind.") var seed: UInt64 = 1
-    @Option(help: ArgumentHelp("Also write a self-contained page with plots.", valueName: "file"), completion: .file())
+    @Option(
+        help: ArgumentHelp("Also write a self-contained page with plots.", valueName: "file"), completion: .file(),
+        transform: filePath)
     var html: String?
     @OptionGroup var installation: InstallationOptions
     @OptionGroup var output: OutputOptions
@@ -46,6 +52,10 @@ struct PolicyBench: AsyncParsableCommand {
         var parameters = PopulationParameters()
         (parameters.people, parameters.farm, parameters.seed) = (people, farm, seed)
         parameters.imported = imported
+        let leftovers = Leftovers(folder: FileManager.default.temporaryDirectory.path, stem: FraudBench.folderStem)
+        leftovers.removeAbandoned()
+        let watch = leftovers.removingIfInterrupted()
+        defer { watch.end() }
         let (report, questions) = try await FraudBench.run(risk.policy, status: status, parameters)
         let words =
             "\(Count.text(people, "person", "people")), farms of \(farm), \(Count.text(questions, "question")), seed \(seed)"

@@ -10,7 +10,7 @@ struct PolicyCheck: ParsableCommand {
         abstract: "Check a policy as activation would: form, names, types, limits, guarantees and tests.",
         discussion: "Exits with status 1 if the policy would be refused, and gives the reason with file, line and column.")
 
-    @Argument(help: ReferredPolicy.help, completion: .directory)
+    @Argument(help: ReferredPolicy.help, completion: .directory, transform: filePath)
     var policy: String
     @OptionGroup var installation: InstallationOptions
     @OptionGroup var output: OutputOptions

@@ -19,10 +19,10 @@ struct PolicyDiffCommand: ParsableCommand {
             conditions: they show what can change, not how often. postern policy backtest uses past decisions.
             """)
 
-    @Argument(help: ReferredPolicy.help, completion: .directory)
+    @Argument(help: ReferredPolicy.help, completion: .directory, transform: filePath)
     var first: String
 
-    @Argument(help: ReferredPolicy.help, completion: .directory)
+    @Argument(help: ReferredPolicy.help, completion: .directory, transform: filePath)
     var second: String?
 
     @Option(help: ArgumentHelp("The number of generated inputs to compare.", valueName: "number"))

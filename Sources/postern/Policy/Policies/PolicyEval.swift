@@ -20,12 +20,14 @@ struct PolicyEval: ParsableCommand {
     @Argument(help: "The expression; not with --batch.")
     var expression: String?
 
-    @Option(help: "A file with variables, a request, or the lines of --batch; - for standard input.", completion: .file())
+    @Option(
+        help: "A file with variables, a request, or the lines of --batch; - for standard input.", completion: .file(),
+        transform: filePath)
     var input: String?
 
     @Option(
         help: ArgumentHelp("A policy whose names may be used: a folder, the name of an active one, or the beginning of a hash."),
-        completion: .directory)
+        completion: .directory, transform: filePath)
     var policy: String?
 
     @Flag(help: "Read cases as JSON lines from --input or standard input.")
@@ -40,7 +42,9 @@ struct PolicyEval: ParsableCommand {
         if batch, expression != nil || policy != nil {
             throw ValidationError("--batch takes neither an expression nor --policy.")
         }
-        if !batch, expression == nil { throw ValidationError("Give an expression, or use --batch.") }
+        if !batch, expression == nil {
+            throw ValidationError("Give an expression, or use --batch. One that begins with - goes behind --")
+        }
     }
 
     func run() throws {

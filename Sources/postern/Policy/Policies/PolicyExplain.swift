@@ -13,13 +13,13 @@ struct PolicyExplain: ParsableCommand {
             test's input: {"event": "sign_in", "account": {"state": "active"}}.
             """)
 
-    @Argument(help: ReferredPolicy.help, completion: .directory)
+    @Argument(help: ReferredPolicy.help, completion: .directory, transform: filePath)
     var policy: String
 
     @Argument(help: "A test: name or section/name.")
     var test: String?
 
-    @Option(help: "A YAML or JSON file with the request; - for standard input.", completion: .file())
+    @Option(help: "A YAML or JSON file with the request; - for standard input.", completion: .file(), transform: filePath)
     var input: String?
 
     @Flag(help: "Show the expression behind each sentence.")

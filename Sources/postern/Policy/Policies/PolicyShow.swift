@@ -14,7 +14,7 @@ struct PolicyShow: ParsableCommand {
             it can be changed, tested and activated.
             """)
 
-    @Argument(help: ReferredPolicy.help, completion: .directory)
+    @Argument(help: ReferredPolicy.help, completion: .directory, transform: filePath)
     var policy: String?
 
     @Flag(help: "Show the expression behind each sentence.")
@@ -25,7 +25,7 @@ struct PolicyShow: ParsableCommand {
 
     @Option(
         help: ArgumentHelp("Write the policy's files into this folder, which must not exist.", valueName: "dir"),
-        completion: .directory)
+        completion: .directory, transform: filePath)
     var export: String?
 
     @OptionGroup var installation: InstallationOptions

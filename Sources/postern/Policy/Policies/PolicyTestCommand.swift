@@ -14,7 +14,7 @@ struct PolicyTestCommand: ParsableCommand {
             is a failure; a folder without tests.yaml is a failure only with --fail-on-empty.
             """)
 
-    @Argument(help: ReferredPolicy.help, completion: .directory)
+    @Argument(help: ReferredPolicy.help, completion: .directory, transform: filePath)
     var policy: String
 
     @Flag(help: "Fail if there are no tests at all.")
@@ -26,7 +26,7 @@ struct PolicyTestCommand: ParsableCommand {
     @Flag(help: "Print the results as JSON.")
     var json = false
 
-    @Option(help: "Also write the results to a file as JUnit XML.", completion: .file())
+    @Option(help: "Also write the results to a file as JUnit XML.", completion: .file(), transform: filePath)
     var junit: String?
 
     @OptionGroup var installation: InstallationOptions
@@ -36,7 +36,7 @@ struct PolicyTestCommand: ParsableCommand {
         let found = try referred.tests()
         let suite = found ?? PolicyTestSuite(description: "", tests: [], file: referred.testsFile)
         let report = PolicyTestReport(policy: referred.policy, suite: suite, withCoverage: coverage)
-        print(json ? String(decoding: try report.json, as: UTF8.self) : report.text)
+        print(json ? String(decoding: try report.json, as: UTF8.self) : shownLines(report.text))
         try installation.refuse(output: junit)
         if let junit { try OwnedFile.write(report.junit.utf8, to: junit) }
         let isEmpty = report.results.isEmpty && (found != nil || failOnEmpty)

@@ -1,0 +1,49 @@
+// Copies of a store that a command makes for a while: removed where the command was ended before it could do so.
+
+import Foundation
+
+/// Files and folders whose names are a stem, the number of the process that made them, and perhaps more.
+package struct Leftovers: Sendable, Hashable {
+    private let folder: String
+    private let stem: String
+
+    /// - Parameters:
+    ///   - folder: the folder that they are in.
+    ///   - stem: what their names begin with, up to the number of the process.
+    package init(folder: String, stem: String) { (self.folder, self.stem) = (folder, stem) }
+
+    /// What `StoreBackup.make` writes before a backup gets its name.
+    package static func backups(at file: String) -> Leftovers { Leftovers(beside: file, ".incomplete-") }
+
+    /// What a rehearsal on SQLite copies the database to.
+    package static func rehearsals(of database: String) -> Leftovers { Leftovers(beside: database, "-rehearsal-") }
+
+    private init(beside file: String, _ end: String) {
+        let url = URL(fileURLWithPath: file)
+        self.init(folder: url.deletingLastPathComponent().path, stem: url.lastPathComponent + end)
+    }
+
+    /// The path of this process.
+    package var ownPath: String { "\(folder)/\(stem)\(getpid())" }
+
+    /// Removes those of processes that have ended.
+    package func removeAbandoned() {
+        remove { process in kill(process, 0) != 0 && errno == ESRCH }
+    }
+
+    /// Removes those of this process.
+    package func removeOwn() { remove { $0 == getpid() } }
+
+    private func remove(_ isGone: (pid_t) -> Bool) {
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? [] {
+            guard name.utf8.starts(with: stem.utf8) else { continue }
+            let rest = name.utf8.dropFirst(stem.utf8.count)
+            let digits = rest.prefix { (0x30...0x39).contains($0) }
+            // Another file may begin in the same way.
+            guard rest.dropFirst(digits.count).first.map({ $0 == UInt8(ascii: "-") }) ?? true,
+                let process = pid_t(String(decoding: digits, as: UTF8.self)), isGone(process)
+            else { continue }
+            try? FileManager.default.removeItem(atPath: "\(folder)/\(name)")
+        }
+    }
+}

@@ -70,7 +70,7 @@ struct InstallationOptions: ParsableArguments {
 }
 
 extension InstallationOptions {
-    /// Refuses to write a report over a folder, or over a file of the installation, without whose keys no inbox can be read again.
+    /// Refuses to write a report over a folder or a file of the installation: without its keys no inbox can be read again.
     func refuse(output path: String?) throws {
         guard let path else { return }
         var target = stat()

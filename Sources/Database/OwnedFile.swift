@@ -95,9 +95,9 @@ package enum OwnedFile {
         guard stat(split(path).folder, &status) == 0, lchown(path, status.st_uid, status.st_gid) == 0 else { throw failure(path) }
     }
 
-    /// Creates a file or replaces its content, and writes all octets. If that fails, as on a full disk, a file that was there stays
-    /// as it was, and none is left where none was. A device or a pipe is written to as it is, and so is a file in a folder in which
-    /// none can be made.
+    /// Creates a file or replaces its content, and writes all octets. If that fails, as on a full disk, a file that was there
+    /// stays as it was, and none is left where none was. A device or a pipe is written to as it is, and so is a file in a folder
+    /// in which no other can be made.
     /// - Parameter isModeFixed: whether to set exactly this mode, whatever the umask and the previous mode.
     package static func write(
         _ octets: some Collection<UInt8>, to path: String, mode: mode_t = 0o666, isModeFixed: Bool = false

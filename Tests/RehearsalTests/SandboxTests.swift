@@ -291,6 +291,93 @@ final class RunningPostern {
     }
 }
 
+@Suite(.blocking, .enabled(if: Browser.driver != nil, "skipped: no chromedriver"), .timeLimit(.minutes(5)))
+struct SandboxBrowserTests {
+    /// A button is put together without scripts, and copied; a script makes the PNG.
+    @Test func buttonPage_composed_showsTheButtonAndItsLines() throws {
+        let postern = try RunningPostern()
+        let url = try postern.fact("URL")
+        let browser = try Browser()
+        defer { browser.quit() }
+        try browser.open(
+            url + "/sandbox/button?kind=continue&style=outline&radius=22&height=48&width=&logo=beside&border=&lang=ar")
+        let image = "/auth/button.svg?kind=continue&style=outline&height=48&radius=22&lang=ar"
+        #expect(try browser.value("return document.getElementById('button').getAttribute('src')") as? String == image)
+        #expect(
+            try browser.value("const i = document.getElementById('button'); return i.complete && i.naturalHeight") as? Int == 48)
+        let lines = try browser.text(".snippet")
+        #expect(
+            lines.contains(#"data-kind="continue" data-style="outline" data-height="48" data-radius="22" data-lang="ar"></div>"#))
+        #expect(lines.contains("<script src=\"\(url)/auth/sign-in.js\"></script>") && !lines.contains("data-logo"))
+        #expect(try PageLook(browser).findings("sandbox-button", "en") == [])
+        try browser.click("#png a[data-scale='2']")
+        _ = try browser.shows("body[data-png]", "")
+        let made = try #require(try browser.value("return document.body.dataset.png") as? String)
+        #expect(made.firstMatch(of: /^[0-9]+x96 [1-9][0-9]{2,}$/) != nil, "\(made)")
+        let complaints = try browser.complaints().filter { !$0.contains("favicon") }
+        #expect(complaints == [])
+        // A script only spares the press.
+        _ = try browser.value(
+            "document.querySelector('select[name=style]').value = 'light'; document.querySelector('form').submit()")
+        #expect(try browser.leads(to: url + "/sandbox/button?kind=continue&style=light"))
+        #expect(try browser.text(".snippet").contains("data-style=\"light\""))
+        for query in [
+            "style=pink", "radius=99", "radius=x", "width=159", "lang=xx", "size=1", "style=dark&style=light", "kind=%22%3E",
+        ] {
+            let answer = try postern.curl("/sandbox/button?" + query)
+            #expect(answer.status == 400 && !answer.body.contains("\">"), "\(query): \(answer)")
+        }
+        #expect(try postern.curl("/sandbox/button?height=%2B044").body.contains("src=\"/auth/button.svg\""))
+    }
+
+    /// The page of SANDBOX.md, as it stands.
+    @Test func page_withoutABackend_signsInAndRefusesAnotherAnswer() throws {
+        let postern = try RunningPostern()
+        let url = try postern.fact("URL")
+        let text = try String(contentsOf: Folders.package.appending(path: "docs/SANDBOX.md"), encoding: .utf8)
+        let block = try #require(text.firstMatch(of: /```html\n((?s:.*?))```/)).output.1
+        #expect(block.split(separator: "\n").count <= 50)
+        let folder = try Folders.temporary("page")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try Data(block.replacing("http://127.0.0.1:8890", with: url).utf8).write(to: folder.appending(path: "page.html"))
+        let server = try ManagedProcess(
+            "/usr/bin/env", ["python3", "-u", "-m", "http.server", "0", "--bind", "127.0.0.1", "--directory", folder.path])
+        defer { server.end() }
+        let line = try server.waitForLine(containing: "Serving HTTP on")
+        let port = try #require(line.firstMatch(of: /port ([0-9]+)/)).output.1
+        let page = "http://127.0.0.1:\(port)/page.html"
+        let browser = try Browser()
+        defer { browser.quit() }
+        try browser.open(page)
+        try browser.click("button")
+        #expect(try browser.leads(to: url))
+        try browser.type("new@home.example", into: "#email")
+        try browser.click("form[action='/me/sign-in'] button")
+        _ = try browser.shows("#code", "")
+        let code = try #require(try postern.mail(to: "new@home.example")["code"]?.string)
+        try browser.type(code, into: "#code")
+        try browser.click("form[action='/me/sent'] button")
+        _ = try browser.shows(".choices", "")
+        try browser.click("main form button")
+        #expect(try browser.shows("#who", "Signed in: "))
+        let shown = try browser.text("#who")
+        #expect(shown.firstMatch(of: /^Signed in: \S{32} \S+@relay\.sandbox\.example$/) != nil, "\(shown)")
+        #expect(try browser.arrives(at: page))
+        // An answer that this page did not ask for.
+        try browser.open(page + "?state=x&code=pc_y&iss=\(url)")
+        #expect(try browser.shows("#who", "This answer was not asked for."))
+        // A page of another origin reads nothing.
+        let other = try postern.curl(
+            "/auth/token",
+            [
+                "-H", "Origin: https://other.example", "-d", "grant_type=authorization_code&code=x&client_id=com.example.page",
+                "-i",
+            ])
+        #expect(!other.body.lowercased().contains("access-control-allow-origin"))
+        #expect(try browser.complaints().filter { !$0.contains("favicon") } == [])
+    }
+}
+
 /// Python of `make test-tools` with Authlib; nil where there is none.
 private let python: String? = {
     let own = Folders.package.appending(path: ".build/test-tools/bin/python3").path

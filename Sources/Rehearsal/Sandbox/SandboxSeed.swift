@@ -24,6 +24,9 @@ package struct SandboxFacts: Sendable, Encodable {
     package let team: String
     package let clientID: String
     package let clientSecret: String
+    /// A public app in the group of the other: for a page without a backend.
+    package let pageClientID: String
+    package let pageRedirectURIs: [String]
     /// The team's API key, with every scope of teams.
     package let key: String
     package let redirectURIs: [String]
@@ -39,6 +42,8 @@ package struct SandboxFacts: Sendable, Encodable {
         case clientID = "clientId"
         case clientSecret
         case redirectURIs = "redirectUris"
+        case pageClientID = "pageClientId"
+        case pageRedirectURIs = "pageRedirectUris"
     }
 }
 
@@ -51,6 +56,10 @@ enum SandboxNames {
     static let operatorAddress = "operator@sandbox.example"
     /// Redirect URIs: on a loopback address the port may be any (RFC 8252 section 7.3).
     static let redirectURIs = ["http://127.0.0.1/callback", "http://localhost:3000/callback", "http://localhost:5000/callback"]
+    static let pageClientID = "com.example.page"
+    static let pageRedirectURIs = [
+        "http://127.0.0.1/", "http://127.0.0.1/page.html", "http://localhost:3000/", "http://localhost:5173/",
+    ]
     /// The first uses the app already; the second has not signed in yet.
     static let users: [(id: String, name: String, inbox: String, usesApp: Bool)] = [
         ("jane", "Jane Doe", "jane@home.example", true), ("anna", "Anna Roe", "anna@mail.example", false),
@@ -78,6 +87,12 @@ struct SandboxSeed {
             name: "Example", change)
         try store.apps.setNonce(
             team: team, clientID: clientID, form: settings.nonceForm, isRequired: settings.isNonceRequired, change)
+        _ = try store.addApp(
+            team: team, clientID: SandboxNames.pageClientID, group: clientID, redirectURIs: SandboxNames.pageRedirectURIs,
+            name: "Example page", change)
+        try store.openIDClients.set(
+            ClientSettings(isPublic: true, algorithm: ClientSettings.standardAlgorithm), team: team,
+            clientID: SandboxNames.pageClientID, change)
         let secret = try store.openIDClients.issueSecret(team: team, clientID: clientID, change).secret
         let key = try store.apiKeys.issue(
             team: team, scopes: Set(Scope.available(to: .team)), expiresAt: nil, note: "sandbox", change)
@@ -100,7 +115,8 @@ struct SandboxSeed {
                 user: user.id, inbox: user.inbox, sub: issued?.account.sub, address: issued?.address.wireForm)
         }
         return SandboxFacts(
-            url: url, smtp: smtp, team: team, clientID: clientID, clientSecret: secret, key: key.text.revealed,
+            url: url, smtp: smtp, team: team, clientID: clientID, clientSecret: secret,
+            pageClientID: SandboxNames.pageClientID, pageRedirectURIs: SandboxNames.pageRedirectURIs, key: key.text.revealed,
             redirectURIs: SandboxNames.redirectURIs + settings.redirectURIs, source: SandboxNames.source,
             relayDomain: SandboxNames.relayDomain, users: users, issuer: issuer.issuer)
     }

@@ -3,7 +3,7 @@
 import Languages
 
 /// The action of a button.
-enum ButtonKind: String, Sendable, CaseIterable {
+package enum ButtonKind: String, Sendable, CaseIterable {
     case signIn = "sign-in"
     case goOn = "continue"
     case signUp = "sign-up"

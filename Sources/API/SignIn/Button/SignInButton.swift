@@ -4,15 +4,15 @@ import Languages
 import Support
 
 /// The appearance of a button.
-struct SignInButton: Sendable {
+package struct SignInButton: Sendable {
     /// CSS pixels.
-    static let heights = 32...64
+    package static let heights = 32...64
     /// CSS pixels.
-    static let widths = 160...480
-    static let usualHeight = 44
+    package static let widths = 160...480
+    package static let usualHeight = 44
     /// CSS pixels.
-    static let radii = 0...32
-    static let usualRadius = 8
+    package static let radii = 0...32
+    package static let usualRadius = 8
 
     var kind = ButtonKind.signIn
     var style = Style.dark
@@ -27,12 +27,12 @@ struct SignInButton: Sendable {
     /// Whether there is a line around it; nil for as the style has it.
     var border: Border?
 
-    enum Style: String, Sendable, CaseIterable {
+    package enum Style: String, Sendable, CaseIterable {
         case light, dark, outline
     }
 
     /// Where the logo is.
-    enum Logo: String, Sendable, CaseIterable {
+    package enum Logo: String, Sendable, CaseIterable {
         /// Next to the text, both in the middle.
         case beside
         /// At the edge where reading begins, with the text in the middle of the rest.
@@ -41,7 +41,7 @@ struct SignInButton: Sendable {
         case only
     }
 
-    enum Border: String, Sendable, CaseIterable { case yes, no }
+    package enum Border: String, Sendable, CaseIterable { case yes, no }
 
     /// `#rrggbb`: each text has a contrast of 13:1 or more with its background, and the line of 3:1 (WCAG 2.2, 1.4.3 and
     /// 1.4.11).

@@ -18,6 +18,16 @@ struct SandboxPageRoutes: RouteModule {
                 type: "text/html; charset=utf-8", headers: headers, body: ByteBuffer(string: try SandboxPage.render(desk)))
         }.get("/sandbox/style.css") { _, _ in
             Response(type: "text/css; charset=utf-8", body: ByteBuffer(string: Embedded.style_css))
+        }.get("/sandbox/button") { request, _ -> Response in
+            var headers: HTTPFields = [:]
+            headers[.contentSecurityPolicy] =
+                "default-src 'none'; style-src 'self'; img-src 'self' blob:; script-src 'self'; connect-src 'self'; "
+                + "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+            let page = try SandboxButtonPage(request, url: desk.facts.url, clientID: desk.facts.pageClientID)
+            return Response(
+                type: "text/html; charset=utf-8", headers: headers, body: ByteBuffer(string: try page.render()))
+        }.get("/sandbox/button.js") { _, _ in
+            Response(type: "text/javascript; charset=utf-8", body: ByteBuffer(string: Embedded.button_js))
         }
     }
 }

@@ -47,7 +47,9 @@ struct SandboxIntroduction {
 
             Sign-in: any OpenID Connect library, with the issuer $URL and a redirect URI of
             \(facts.redirectURIs.map { "  \($0)" }.joined(separator: "\n"))
-            On 127.0.0.1 the port may be any. Users:
+            On 127.0.0.1 the port may be any. A page without a backend is the public app \(facts.pageClientID), at
+            \(facts.pageRedirectURIs.map { "  \($0)" }.joined(separator: "\n"))
+            Users:
             \(users.joined(separator: "\n"))
             Any other address that is entered becomes a new user.
 

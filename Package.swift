@@ -383,8 +383,9 @@ let package = Package(
             name: "PortalTests",
             dependencies: [
                 "Accounts", "API", "Database", "HTTP", "InternetMessage", "Languages", "Mail", "MailCrypto", "PasskeyTesting",
-                "PersonalData", "Portal", "PosternSQLite", "PostfixHarness", "RelayCore", "SignIn", "StoreTesting", "Support",
-                "TestSupport", "WebAuthn", httpTypes, hummingbird, hummingbirdTesting, logging,
+                "PersonalData", "Portal", "PosternPostgres", "PosternSQLite", "PostfixHarness", "PostgresHarness", "RelayCore",
+                "SignIn", "StoreTesting", "Support", "TestSupport", "WebAuthn", httpTypes, hummingbird, hummingbirdTesting,
+                logging,
             ], swiftSettings: strict),
         .testTarget(
             name: "MailTests",

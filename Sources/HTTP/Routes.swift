@@ -9,12 +9,13 @@ import Synchronization
 package protocol RouteModule: Sendable {
     /// Adds the routes, each to the group of its permitted callers.
     func addRoutes(to routes: Routes)
-    /// A page in place of 404 or 405 if no route was found; nil if the path does not belong to this module.
-    func page(for problem: Problem, _ request: Request, _ context: APIContext) -> Response?
+    /// A page in place of a problem, for a browser; nil if the path does not belong to this module.
+    /// - Parameter isUnrouted: whether no route was found (404, 405); otherwise a route gave the problem.
+    func page(for problem: Problem, isUnrouted: Bool, _ request: Request, _ context: APIContext) -> Response?
 }
 
 extension RouteModule {
-    package func page(for problem: Problem, _ request: Request, _ context: APIContext) -> Response? { nil }
+    package func page(for problem: Problem, isUnrouted: Bool, _ request: Request, _ context: APIContext) -> Response? { nil }
 }
 
 /// Who may call a route.

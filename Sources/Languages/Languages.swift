@@ -65,6 +65,9 @@ package struct Languages: Sendable {
         self.all = all
     }
 
+    /// The cookie with the tag of the language that the user chose.
+    package static let cookie = "postern-language"
+
     /// Whether an English text is meant for users: some language has words for it.
     package func isForUsers(_ text: String) -> Bool { all.contains { $0.knows(text) } }
 

@@ -2,6 +2,7 @@
 
 import HTTP
 import HTTPTypes
+import Languages
 import SignIn
 import Support
 
@@ -22,17 +23,17 @@ struct PortalCookies: Sendable {
     /// The user who was last offered a passkey in this browser, after a code: another one is offered one too.
     static let offered = "postern-offered"
     /// The language that the user chose.
-    static let language = "postern-language"
+    static let language = Languages.cookie
     /// Seconds.
     static let languageAge: Int64 = 365 * 86_400
 
     /// Seconds for which a page may still report the action: the next page follows at once.
     static let tellingAge: Int64 = 30
 
-    /// Sent over HTTPS only. With the prefix a browser accepts the cookie only from this host (RFC 6265bis section 4.1.3.2).
+    /// Sent over HTTPS only.
     let isSecure: Bool
 
-    private func fullName(_ name: String) -> String { isSecure ? "__Host-\(name)" : name }
+    private func fullName(_ name: String) -> String { HostCookie.name(name, isSecure: isSecure) }
 
     /// A value in the form made here; nil for anything else.
     func value(_ name: String, in headers: HTTPFields) -> String? {

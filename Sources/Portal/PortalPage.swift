@@ -168,11 +168,18 @@ package struct PortalPage: RouteModule {
     }
 
     /// For people who typed an address or followed an old link; paths for programs keep their problems.
-    package func page(for problem: Problem, _ request: Request, _ context: APIContext) -> Response? {
+    package func page(for problem: Problem, isUnrouted: Bool, _ request: Request, _ context: APIContext) -> Response? {
         let path = request.uri.path
+        if SignInStep(path: path) != nil, request.wantsPage {
+            var response = try? PortalRequest(page: self, request: request, context: context).failure(problem)
+            for field in problem.headers { response?.headers[field.name] = field.value }
+            return response
+        }
+        // The routes of these pages make their own.
+        guard isUnrouted else { return nil }
         let isPage = path == "/me" || path.hasPrefix("/me/")
         let isProgram = ["/v1", "/auth", "/.well-known"].contains { path == $0 || path.hasPrefix($0 + "/") }
-        guard isPage || (!isProgram && request.headers[.accept]?.contains("text/html") == true) else { return nil }
+        guard isPage || (!isProgram && request.wantsPage) else { return nil }
         var response = try? PortalRequest(page: self, request: request, context: context)
             .failure(problem.status == .notFound ? PortalRefusal.notFound : PortalRefusal.notLikeThat)
         for field in problem.headers { response?.headers[field.name] = field.value }

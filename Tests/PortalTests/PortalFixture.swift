@@ -52,7 +52,9 @@ final class PortalFixture: Sendable {
     let pool = BlockingPool(.requests, threads: 2)
     let log = LogRecorder()
     /// Apart from the fixture, so that routes that know the time do not keep the fixture, its files and its threads alive.
-    private let time = Time()
+    private let time: Time
+    /// Another host of the same store; nil for the first.
+    private let first: PortalFixture?
     private let made: Mutex<(responder: RouterResponder<APIContext>, routes: [RouteEntry], page: PortalPage?)?> = Mutex(nil)
 
     /// Seconds since 1970; moves only when it is set.
@@ -70,18 +72,24 @@ final class PortalFixture: Sendable {
     var routes: [RouteEntry] { made.withLock { $0?.routes ?? [] } }
     var portal: PortalPage? { made.withLock { $0?.page } }
 
-    /// - Parameter signUp: with it the page is the sign-in page of apps too, and /auth is there.
+    /// - Parameters:
+    ///   - signUp: with it the page is the sign-in page of apps too, and /auth is there.
+    ///   - database: a migrated one; by default a new file.
+    ///   - first: makes this another host of the same installation, with the time and the mail server of the first.
     init(
         url: String? = url, limits: NoticeLimits = NoticeLimits(perInbox: 50, perUser: 100), signIn: SignInLimits = .standard,
         signUp: SignUpRules? = nil,
-        looks: PageLooks = .standard, deletionDays: Int = 0, upstream: UpstreamSettings? = nil, passkeyRoots: [Certificate] = []
+        looks: PageLooks = .standard, deletionDays: Int = 0, upstream: UpstreamSettings? = nil, passkeyRoots: [Certificate] = [],
+        database: (any Database)? = nil, beside first: PortalFixture? = nil
     ) throws {
-        folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-me-\(UUID().uuidString)")
+        self.first = first
+        time = first?.time ?? Time()
+        folder = first?.folder ?? FileManager.default.temporaryDirectory.appendingPathComponent("postern-me-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        let database = try MigratedStore.sqlite(at: folder.appendingPathComponent("postern.db").path)
+        let database = try database ?? MigratedStore.sqlite(at: folder.appendingPathComponent("postern.db").path)
         let ring = try #require(KeyRing(random: (0..<96).map { UInt8($0) }))
         store = Store(database: database, keys: ring, relayDomains: ["relay.example"])
-        sink = try SMTPSink()
+        sink = try first?.sink ?? SMTPSink()
         let keys = try #require(TokenKeys(keys: [UInt8(ascii: "a"): Array(repeating: 7, count: 32)], active: UInt8(ascii: "a")))
         let mailer = InboxMailer(
             settings: MailerSettings(
@@ -92,16 +100,7 @@ final class PortalFixture: Sendable {
             submission: SMTPSubmission(
                 host: "127.0.0.1", port: sink.port, helo: "mx.relay.example", timeout: 120, dataTimeout: 120),
             templates: try .standard(.builtIn()))
-        _ = try store.teams.add(id: "juice", name: "The <Juice> Company", Self.change)
-        _ = try store.teams.add(id: "soda", name: "Soda", Self.change)
-        try store.sources.add(
-            team: "juice", store.sources.checked("juice.example", envelopeDomain: nil, now: Self.start), Self.change)
-        _ = try store.apps.add(team: "juice", clientID: "com.juice.app", group: nil, Self.change)
-        for user in ["anna", "bob"] {
-            _ = try store.users.add(
-                id: user, name: user, inbox: Self.inbox("\(user)@home.example"), isVerified: true, Self.change)
-            _ = try store.addresses.issue(team: "juice", user: user, app: "com.juice.app", Self.change)
-        }
+        if first == nil { try Self.seed(store) }
         let signer = IdentitySigner(store.identityKeys, now: { [time] in time.now }, logger: log.logger)
         let page = try PortalPage(
             store: store, mailer: mailer, queue: queue, tokens: { TokenMint(keys: keys) }, pool: pool,
@@ -127,6 +126,19 @@ final class PortalFixture: Sendable {
         made.withLock { $0 = (router.responder, router.routes, page) }
     }
 
+    private static func seed(_ store: Store) throws {
+        _ = try store.teams.add(id: "juice", name: "The <Juice> Company", Self.change)
+        _ = try store.teams.add(id: "soda", name: "Soda", Self.change)
+        try store.sources.add(
+            team: "juice", store.sources.checked("juice.example", envelopeDomain: nil, now: Self.start), Self.change)
+        _ = try store.apps.add(team: "juice", clientID: "com.juice.app", group: nil, Self.change)
+        for user in ["anna", "bob"] {
+            _ = try store.users.add(
+                id: user, name: user, inbox: Self.inbox("\(user)@home.example"), isVerified: true, Self.change)
+            _ = try store.addresses.issue(team: "juice", user: user, app: "com.juice.app", Self.change)
+        }
+    }
+
     /// Logs that a check was asked of anna at sign-up.
     func askForCheck(reasons: String) throws {
         try store.database.write(.durable) { connection throws(StoreFailure) in
@@ -148,8 +160,9 @@ final class PortalFixture: Sendable {
         made.withLock { $0 = nil }
         queue.stop()
         Task.detached { [pool] in await pool.stop() }
-        sink.stop()
         try? store.database.close()
+        guard first == nil else { return }
+        sink.stop()
         try? FileManager.default.removeItem(at: folder)
     }
 

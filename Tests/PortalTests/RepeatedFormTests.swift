@@ -3,7 +3,11 @@
 import Accounts
 import Database
 import Foundation
+import PosternPostgres
+import PosternSQLite
+import PostgresHarness
 import SignIn
+import StoreTesting
 import TestSupport
 import Testing
 
@@ -57,6 +61,49 @@ import Testing
             #expect(places == Array(repeating: "/me/addresses/1", count: 5))
             #expect(try fixture.store.addresses.addresses(user: "anna").count == 2)
         }
+    }
+
+    /// A load balancer sends the second press to the other host.
+    @Test(arguments: [false, true]) func replace_pressedTwiceAtOnceOnTwoHosts_replacesOnce(onPostgreSQL: Bool) async throws {
+        var databases: [any Database] = []
+        if onPostgreSQL {
+            guard let server = PostgresServer.shared else {
+                print("skipped: PostgreSQL is not installed")
+                return
+            }
+            let schema = "portal_hosts_\(UUID().uuidString.lowercased().replacing("-", with: ""))"
+            databases = [
+                try MigratedStore.postgres(schema: schema, on: server), try PostgresDatabase(url: server.url(of: schema)),
+            ]
+        }
+        let fixture = try PortalFixture(database: databases.first)
+        defer { fixture.stop() }
+        let other = try PortalFixture(
+            database: databases.last ?? SQLiteDatabase(path: fixture.folder.appending(path: "postern.db").path, busyTimeout: 60),
+            beside: fixture)
+        defer { other.stop() }
+        let anna = Browser(fixture)
+        try await anna.signIn("anna")
+        let cookies = anna.cookies
+        func press(_ token: String) async throws -> [String?] {
+            try await withThrowingTaskGroup(of: String?.self) { group in
+                for host in [fixture, other, fixture, other] {
+                    group.addTask {
+                        let press = Browser(host)
+                        for (name, value) in cookies { press.take(name, value) }
+                        return try await press.submit("/me/addresses/1/replace", ["csrf": token], token: false).location
+                    }
+                }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+        }
+        let token = try #require(try await anna.get("/me/addresses/1/replace").first(/name="csrf" value="([a-z2-7]+)"/))
+        #expect(try await press(token) == Array(repeating: "/me/addresses/1", count: 4))
+        #expect(try fixture.store.addresses.addresses(user: "anna").count == 2)
+        // Ten seconds later it is meant, once.
+        fixture.now += PortalRepository.repetition
+        _ = try await press(token)
+        #expect(try fixture.store.addresses.addresses(user: "anna").count == 3)
     }
 
     /// The outcome is the browser's alone, for these fields.

@@ -102,6 +102,21 @@ struct SheetFixture {
         #expect(PersonName(given: "\u{E9}", family: nil) != PersonName(given: "e\u{301}", family: nil))
     }
 
+    /// A browser got JSON.
+    @Test func authorize_storeFails_isAPageInTheLanguageOfTheBrowser() async throws {
+        try await SheetFixture.with { sheet in
+            try sheet.fixture.store.database.write(.durable) { connection throws(StoreFailure) in
+                try connection.run("ALTER TABLE pending_requests RENAME TO gone")
+            }
+            for path in ["/auth/authorize?\(SheetFixture.query())", "/auth/end-session"] {
+                let page = try await Browser(sheet.fixture).get(path, headers: ["Accept": "text/html", "Accept-Language": "fr"])
+                #expect(page.status == 500 && page.text.contains("<html lang=\"fr\"") && page.text.contains("/me/style"))
+                let program = try await Browser(sheet.fixture).get(path)
+                #expect(program.status == 500 && program.header("Content-Type") == "application/problem+json")
+            }
+        }
+    }
+
     @Test func aNewUserOfAnAppHidesTheAddressAndTheAppGetsARelayAddress() async throws {
         try await SheetFixture.with { sheet in
             let anna = Browser(sheet.fixture)

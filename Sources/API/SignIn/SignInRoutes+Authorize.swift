@@ -5,6 +5,7 @@ import SignIn
 import HTTP
 import HTTPTypes
 import Hummingbird
+import Languages
 import Support
 
 /// A request is checked, kept, and passed to the page as a handle. The page's backend answers it at /v1/authorizations. The
@@ -14,10 +15,10 @@ extension SignInRoutes {
     private static let formLimit = AuthorizationParameters.maximumLength
 
     func addAuthorizationRoutes(to routes: Routes) {
-        routes.open(bodyLimit: Self.formLimit).get("/auth/authorize", use: authorizePage).post(
-            "/auth/authorize", use: authorizePage
-        )
-        .get("/auth/begin", use: beginAuthorization).get("/auth/continue", use: continueAuthorization)
+        routes.open(bodyLimit: Self.formLimit).get(.init(SignInStep.authorize.rawValue), use: authorizePage)
+            .post(.init(SignInStep.authorize.rawValue), use: authorizePage)
+            .get(.init(SignInStep.begin.rawValue), use: beginAuthorization)
+            .get(.init(SignInStep.goOn.rawValue), use: continueAuthorization)
         routes.operator(.authorizationsWrite).post("/v1/authorizations/inspect", use: inspectAuthorization)
             .post("/v1/authorizations/refuse", use: refuseAuthorization)
     }
@@ -26,17 +27,17 @@ extension SignInRoutes {
 
     func authorizePage(_ request: Request, _ context: APIContext) async throws -> Response {
         guard let page = settings.signInPage else { throw Problem.notFound() }
-        guard let parameters = try await parameters(request, context) else { return tell(.notSignedIn(.malformed)) }
+        guard let parameters = try await parameters(request, context) else { return tell(.notSignedIn(.malformed), request) }
         let client: AuthorizationClient? =
             if let id = parameters.clientID { try await parts.run { try $0.openIDClients.authorizationClient(id) } } else { nil }
         switch AuthenticationRequestReader(issuer: settings.issuer).read(parameters, client: client) {
-        case .page(let reason): return tell(.notSignedIn(reason))
-        case .error(let error, let target): return .rendered(AuthorizationResponse(target, error))
+        case .page(let reason): return tell(.notSignedIn(reason), request)
+        case .error(let error, let target): return .rendered(AuthorizationResponse(target, error), words(request))
         case .accepted(var accepted):
             let subject = try await subject(hinted: accepted.identityTokenHint, client: accepted.clientID)
             if accepted.identityTokenHint != nil, subject == nil, accepted.prompts.contains(.none) {
                 let error = AuthorizationError(.loginRequired, "id_token_hint is not a token of this issuer for this client")
-                return .rendered(AuthorizationResponse(accepted.target, error))
+                return .rendered(AuthorizationResponse(accepted.target, error), words(request))
             }
             // The token's content is known now, and the token is long.
             accepted.identityTokenHint = nil
@@ -75,7 +76,7 @@ extension SignInRoutes {
                 // Bound already where the page is loaded again.
                 try $0.authorizations.bind(handle, to: browser, now: time) || $0.authorizations.open(handle, now: time) != nil
             })
-        else { return tell(.startAgain) }
+        else { return tell(.startAgain, request) }
         return show(page, handle, browser)
     }
 
@@ -111,12 +112,41 @@ extension SignInRoutes {
         return claims
     }
 
-    /// Tells the user why the app gets no response: on the built-in page in their language, otherwise in English.
-    func tell(_ message: SignInMessage) -> Response {
+    /// Tells the user why the app gets no response: on the built-in page, otherwise on a plain one.
+    func tell(_ message: SignInMessage, _ request: Request) -> Response {
         if settings.isPageBuiltIn, let page = settings.signInPage { return .redirect(to: "\(page)?message=\(message.name)") }
+        let language = language(request)
         return .page(
-            .message(title: message.title, text: message.sentences.joined(separator: " ")),
+            .message(
+                title: language.text(message.title), text: message.sentences.map { language.text($0) }.joined(separator: " "),
+                words(request)),
             status: message.isError ? .badRequest : .ok)
+    }
+
+    /// In place of a problem that a route gives to a browser, where no page of `/me` does it.
+    package func page(for problem: Problem, isUnrouted: Bool, _ request: Request, _ context: APIContext) -> Response? {
+        guard SignInStep(path: request.uri.path) != nil, request.wantsPage else { return nil }
+        let (language, isOurs) = (language(request), problem.status.code >= 500)
+        var response = Response.page(
+            .message(
+                title: language.text(isOurs ? "Something went wrong here" : "That cannot be done"),
+                text: language.text(isOurs ? "Try again later." : "Go back, reload the page, and try again."), words(request)),
+            status: problem.status)
+        for field in problem.headers { response.headers[field.name] = field.value }
+        return response
+    }
+
+    /// The user's choice, the app's, or the browser's.
+    private func language(_ request: Request) -> Catalogue {
+        let cookie = HostCookie.name(Languages.cookie, isSecure: settings.issuer.hasPrefix("https://"))
+        let asked = value("ui_locales", in: request)?.split(separator: " ").map(String.init) ?? []
+        return settings.languages.best(
+            (request.headers.cookie(cookie).map { [$0] } ?? []) + asked, accepted: request.headers[.acceptLanguage])
+    }
+
+    func words(_ request: Request) -> PassingWords {
+        let language = language(request)
+        return PassingWords(language: language.tag, isRightToLeft: language.isRightToLeft) { language.text($0) }
     }
 
     // MARK: /auth/continue
@@ -128,9 +158,9 @@ extension SignInRoutes {
             let browser = AuthorizationCookie(issuer: settings.issuer).value(in: request.headers),
             let response = try await take(ticket, browser)
         else {
-            return tell(.startAgain)
+            return tell(.startAgain, request)
         }
-        return .rendered(response)
+        return .rendered(response, words(request))
     }
 
     private func take(_ ticket: String, _ browser: String) async throws -> AuthorizationResponse? {
@@ -146,7 +176,7 @@ struct AuthorizationCookie {
 
     init(issuer: String) {
         isSecure = issuer.hasPrefix("https://")
-        name = isSecure ? "__Host-postern-authorization" : "postern-authorization"
+        name = HostCookie.name("postern-authorization", isSecure: isSecure)
     }
 
     /// A value in the form made here; nil for anything else.
@@ -170,7 +200,9 @@ extension Response {
     }
 
     /// A response in the mode that the app requested.
-    static func rendered(_ response: AuthorizationResponse) -> Response { rendered(response.rendered) }
+    static func rendered(_ response: AuthorizationResponse, _ words: PassingWords) -> Response {
+        rendered(response.rendered(words))
+    }
 
     static func rendered(_ response: RenderedResponse) -> Response {
         switch response {

@@ -9,14 +9,16 @@ import Support
 
 extension SignInRoutes {
     func addEndSessionRoutes(to routes: Routes) {
-        routes.open(bodyLimit: AuthorizationParameters.maximumLength).get("/auth/end-session", use: endSession)
-            .post("/auth/end-session", use: endSession).get("/auth/signed-out", use: signedOut)
+        routes.open(bodyLimit: AuthorizationParameters.maximumLength)
+            .get(.init(SignInStep.endSession.rawValue), use: endSession)
+            .post(.init(SignInStep.endSession.rawValue), use: endSession)
+            .get(.init(SignInStep.signedOut.rawValue), use: signedOut)
     }
 
     /// Checks the request, and passes it to the page, which owns the session.
     func endSession(_ request: Request, _ context: APIContext) async throws -> Response {
         guard let page = settings.signInPage else { throw Problem.notFound() }
-        guard let parameters = try await parameters(request, context) else { return tell(.notSignedOut(.malformed)) }
+        guard let parameters = try await parameters(request, context) else { return tell(.notSignedOut(.malformed), request) }
         let hint = try await claims(hinted: parameters["id_token_hint"]?.text)
         let registered: [String] =
             if let id = EndSessionRequest.clientID(parameters, hint: hint) {
@@ -24,7 +26,7 @@ extension SignInRoutes {
             } else { [] }
         let checked: EndSessionRequest
         do { checked = try EndSessionRequest(parameters, hint: hint, redirectURIs: registered) } catch {
-            return tell(.notSignedOut(error))
+            return tell(.notSignedOut(error), request)
         }
         let (time, network) = (parts.now(), parts.proxies.widestNetwork(of: request, context))
         let handle = try await parts.run { [checked] in try $0.authorizations.add(checked, network: network, now: time) }
@@ -38,9 +40,9 @@ extension SignInRoutes {
             let ended = try await parts.run({ try $0.authorizations.openEndSession(handle, now: time) }),
             let destination = ended.destination, try await isRegistered(ended)
         else {
-            return tell(.signedOut)
+            return tell(.signedOut, request)
         }
-        return .rendered(.leading(to: destination))
+        return .rendered(.leading(to: destination, words(request)))
     }
 
     /// Whether the address is still registered for the app: it may have been removed meanwhile.

@@ -50,6 +50,9 @@ extension Request {
         }
     }
 
+    /// Whether a browser asks, to show a page to a person.
+    package var wantsPage: Bool { headers[.accept]?.contains("text/html") == true }
+
     /// The query's parameters. Throws `Problem` (400) for one that is not in `names`, occurs twice, or is not UTF-8.
     package func query(_ names: Set<WireText>) throws -> [WireText: WireText] {
         var result: [WireText: WireText] = [:]

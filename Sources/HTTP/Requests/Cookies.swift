@@ -3,6 +3,12 @@
 import HTTPTypes
 import Support
 
+/// Names of cookies of this host.
+package enum HostCookie {
+    /// With the prefix, which is for HTTPS, a browser accepts the cookie only from this host (RFC 6265bis section 4.1.3.2).
+    package static func name(_ name: String, isSecure: Bool) -> String { isSecure ? "__Host-\(name)" : name }
+}
+
 extension HTTPFields {
     /// The value of the first cookie of this name, unchanged; nil if there is none.
     package func cookie(_ name: String) -> String? {

@@ -128,7 +128,9 @@ package struct APIService: Service {
             middleware: EntryMiddleware(
                 clock: clock, logger: logger, bodyLimit: settings.bodyLimit, isReachedByHTTPS: settings.isReachedByHTTPS,
                 table: table,
-                page: { problem, request, context in modules.lazy.compactMap { $0.page(for: problem, request, context) }.first },
+                page: { problem, isUnrouted, request, context in
+                    modules.lazy.compactMap { $0.page(for: problem, isUnrouted: isUnrouted, request, context) }.first
+                },
                 observe: observe))
         let limiter = RateLimiter(perSecond: Double(settings.requestsPerSecond), burst: 2 * Double(settings.requestsPerSecond))
         let routes = Routes(

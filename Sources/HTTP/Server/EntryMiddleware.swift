@@ -15,8 +15,8 @@ struct EntryMiddleware: RouterMiddleware {
     let isReachedByHTTPS: Bool
     /// For 405; complete before the first request.
     let table: RouteTable
-    /// A page instead of a problem, for browsers; nil if no page applies.
-    let page: @Sendable (Problem, Request, APIContext) -> Response?
+    /// A page instead of a problem, for browsers; nil if no page applies. The second says whether no route was found.
+    let page: @Sendable (Problem, Bool, Request, APIContext) -> Response?
     let observe: RequestObserver
 
     /// Methods that are logged and counted by name.
@@ -44,9 +44,8 @@ struct EntryMiddleware: RouterMiddleware {
             throw error
         } catch {
             let problem = problem(error, request, context)
-            // Errors thrown by a route keep the route's own form.
             let isUnrouted = (error as? HTTPError)?.status == .notFound
-            response = (isUnrouted ? page(problem, request, context) : nil) ?? problem.response(requestID: context.requestID)
+            response = page(problem, isUnrouted, request, context) ?? problem.response(requestID: context.requestID)
         }
         if request.method == .head { response = response.createHeadResponse() }
         if let name = Self.requestIDName { response.headers[name] = context.requestID }

@@ -299,7 +299,9 @@ extension PortalPage {
         guard registered.contains(where: { RedirectURI.matches(target.redirectURI, registered: $0) }) else {
             throw PortalRefusal.over
         }
-        switch AuthorizationResponse(target, error).rendered {
+        let language = request.language
+        let words = PassingWords(language: language.tag, isRightToLeft: language.isRightToLeft) { language.text($0) }
+        switch AuthorizationResponse(target, error).rendered(words) {
         case .redirect(let address): return request.redirect(address)
         case .page(let page):
             var headers: HTTPFields = [.cacheControl: "no-store", .contentSecurityPolicy: page.policy]

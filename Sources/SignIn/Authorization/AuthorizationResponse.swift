@@ -37,21 +37,22 @@ package struct AuthorizationResponse: Sendable, Hashable, Codable, CustomStringC
     package var parameters: [(name: String, value: String)] { members.map { ($0.name, $0.value) } }
 
     /// The response to the browser.
-    package var rendered: RenderedResponse {
+    /// - Parameter words: of a page that passes it on.
+    package func rendered(_ words: PassingWords = .english) -> RenderedResponse {
         switch target.mode {
         case .query:
             let query = FormEncoding.encode(parameters)
             let uri = target.redirectURI
             let separator = uri.contains("?") ? (uri.hasSuffix("?") || uri.hasSuffix("&") ? "" : "&") : "?"
-            return .leading(to: uri + separator + query)
-        case .fragment: return .leading(to: "\(target.redirectURI)#\(FormEncoding.encode(parameters))")
+            return .leading(to: uri + separator + query, words)
+        case .fragment: return .leading(to: "\(target.redirectURI)#\(FormEncoding.encode(parameters))", words)
         case .formPost:
             let fields = members.map {
                 "<input type=\"hidden\" name=\"\(HTMLText.escaped($0.name))\" value=\"\(HTMLText.escaped($0.value))\">\n"
             }
             return .page(
                 Page.formPost.filled(
-                    ["action": HTMLText.escaped(target.redirectURI), "fields": fields.joined()],
+                    ["action": HTMLText.escaped(target.redirectURI), "fields": fields.joined()], words,
                     formsTo: target.redirectURI.hasPrefix("https:") ? "https:" : "https: http:"))
         case .webMessage:
             // This mode is accepted only for URIs with an origin; a message to no origin would reach no window.
@@ -59,9 +60,8 @@ package struct AuthorizationResponse: Sendable, Hashable, Codable, CustomStringC
             var response: JSONObject = [:]
             for member in members { response[member.name] = .string(member.value) }
             return .page(
-                Page.webMessage.filled([
-                    "origin": HTMLText.escaped(origin), "response": HTMLText.escaped(JSONValue.object(response).text),
-                ]))
+                Page.webMessage.filled(
+                    ["origin": HTMLText.escaped(origin), "response": HTMLText.escaped(JSONValue.object(response).text)], words))
         }
     }
 
@@ -80,9 +80,27 @@ package enum RenderedResponse: Sendable, Hashable {
     private static let mostInHeader = 2_048
 
     /// Leads to an address: by a page where it is too long for a header.
-    package static func leading(to address: String) -> RenderedResponse {
+    package static func leading(to address: String, _ words: PassingWords = .english) -> RenderedResponse {
         guard address.utf8.count > mostInHeader else { return .redirect(address) }
-        return .page(Page.onward.filled(["address": HTMLText.escaped(address)]))
+        return .page(Page.onward.filled(["address": HTMLText.escaped(address)], words))
+    }
+}
+
+/// What the pages that pass a response on say, in one language.
+package struct PassingWords: Sendable, Hashable {
+    /// A tag of RFC 5646.
+    package let language: String
+    package let isRightToLeft: Bool
+    package let oneMoment: String
+    package let goOn: String
+    package let closeWindow: String
+
+    package static let english = PassingWords(language: "en", isRightToLeft: false) { $0 }
+
+    /// - Parameter text: gives the words for an English text.
+    package init(language: String, isRightToLeft: Bool, _ text: (String) -> String) {
+        (self.language, self.isRightToLeft) = (language, isRightToLeft)
+        (oneMoment, goOn, closeWindow) = (text("One moment"), text("Continue"), text("You can close this window."))
     }
 }
 
@@ -98,9 +116,9 @@ package struct RenderedPage: Sendable, Hashable {
 }
 
 extension RenderedPage {
-    /// A page for a user who cannot continue.
-    package static func message(title: String, text: String) -> RenderedPage {
-        Page.message.filled(["title": HTMLText.escaped(title), "text": HTMLText.escaped(text)])
+    /// A page for a user who cannot continue, in the language of `words`.
+    package static func message(title: String, text: String, _ words: PassingWords = .english) -> RenderedPage {
+        Page.message.filled(["title": HTMLText.escaped(title), "text": HTMLText.escaped(text)], words)
     }
 }
 
@@ -129,8 +147,13 @@ private struct Page: Sendable {
     /// - Parameters:
     ///   - values: must be escaped.
     ///   - destinations: where a form of the page may lead; nil for nowhere.
-    func filled(_ values: [String: String], formsTo destinations: String? = nil) -> RenderedPage {
+    func filled(_ values: [String: String], _ words: PassingWords, formsTo destinations: String? = nil) -> RenderedPage {
         var html = ""
+        let values = values.merging([
+            "lang": HTMLText.escaped(words.language), "dir": words.isRightToLeft ? "rtl" : "ltr",
+            "one-moment": HTMLText.escaped(words.oneMoment), "go-on": HTMLText.escaped(words.goOn),
+            "close-window": HTMLText.escaped(words.closeWindow),
+        ]) { given, _ in given }
         for (place, part) in parts.enumerated() {
             html += place.isMultiple(of: 2) ? part : part == "script" ? script : values[part] ?? ""
         }

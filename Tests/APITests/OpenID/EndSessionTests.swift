@@ -1,5 +1,6 @@
 // Signing out at an app's request.
 
+import Database
 import HTTPTypes
 import SignIn
 import Support
@@ -105,5 +106,30 @@ import Testing
         // A request to sign in is none to sign out.
         let signIn = try party.identifier(try await party.ask(OpenIDFixture.query()))
         #expect(try await party.fixture.api.ask(.get, "/auth/signed-out?request=\(signIn)").headers[.location] == nil)
+    }
+
+    /// A browser got JSON where the store failed. On a page of the operator's own, the words are Postern's, in the user's language.
+    @Test(arguments: ["/auth/authorize?\(OpenIDFixture.query())", "/auth/end-session"])
+    func step_storeFails_isAPageForBrowsersAndAProblemForPrograms(_ path: String) async throws {
+        let party = try await OpenIDFixture()
+        try party.fixture.api.store.database.write(.durable) { connection throws(StoreFailure) in
+            try connection.run("ALTER TABLE pending_requests RENAME TO gone")
+        }
+        let cookie = "__Host-postern-authorization=\(String(repeating: "a", count: 32))"
+        let page = try await party.fixture.api.ask(
+            .get, path, headers: ["Accept": "text/html,*/*;q=0.8", "Accept-Language": "de", "Cookie": cookie])
+        #expect(page.status == 500 && page.headers[.contentType] == "text/html; charset=utf-8")
+        #expect(
+            page.text.contains("<html lang=\"de\" dir=\"ltr\">") && page.text.contains("<h1>Hier ist etwas schiefgegangen</h1>"))
+        #expect(
+            page.headers[.cacheControl] == "no-store"
+                && page.headers[.contentSecurityPolicy]?.contains("default-src 'none'") == true)
+        // The user's choice counts before the browser's language.
+        let chosen = try await party.fixture.api.ask(
+            .get, path,
+            headers: ["Accept": "text/html", "Accept-Language": "de", "Cookie": "\(cookie); __Host-postern-language=ar"])
+        #expect(chosen.text.contains("<html lang=\"ar\" dir=\"rtl\">"))
+        let program = try await party.fixture.api.ask(.get, path, headers: ["Cookie": cookie])
+        #expect(program.status == 500 && program.headers[.contentType] == "application/problem+json")
     }
 }

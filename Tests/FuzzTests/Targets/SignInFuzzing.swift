@@ -41,7 +41,7 @@ enum SignInFuzzing {
     ) {
         let harmless = AuthorizationResponseTarget(
             redirectURI: target.redirectURI, mode: target.mode, state: target.state.map { _ in "x" }, issuer: target.issuer)
-        switch (answer(target).rendered, answer(harmless).rendered) {
+        switch (answer(target).rendered(), answer(harmless).rendered()) {
         case (.redirect(let address), .redirect): requireRegistered(address)
         case (.page(let page), .page(let other)):
             for mark in "<>\"'".utf8 {

@@ -18,13 +18,28 @@ import Testing
     }
 
     private func redirect(_ response: AuthorizationResponse) throws -> String {
-        guard case .redirect(let uri) = response.rendered else { throw AuthorizationFixture.Unexpected(verdict: "a page") }
+        guard case .redirect(let uri) = response.rendered() else { throw AuthorizationFixture.Unexpected(verdict: "a page") }
         return uri
     }
 
     private func page(_ response: AuthorizationResponse) throws -> RenderedPage {
-        guard case .page(let page) = response.rendered else { throw AuthorizationFixture.Unexpected(verdict: "a redirect") }
+        guard case .page(let page) = response.rendered() else { throw AuthorizationFixture.Unexpected(verdict: "a redirect") }
         return page
+    }
+
+    /// Each page that passes a response on, in another language, whose words are text.
+    @Test(arguments: [AuthorizationResponseMode.formPost, .webMessage, .query])
+    func page_inAnotherLanguage_hasItsWordsAndDirection(_ mode: AuthorizationResponseMode) throws {
+        let words = PassingWords(language: "ar", isRightToLeft: true) { "\"<b>\($0)" }
+        let long = target(mode, state: String(repeating: "x", count: 3_000))
+        guard
+            case .page(let page) = AuthorizationResponse(long, code: "pc_1", identityToken: nil, user: nil).rendered(words)
+        else { throw AuthorizationFixture.Unexpected(verdict: "a redirect") }
+        #expect(page.html.contains("<html lang=\"ar\" dir=\"rtl\""))
+        #expect(page.html.contains("<title>&quot;&lt;b&gt;One moment</title>"))
+        #expect(!page.html.contains("<b>") && !page.html.contains("{{"))
+        let shown = mode == .webMessage ? "You can close this window." : "Continue"
+        #expect(page.html.contains("&quot;&lt;b&gt;\(shown)<"))
     }
 
     @Test func aQueryIsBuiltOctetByOctet() throws {

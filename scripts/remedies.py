@@ -114,9 +114,9 @@ class Remedies:
         check("127.0.0.1:8897" in listeners, f"what listens there is shown: {listeners}")
         # With one schema there is no older one. The tests have a made-up second one; a real second one needs its state here.
         versions = sorted(path.name for path in (FOLDER / "Sources/Accounts/Schema").iterdir())
-        check(versions == ["0001-schema"], f"a state for postern migrate: {versions}")
-        self.root.run("postern", "migrate")
-        self.done.add("postern migrate")
+        check(versions == ["0001-schema"], f"a state for postern store migrate: {versions}")
+        self.root.run("postern", "store", "migrate")
+        self.done.add("postern store migrate")
 
     def postfix(self):
         outside = ("doctor", "--skip", "local", "--skip", "probe", "--skip", "outside")
@@ -149,16 +149,16 @@ class Remedies:
 
     def keys(self):
         self.configure('relay_domains: ["relay.example"]', 'relay_domains: ["relay.example", second.example]')
-        printed = self.take("postern dkim generate --domain DOMAIN", "status")
-        shown = self.take("postern dkim dns SELECTOR --domain DOMAIN", "doctor", "--skip", "local", "--skip", "postfix", "--skip", "probe", gone=False)
+        printed = self.take("postern keys dkim generate --domain DOMAIN", "status")
+        shown = self.take("postern keys dkim publish SELECTOR --domain DOMAIN", "doctor", "--skip", "local", "--skip", "postfix", "--skip", "probe", gone=False)
         check("._domainkey.second.example" in printed and "._domainkey.second.example" in shown, "the record is shown")
         self.names.publish(shown)
-        self.take("postern dkim activate SELECTOR --domain DOMAIN", "status")
+        self.take("postern keys dkim activate SELECTOR --domain DOMAIN", "status")
         # The next key; the first one signed for the last time two weeks ago.
-        self.names.publish(self.root.run("postern", "dkim", "generate", "--domain", "second.example", "--selector", "next").stdout)
-        self.root.run("postern", "dkim", "activate", "next", "--domain", "second.example")
+        self.names.publish(self.root.run("postern", "keys", "dkim", "generate", "--domain", "second.example", "--selector", "next").stdout)
+        self.root.run("postern", "keys", "dkim", "activate", "next", "--domain", "second.example")
         self.store("UPDATE dkim_keys SET deactivated_at = deactivated_at - 15 * 86400 WHERE state = 'retiring'")
-        self.take("postern dkim retire SELECTOR --domain DOMAIN", "doctor", "--skip", "local", "--skip", "postfix", "--skip", "probe")
+        self.take("postern keys dkim retire SELECTOR --domain DOMAIN", "doctor", "--skip", "local", "--skip", "postfix", "--skip", "probe")
         self.configure('relay_domains: ["relay.example", second.example]', 'relay_domains: ["relay.example"]')
 
     def policies(self):
@@ -195,7 +195,7 @@ rules:
         self.configure("# private_receivers: no", "private_receivers: yes")
         self.restart()
         self.root.run("postern", "endpoint", "set", "juice", f"http://127.0.0.1:{HOOK}/hook", "--allow-http", "--allow-private")
-        key = self.root.run("postern", "key", "issue", "juice", "--scope", "ssf.manage").stdout.split()[-1]
+        key = self.root.run("postern", "api-key", "issue", "juice", "--scope", "ssf.manage").stdout.split()[-1]
         request = urllib.request.Request(
             "http://127.0.0.1:8890/ssf/stream", method="POST", headers={"Authorization": "Bearer " + key, "Content-Type": "application/json"},
             data=json.dumps({"delivery": {"method": "urn:ietf:rfc:8935", "endpoint_url": f"https://127.0.0.1:{HOOK + 1}/events"}}).encode())
@@ -232,6 +232,6 @@ rules:
         self.root.run("postern", "user", "remove", "joe", "--yes")
 
     def rest(self):
-        self.root.run("postern", "key", "issue", "juice", "--scope", "addresses:read", "--expires", "3d")
-        self.take("postern key rotate KEY", "status")
+        self.root.run("postern", "api-key", "issue", "juice", "--scope", "addresses:read", "--expires", "3d")
+        self.take("postern api-key rotate KEY", "status")
         self.take("postern source add TEAM DOMAIN", "source", "check", "juice", "unknown.example", values={"TEAM": "juice"})

@@ -42,7 +42,7 @@ class Names(threading.Thread):
         return b"".join(bytes([len(part)]) + part for part in (octets[start:start + 255] for start in range(0, len(octets), 255)))
 
     def publish(self, printed):
-        """What `postern dkim dns` printed."""
+        """What `postern keys dkim publish` printed."""
         owner, records = None, {}
         for line in printed.splitlines():
             words = line.split(maxsplit=1)

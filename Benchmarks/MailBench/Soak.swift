@@ -83,7 +83,7 @@ struct Soak {
         try hosts.changePeople(round, count: 5)
         if round % Self.rotation == Self.rotation - 1 {
             try hosts.rotateKeys()
-            try hosts.hosts[0].fixture.run(["signing-key", "rotate", "--early"])
+            try hosts.hosts[0].fixture.run(["keys", "signing", "rotate", "--early"])
         }
         guard running.wait(seconds: 600, for: { $0 == 0 ? true : nil }) != nil else { throw BenchFailure("a round hangs") }
         if let failure = failures.with({ $0.first }) { throw failure }

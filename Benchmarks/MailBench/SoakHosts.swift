@@ -58,7 +58,7 @@ final class SoakHosts {
         try first.run(["app", "add", "app", Tail.clientID])
         try first.addUser("anna", inboxes: [Self.inbox])
         relayAddress = try first.address("app", "anna")
-        try first.run(["signing-key", "generate"])
+        try first.run(["keys", "signing", "generate"])
         try first.run([
             "endpoint", "set", "app", "http://hooks.example:\(receiverPort)/", "--allow-http", "--allow-private",
         ])
@@ -103,7 +103,7 @@ final class SoakHosts {
         let (first, second) = (hosts[0].fixture, hosts[1].fixture)
         let ended = Watched<Result<String, any Error>?>(nil)
         Thread.detachNewThread {
-            let output = Result { try first.run(["key-file", "rotate", "--wait", "100"]) }
+            let output = Result { try first.run(["keys", "file", "rotate", "--wait", "100"]) }
             ended.with { $0 = output }
         }
         while ended.with({ $0 == nil }) {

@@ -46,7 +46,7 @@ struct Tail {
 
     /// A key that may ask.
     static func key(_ fixture: RelayFixture) throws -> String {
-        let output = try fixture.run(["key", "issue", "app", "--scope", "decisions:write"])
+        let output = try fixture.run(["api-key", "issue", "app", "--scope", "decisions:write"])
         guard let key = output.split(whereSeparator: \.isWhitespace).first(where: { $0.hasPrefix("pk_") }) else {
             throw BenchFailure("no key was issued")
         }

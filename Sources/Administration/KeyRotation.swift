@@ -7,7 +7,7 @@ import MailCrypto
 import Monitoring
 import PosternConfiguration
 
-/// The steps of `postern key-file rotate`. Each leaves the key file and the database in a state in which mail flows, and from
+/// The steps of `postern keys file rotate`. Each leaves the key file and the database in a state in which mail flows, and from
 /// which the next run continues.
 package struct KeyRotation: Sendable {
     private let installation: Installation
@@ -108,7 +108,7 @@ package struct KeyRotation: Sendable {
     /// Throws if there is no such key, or if it is not an old one.
     package func requireOld(_ purpose: KeyPurpose, id: String) throws(StoreFailure) {
         guard let set = keys.current[purpose], let version = set[id] else {
-            throw StoreFailure.refused(.notFound, "there is no \(purpose.rawValue) key \(id): see postern key-file show")
+            throw StoreFailure.refused(.notFound, "there is no \(purpose.rawValue) key \(id): see postern keys file show")
         }
         guard set.state(of: version) == .old else {
             throw StoreFailure.refused(
@@ -121,7 +121,7 @@ package struct KeyRotation: Sendable {
         try requireOld(purpose, id: id)
         if let usage = try repository.usage().first(where: { $0.purpose == purpose && $0.key == id }) {
             throw StoreFailure.refused(
-                .unmet, "\(usage.count) values are still made with it: run postern key-file rotate until it finishes")
+                .unmet, "\(usage.count) values are still made with it: run postern keys file rotate until it finishes")
         }
         try put(keys.current.removing(purpose, id: id))
         try repository.noteRetired(purpose, id, change)

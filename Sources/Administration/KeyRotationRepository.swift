@@ -127,7 +127,7 @@ package struct KeyRotationRepository: Sendable {
             // A host without this one would take its addresses for forged.
             try connection.demand(.token, ring.token.active.idText)
             try connection.audit(
-                change, "key-file.rotate", "key-file",
+                change, "keys.file.rotate", "key-file",
                 "seal \(ring.seal.active.idText) index \(ring.index.active.idText) token \(ring.token.active.idText)")
         }
     }
@@ -135,7 +135,7 @@ package struct KeyRotationRepository: Sendable {
     /// Records that a key was removed from the key file.
     package func noteRetired(_ purpose: KeyPurpose, _ id: String, _ change: Change) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
-            try connection.audit(change, "key-file.retire", "key-file", "\(purpose.rawValue) \(id)")
+            try connection.audit(change, "keys.file.retire", "key-file", "\(purpose.rawValue) \(id)")
         }
     }
 }

@@ -148,7 +148,7 @@ package enum StoreBackup {
             throw StoreFailure.permanent(
                 .unsealing,
                 "\(usage.count) values in it were made with \(usage.purpose.rawValue) key \(usage.key), which the key file lacks: "
-                    + "restore that line of the former key file, with the state old, and run postern key-file rotate afterwards")
+                    + "restore that line of the former key file, with the state old, and run postern keys file rotate afterwards")
         }
     }
 

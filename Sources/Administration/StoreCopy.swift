@@ -50,7 +50,7 @@ package struct StoreCopy {
     package func run(now: Int64, progress: (_ done: Int, _ total: Int) -> Void) throws(StoreFailure) -> [Count] {
         let pending = try Migrator().pending(source)
         guard pending.isEmpty else {
-            throw .refused(.unmet, "the database lacks \(pending.joined(separator: ", ")): run postern migrate first")
+            throw .refused(.unmet, "the database lacks \(pending.joined(separator: ", ")): run postern store migrate first")
         }
         _ = try Migrator().migrate(target, now: now)
         return try source.read { source throws(StoreFailure) in

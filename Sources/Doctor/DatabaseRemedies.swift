@@ -10,7 +10,7 @@ enum DatabaseRemedies {
         if let fault = failure.serverFault { return remedy(fault, at: place) }
         if isMissing {
             return
-                "look at the path in the key database: nothing is at \(place); otherwise restore the last backup with postern restore"
+                "look at the path in the key database: nothing is at \(place); otherwise restore the last backup with postern store restore"
         }
         if isFolder { return "database names a folder: name the file in it, as in \(place)/postern.db" }
         switch failure.code {
@@ -18,7 +18,7 @@ enum DatabaseRemedies {
         case .permanent(.empty):
             return isOnServer
                 ? "look at the name of the database in the key database: this one was never made by postern init; otherwise restore the last backup"
-                : "look at the path in the key database; otherwise restore the last backup with postern restore"
+                : "look at the path in the key database; otherwise restore the last backup with postern store restore"
         case .permanent(.unsealing):
             return "name in key_file the file that belongs to this database: a copy of it was to be kept apart from the backups"
         case .permanent(.corrupted), .permanent(.unexpectedData), .permanent(.constraint), .permanent(.statement):

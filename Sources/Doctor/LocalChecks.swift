@@ -191,7 +191,7 @@ package enum LocalChecks {
                 .ok(
                     .databaseIntegrity,
                     "not checked: the file has \(size >> 20) MiB, and above \(limit >> 20) MiB that takes too long here; "
-                        + "postern backup checks the copy that it makes"))
+                        + "postern store backup checks the copy that it makes"))
         }
         if let system = facts.databaseElsewhere {
             checks.append(

@@ -179,7 +179,9 @@ package struct RelayDomainChecks {
                 remedy: publish)
         case .pending:
             return objection == nil
-                ? .ok(name, "\(key.selector) is published and waits for postern dkim activate \(key.selector) --domain \(domain)")
+                ? .ok(
+                    name,
+                    "\(key.selector) is published and waits for postern keys dkim activate \(key.selector) --domain \(domain)")
                 : .ok(name, "\(key.selector) is not in use, and not published yet")
         case .retiring, .retired:
             let end = (key.deactivatedAt ?? now) + DKIMKeyRepository.publicationAfterUse

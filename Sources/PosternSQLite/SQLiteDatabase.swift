@@ -153,7 +153,7 @@ package final class SQLiteDatabase: Database {
     /// together.
     package func holdForService() throws(StoreFailure) -> (any DatabaseLock)? {
         if let lock = try SQLiteLock(path: Self.servicePath(path), isShared: true) { return lock }
-        throw .temporary(.busy, "postern restore is replacing the database")
+        throw .temporary(.busy, "postern store restore is replacing the database")
     }
 
     /// The exclusive lock for replacing the database: while it is held no service starts. Nil if one is running.

@@ -1,4 +1,4 @@
-// `postern verify`: the mail authentication results of a message, and what they prove.
+// `postern verify message`: the mail authentication results of a message, and what they prove.
 
 import InternetMessage
 import MailAuth

@@ -29,7 +29,7 @@ package struct RemedyCommand: Sendable, Hashable {
             switch self {
             case .listKeys: Facts("postern config keys", "postern.yaml cannot be used")
             case .diagnose: Facts("postern doctor", "a check was left out, because another one failed")
-            case .migrate: Facts("postern migrate", "the database is of an older version")
+            case .migrate: Facts("postern store migrate", "the database is of an older version")
             case .closeFile: Facts("chmod 600 FILE", "others can read the database")
             case .ownFile: Facts("chown USER: FILE", "the service cannot read one of its files")
             case .listListeners: Facts("ss -ltnp", "another program has one of the ports")
@@ -39,11 +39,12 @@ package struct RemedyCommand: Sendable, Hashable {
             case .startPostfix: Facts("postfix start", "Postfix does not run")
             case .listQueue: Facts("postern queue list", "mail in the queue was not rewritten")
             case .sendQueue: Facts("postern queue send --all", "mail in the queue was not rewritten, and its cause is gone")
-            case .generateKey: Facts("postern dkim generate --domain DOMAIN", "a relay domain has no key")
-            case .showRecord: Facts("postern dkim dns SELECTOR --domain DOMAIN", "the record of a key is not in the DNS")
+            case .generateKey: Facts("postern keys dkim generate --domain DOMAIN", "a relay domain has no key")
+            case .showRecord: Facts("postern keys dkim publish SELECTOR --domain DOMAIN", "the record of a key is not in the DNS")
             case .activateKey:
-                Facts("postern dkim activate SELECTOR --domain DOMAIN", "a relay domain has a key that does not sign yet")
-            case .retireKey: Facts("postern dkim retire SELECTOR --domain DOMAIN", "a key signed for the last time two weeks ago")
+                Facts("postern keys dkim activate SELECTOR --domain DOMAIN", "a relay domain has a key that does not sign yet")
+            case .retireKey:
+                Facts("postern keys dkim retire SELECTOR --domain DOMAIN", "a key signed for the last time two weeks ago")
             case .listPolicies: Facts("postern policy list", "no policy is in force, or one was refused")
             case .createList: Facts("postern list create LIST --kind KIND", "a policy reads a list that is not there")
             case .listDecisions: Facts("postern decision list --rule RULE", "a rule ends in errors")
@@ -55,7 +56,7 @@ package struct RemedyCommand: Sendable, Hashable {
             case .retryEvents:
                 Facts("postern event retry --team TEAM", "events of a team are parked, and its endpoint works again")
             case .listEvents: Facts("postern event list", "an event has waited for an hour")
-            case .rotateAPIKey: Facts("postern key rotate KEY", "an API key ends within a week")
+            case .rotateAPIKey: Facts("postern api-key rotate KEY", "an API key ends within a week")
             case .listInboxes: Facts("postern inbox list USER", "an inbox is suspended")
             case .confirmInbox:
                 Facts("postern inbox confirm USER INBOX --code CODE", "users have no page on which they can confirm an inbox")

@@ -1,4 +1,4 @@
-// `postern passkey verify`: a request about one ceremony as JSON, and its response.
+// `postern verify passkey`: a request about one ceremony as JSON, and its response.
 
 import Support
 import MailCrypto

@@ -1,7 +1,6 @@
 // The command `postern`: its subcommands, and how it ends.
 
 import ArgumentParser
-import CEL
 import Glibc
 import Monitoring
 
@@ -9,10 +8,14 @@ import Monitoring
 struct Postern: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "postern",
-        abstract: "A private-email relay beside Postfix.",
+        abstract: "Relay mail between app teams and users, so that no team sees a user's inbox.",
         discussion: """
-            Every command reads the configuration that --config or POSTERN_CONFIG names (otherwise \
-            /etc/postern/postern.yaml). Commands work while the relay runs, and take effect at once.
+            Postern runs beside your Postfix. It issues relay addresses, rewrites mail in both directions, signs users in to \
+            apps, and says which accounts need an extra check. Three commands come first:
+
+              postern setup     starts an installation, step by step
+              postern doctor    checks that everything works, and says how to fix what does not
+              postern status    shows what runs, and what needs attention
 
             A first relay address, from scratch:
 
@@ -23,15 +26,15 @@ struct Postern: AsyncParsableCommand {
               postern user add jane --inbox jane@home.example --verified
               postern address issue juice jane
 
+            Every command reads the configuration that --config or POSTERN_CONFIG names (otherwise \
+            /etc/postern/postern.yaml). Commands work while the relay runs, and take effect at once.
+
             Exit status: 0 done, 64 wrong usage, 65 a value that is not accepted, 66 not found, 69 the store cannot be \
             reached, 70 an internal error, 73 it already exists or a limit is reached, 74 input/output, 75 try again \
             later, 77 not permitted, 78 configuration.
             """,
         version: PosternVersion.text,
-        subcommands: InstallationCommands.creation + [ServeCommand.self] + MailCommands.all + InstallationCommands.store
-            + MailCommands.keys + AccountCommands.all + InstallationCommands.declarations + InstallationCommands.state
-            + AccountCommands.imports
-            + SignInCommands.all + EventCommands.all + AccountCommands.transfers + PolicyCommands.all)
+        groupedSubcommands: groups)
 
     /// More than the entries that a list takes at once, with their options.
     private static let maximumArguments = 2_000
@@ -50,7 +53,7 @@ struct Postern: AsyncParsableCommand {
                 throw CommandError(status: EX_USAGE, message: "an argument is not UTF-8")
             }
             let arguments = hoisted(Array(CommandLine.arguments.dropFirst()))
-            try checkHelp(arguments)
+            try CommandNames.check(arguments, below: Postern.self)
             var command = try parseAsRoot(arguments)
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()
@@ -62,20 +65,6 @@ struct Postern: AsyncParsableCommand {
             // A command that ends with a status, as doctor does, has printed too.
             if error is ExitCode { do { try finishOutput() } catch { Failure.exit(error) } }
             Failure.exit(error)
-        }
-    }
-
-    /// Throws where `help` names a command that does not exist: the help of another one is no answer.
-    private static func checkHelp(_ arguments: [String]) throws {
-        guard arguments.first == "help" else { return }
-        var known: ParsableCommand.Type = Postern.self
-        for word in arguments.dropFirst() where !word.hasPrefix("-") {
-            let commands = known.configuration.subcommands
-            guard let next = commands.first(where: { $0._commandName == word }) else {
-                throw CommandError.usage(
-                    "there is no command '\(word)'\(suggestion(for: word, among: commands.map { $0._commandName }))")
-            }
-            known = next
         }
     }
 

@@ -103,9 +103,9 @@ final class EventHosts: Sendable {
         try ManagedProcess.run(program, arguments + ["--config", data])
     }
 
-    /// A new API key, by the arguments of `postern key issue`.
+    /// A new API key, by the arguments of `postern api-key issue`.
     func key(_ arguments: String...) throws -> String {
-        let issued = try run(["key", "issue"] + arguments)
+        let issued = try run(["api-key", "issue"] + arguments)
         return try #require(
             issued.output.split(separator: "\n").first { $0.hasPrefix("pk_") }.map(String.init), "\(issued.output)")
     }

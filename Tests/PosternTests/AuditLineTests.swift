@@ -40,7 +40,7 @@ import Testing
     }
 
     /// A shell made the file readable for all.
-    @Test(arguments: ["key issue --operator --scope metrics:read", "app secret issue juice com.juice"])
+    @Test(arguments: ["api-key issue --operator --scope metrics:read", "app secret issue juice com.juice"])
     func secret_intoAFile_isReadableForItsOwnerAlone(_ command: String) throws {
         let runner = try CommandRunner.initialised()
         try runner.succeed("team", "add", "juice", "--name", "Juice")
@@ -57,11 +57,11 @@ import Testing
 
     @Test func backup_file_isInTheAuditOfBoth() throws {
         let runner = try CommandRunner.initialised()
-        try runner.succeed("backup", "copy.db")
+        try runner.succeed("store", "backup", "copy.db")
         #expect(try actions(runner).first == "store.backup store")
         // A store that takes no change any more is worth a copy most of all.
         try Self.refuseLines(runner)
-        let late = try runner.run(["backup", "late.db"])
+        let late = try runner.run(["store", "backup", "late.db"])
         #expect(late.status == 0 && late.errors.contains("the audit has no line of this backup"), "\(late.errors)")
         #expect(FileManager.default.fileExists(atPath: runner.folder.appendingPathComponent("late.db").path))
     }

@@ -57,23 +57,23 @@ import Testing
         event park --team juice --yes
         event retry --team juice
         endpoint remove juice --yes
-        signing-key generate
-        dkim generate --domain relay.example --selector two
-        dkim activate two --domain relay.example --force
-        dkim retire two --domain relay.example --force
+        keys signing generate
+        keys dkim generate --domain relay.example --selector two
+        keys dkim activate two --domain relay.example --force
+        keys dkim retire two --domain relay.example --force
         transfer start juice com.juice soda
         transfer cancel com.juice
-        key issue juice --scope addresses:read
-        key rotate {key}
-        key revoke {key} --yes
+        api-key issue juice --scope addresses:read
+        api-key rotate {key}
+        api-key revoke {key} --yes
         import people.csv
         user remove tim --yes
         source remove juice juice.example
         app remove juice com.two --yes
         team rename soda Sodas
         team remove soda --yes
-        key-file rotate token
-        backup copy.db
+        keys file rotate token
+        store backup copy.db
         """
 
     /// Commands that are not run above.
@@ -84,29 +84,30 @@ import Testing
         ("app secret list", "shows"), ("audit", "shows"), ("config check", "shows"), ("config keys", "shows"),
         ("config show", "shows"),
         ("decide", "a log of its own"), ("decision list", "shows"), ("decision show", "shows"), ("decision replay", "shows"),
-        ("dkim dns", "shows"),
-        ("dkim list", "shows"), ("doctor", "shows"), ("endpoint show", "shows"), ("endpoint test", "sends"),
+        ("keys dkim publish", "shows"),
+        ("keys dkim list", "shows"), ("doctor", "shows"), ("endpoint show", "shows"), ("endpoint test", "sends"),
         ("event list", "shows"), ("explain", "shows"),
         ("export", "shows"), ("issuer list", "shows"), ("issuer show", "shows"), ("issuer test", "shows"),
         ("inbox verify", "sends"),
-        ("key-file show", "shows"), ("key list", "shows"), ("list show", "shows"), ("list remove", "ListCommandTests"),
-        ("passkey verify", "shows"),
-        ("attestation verify", "shows"), ("policy backtest", "shows"), ("policy bench", "shows"), ("policy check", "shows"),
+        ("keys file show", "shows"), ("api-key list", "shows"), ("keys list", "shows"), ("list show", "shows"),
+        ("list remove", "ListCommandTests"),
+        ("verify passkey", "shows"),
+        ("verify attestation", "shows"), ("policy backtest", "shows"), ("policy bench", "shows"), ("policy check", "shows"),
         ("policy diff", "shows"), ("policy eval", "shows"), ("policy explain", "shows"), ("policy list", "shows"),
         ("policy show", "shows"), ("policy stats", "shows"), ("policy test", "shows"), ("retention show", "shows"),
-        ("review list", "shows"), ("review show", "shows"), ("signing-key jwks", "shows"), ("signing-key list", "shows"),
+        ("review list", "shows"), ("review show", "shows"), ("keys signing jwks", "shows"), ("keys signing list", "shows"),
         ("source check", "shows"), ("source list", "shows"), ("status", "shows"), ("stream list", "shows"),
-        ("team complaints", "shows"), ("team list", "shows"), ("team show", "shows"), ("token verify", "shows"), ("top", "shows"),
-        ("transfer status", "shows"), ("user list", "shows"), ("verify", "shows"),
-        ("init", "there is no audit before it"), ("migrate", "changes no data"), ("restore", "MaintenanceTests"),
+        ("team complaints", "shows"), ("team list", "shows"), ("team show", "shows"), ("verify token", "shows"),
+        ("transfer status", "shows"), ("user list", "shows"), ("verify message", "shows"),
+        ("init", "there is no audit before it"), ("store migrate", "changes no data"), ("store restore", "StoreCommandTests"),
         ("store copy", "StoreCopyCommandTests"), ("serve", "runs"), ("sandbox", "has a store of its own"),
         ("setup postfix", "changes Postfix"), ("queue list", "shows"), ("queue send", "sends what Postfix has"),
         ("apply", "ApplyTests"), ("issuer add", "IssuerCommandTests"),
         ("issuer remove", "IssuerCommandTests"), ("issuer poll", "IssuerCommandTests"),
-        ("app attestation add", "AttestationCommandTests"), ("app attestation remove", "AttestationCommandTests"),
-        ("key-file retire", "KeyFileCommandTests"), ("policy activate", "PolicyCommandTests"),
+        ("app attestation add", "VerifyAttestationTests"), ("app attestation remove", "VerifyAttestationTests"),
+        ("keys file retire", "StoreCommandTests"), ("policy activate", "PolicyCommandTests"),
         ("policy rollback", "PolicyCommandTests"), ("review snooze", "ReviewCommandTests"),
-        ("signing-key retire", "SigningKeyTests"), ("signing-key rotate", "SigningKeyTests"),
+        ("keys signing retire", "SigningKeyTests"), ("keys signing rotate", "SigningKeyTests"),
         ("stream remove", "StreamCommandTests"), ("stream status", "StreamCommandTests"),
         ("transfer finish", "TransferTests"),
     ]
@@ -160,7 +161,7 @@ import Testing
                 case "(decide": "decide"
                 case "{address}": try first(["address", "list"])
                 case "{sub}": try first(["account", "list"])
-                case "{key}": try first(["key", "list"])
+                case "{key}": try first(["api-key", "list"])
                 case "{decision}": try decision()
                 case "{secret}": try first(["app", "secret", "list", "juice", "com.juice"])
                 default: word

@@ -255,7 +255,7 @@ import Testing
             "relay.example": ["MX": [[10, "mx.relay.example"]], "TXT": ["v=spf1 mx -all"]],
             "_dmarc.relay.example": ["TXT": ["v=DMARC1; p=reject; rua=mailto:dmarc@relay.example"]],
         ]
-        let records = try #require(try runner.json("dkim", "dns", "--domain", "relay.example") as? [[String: Any]])
+        let records = try #require(try runner.json("keys", "dkim", "publish", "--domain", "relay.example") as? [[String: Any]])
         for record in records { zone[record["name"] as? String ?? ""] = ["TXT": [record["text"] as? String ?? ""]] }
         return zone
     }
@@ -341,12 +341,12 @@ import Testing
     @Test func aKeyThatRetiresStaysPublished() throws {
         let runner = try CommandRunner.initialised()
         let first = try #require(try healthyZone(runner).keys.first { $0.contains("._domainkey.") })
-        try runner.succeed("dkim", "generate", "--selector", "next")
+        try runner.succeed("keys", "dkim", "generate", "--selector", "next")
         // Not published yet, and not in use: nothing is wrong.
         var zone = try healthyZone(runner)
         zone["next._domainkey.relay.example"] = nil
         #expect(try outside(runner, zone).isEmpty)
-        try runner.succeed("dkim", "activate", "next", "--force")
+        try runner.succeed("keys", "dkim", "activate", "next", "--force")
         #expect(try outside(runner, zone) == ["dkim next._domainkey.relay.example": "broken"])
         zone = try healthyZone(runner)
         zone[first] = nil

@@ -13,7 +13,7 @@ import Testing
     /// Every command of the program that its help shows, as it is typed.
     static let commands: [[String]] = below(Postern.self, [])
 
-    private static func file(_ words: [String]) -> String { "help-\(words.joined(separator: "-")).txt" }
+    private static func file(_ words: [String]) -> String { "\((["help"] + words).joined(separator: "-")).txt" }
 
     private static func below(_ type: any ParsableCommand.Type, _ words: [String]) -> [[String]] {
         var found: [[String]] = []
@@ -41,12 +41,13 @@ import Testing
 
     @Test func commands_theirHelp_isAsRecorded() throws {
         try #require(Self.commands.count > 100)
-        for command in Self.commands {
+        for command in [[]] + Self.commands {
             let text = Self.help(command)
             let file = Self.folder.appendingPathComponent(Self.file(command))
             if ProcessInfo.processInfo.environment["POSTERN_TEST_RECORD"] == "1" { try Data(text.utf8).write(to: file) }
             let expected = try? String(contentsOf: file, encoding: .utf8)
-            #expect(text == expected, "the help of \(command.joined(separator: " ")) changed: see POSTERN_TEST_RECORD above")
+            #expect(
+                text == expected, "the help of postern \(command.joined(separator: " ")) changed: see POSTERN_TEST_RECORD above")
         }
     }
 
@@ -59,13 +60,16 @@ import Testing
     }
 
     @Test func everySnapshotBelongsToACommand() throws {
-        let names = try FileManager.default.contentsOfDirectory(atPath: Self.folder.path).filter { $0.hasPrefix("help-") }
-        #expect(Set(names).symmetricDifference(Self.commands.map(Self.file)).sorted() == [])
+        let names = try FileManager.default.contentsOfDirectory(atPath: Self.folder.path).filter { $0.hasPrefix("help") }
+        #expect(Set(names).symmetricDifference(([[]] + Self.commands).map(Self.file)).sorted() == [])
     }
 
     @Test func theRootNamesEveryCommand() throws {
         let result = try CommandRunner().run(["--help"])
         #expect(result.status == 0)
         for command in Self.commands where command.count == 1 { #expect(result.output.contains("\n  \(command[0]) ")) }
+        // Each is in one group.
+        let names = Postern.groups.flatMap(\.subcommands).map { $0._commandName }
+        #expect(names == Self.commands.filter { $0.count == 1 }.map { $0[0] } && Set(names).count == names.count)
     }
 }

@@ -8,9 +8,9 @@ import Testing
 @Suite(.blocking) struct OutputTests {
     /// A key is shown once: lost on a full disk, with status 0, it was gone.
     @Test(arguments: [
-        ["key", "issue", "juice", "--scope", "addresses:read"], ["config", "show"], ["audit", "--json"],
+        ["api-key", "issue", "juice", "--scope", "addresses:read"], ["config", "show"], ["audit", "--json"],
         ["doctor", "--skip", "postfix"], ["--help"], ["--version"], ["decision", "list", "--csv", "--help"],
-        ["help", "key", "issue"], ["--generate-completion-script", "bash"], ["policy", "show", "--yaml"],
+        ["help", "api-key", "issue"], ["--generate-completion-script", "bash"], ["policy", "show", "--yaml"],
         ["sandbox", "--port", "0"], ["sandbox", "--port", "0", "--json"], ["sandbox", "--as", "apple", "--port", "0"],
     ])
     func output_thatCannotBeWritten_isAnError(_ words: [String]) throws {
@@ -40,11 +40,11 @@ import Testing
         let runner = try CommandRunner.initialised()
         try runner.succeed("team", "add", "juice", "--name", "Juice")
         try runner.succeed("app", "add", "juice", "com.juice")
-        let key = try runner.succeed("key", "issue", "juice", "--scope", "addresses:read", "--json")
+        let key = try runner.succeed("api-key", "issue", "juice", "--scope", "addresses:read", "--json")
         let id = try #require(key.firstMatch(of: /"key" *: *"([^"]+)"/)).output.1
-        let before = (try runner.succeed("key", "list"), try runner.succeed("app", "secret", "list", "juice", "com.juice"))
+        let before = (try runner.succeed("api-key", "list"), try runner.succeed("app", "secret", "list", "juice", "com.juice"))
         for words in [
-            ["key", "issue", "juice", "--scope", "addresses:read"], ["key", "rotate", String(id)],
+            ["api-key", "issue", "juice", "--scope", "addresses:read"], ["api-key", "rotate", String(id)],
             ["app", "secret", "issue", "juice", "com.juice"],
         ] {
             let command = ([CommandRunner.executable.path] + words).map { "'\($0)'" }.joined(separator: " ")
@@ -55,17 +55,18 @@ import Testing
             #expect(
                 run.errors == "postern: standard output: no space left on device; the secret was not issued\n", "\(run.errors)")
         }
-        #expect(try runner.succeed("key", "list") == before.0)
+        #expect(try runner.succeed("api-key", "list") == before.0)
         #expect(try runner.succeed("app", "secret", "list", "juice", "com.juice") == before.1)
         try runner.fail(
-            "key", "rotate", String(id), "--expires", "1d", "--overlap", "7d", status: 64, saying: "would end before the old one")
+            "api-key", "rotate", String(id), "--expires", "1d", "--overlap", "7d", status: 64,
+            saying: "would end before the old one")
         // A key that lives shorter than the usual overlap.
-        let short = try runner.succeed("key", "issue", "juice", "--scope", "addresses:read", "--expires", "2d", "--json")
+        let short = try runner.succeed("api-key", "issue", "juice", "--scope", "addresses:read", "--expires", "2d", "--json")
         let shortID = try #require(short.firstMatch(of: /"key" *: *"([^"]+)"/)).output.1
-        #expect(try runner.succeed("key", "rotate", String(shortID)).hasPrefix("pk_"))
-        let quiet = try runner.run(["key", "rotate", String(id), "--quiet"])
+        #expect(try runner.succeed("api-key", "rotate", String(shortID)).hasPrefix("pk_"))
+        let quiet = try runner.run(["api-key", "rotate", String(id), "--quiet"])
         #expect(quiet.output.hasPrefix("pk_") && quiet.errors.isEmpty)
-        let wrong = try runner.run(["key", "rotate", "none", "--quiet"])
+        let wrong = try runner.run(["api-key", "rotate", "none", "--quiet"])
         #expect(wrong.status == 66 && wrong.errors.hasPrefix("postern: "))
     }
 

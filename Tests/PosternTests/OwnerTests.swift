@@ -53,7 +53,7 @@ struct OwnerTests {
         var strange: [String] = []
         for command in [
             ["team", "add", "juice", "--name", "Juice"], ["user", "add", "anna", "--inbox", "anna@home.example", "--verified"],
-            ["key-file", "rotate"], ["backup", "data/copy.db"], ["status"],
+            ["keys", "file", "rotate"], ["store", "backup", "data/copy.db"], ["status"],
             ["import", "nothing.csv", "--errors", "data/reasons.csv", "--dry-run"],
             ["policy", "show", "default", "--export", "data/policy"],
         ] {
@@ -70,8 +70,8 @@ struct OwnerTests {
         for name in ["postern.db", "postern.db-wal", "postern.db-shm"] {
             try? FileManager.default.removeItem(atPath: data(runner) + "/" + name)
         }
-        try runner.succeed("restore", "data/copy.db")
-        #expect(try strangers(runner, after: "restore") == [])
+        try runner.succeed("store", "restore", "data/copy.db")
+        #expect(try strangers(runner, after: "store restore") == [])
         // The service goes on with all of it.
         guard
             try ManagedProcess.run(
@@ -82,7 +82,7 @@ struct OwnerTests {
         }
         let listed = try asService(runner, "user", "show", "anna", "--reveal")
         #expect(listed.status == 0 && listed.output.contains("anna@home.example"), "\(listed)")
-        let rotated = try asService(runner, "key-file", "rotate")
+        let rotated = try asService(runner, "keys", "file", "rotate")
         #expect(rotated.status == 0, "\(rotated)")
         #expect(try asService(runner, "team", "add", "soda", "--name", "Soda").status == 0)
     }
@@ -100,12 +100,12 @@ struct OwnerTests {
         try runner.fail(
             "import", "rows.csv", "--errors", "data/reasons.csv", status: 73, saying: "a symbolic link of another user")
         try link("copy.db")
-        try runner.fail("backup", "data/copy.db", status: 74, saying: "data/copy.db")
+        try runner.fail("store", "backup", "data/copy.db", status: 74, saying: "data/copy.db")
         try link("copy.policy")
         #expect(try runner.run(["policy", "show", "default", "--export", "data/copy.policy"]).status != 0)
-        try runner.succeed("backup", "good.db")
+        try runner.succeed("store", "backup", "good.db")
         try link("postern.db")
-        #expect(try runner.run(["restore", "good.db"]).status != 0)
+        #expect(try runner.run(["store", "restore", "good.db"]).status != 0)
         try runner.fail("team", "list", status: 69, saying: "a symbolic link of another user")
         #expect(!FileManager.default.fileExists(atPath: target))
         // One that is there is not opened either.
@@ -186,11 +186,11 @@ struct OwnerTests {
         try runner.succeed("user", "add", "anna", "--inbox", "anna@home.example", "--verified")
         let service = try serving(runner)
         defer { service.end() }
-        let rotated = try runner.run(["key-file", "rotate"])
+        let rotated = try runner.run(["keys", "file", "rotate"])
         #expect(rotated.status == 0 && rotated.output.contains("Removed the old seal key a"), "\(rotated)")
         _ = try service.waitForLine(containing: "keys changed")
-        #expect(try strangers(runner, after: "key-file rotate") == [])
-        try runner.succeed("backup", "data/copy.db")
+        #expect(try strangers(runner, after: "keys file rotate") == [])
+        try runner.succeed("store", "backup", "data/copy.db")
         service.signal(SIGTERM)
         #expect(try service.waitForExit() == 0)
         let trouble = service.lines.filter { $0.contains(" warning ") || $0.contains(" error ") }
@@ -198,8 +198,8 @@ struct OwnerTests {
         for name in ["postern.db", "postern.db-wal", "postern.db-shm"] {
             try? FileManager.default.removeItem(atPath: data(runner) + "/" + name)
         }
-        try runner.succeed("restore", "data/copy.db")
-        #expect(try strangers(runner, after: "restore") == [])
+        try runner.succeed("store", "restore", "data/copy.db")
+        #expect(try strangers(runner, after: "store restore") == [])
         let again = try serving(runner)
         again.signal(SIGTERM)
         #expect(try again.waitForExit() == 0)
@@ -223,7 +223,7 @@ struct OwnerTests {
         for (file, command) in [
             ("postern.db", ["team", "list"]), ("postern.db-wal", ["team", "list"]), ("postern.db-shm", ["team", "list"]),
             ("postern.keys", ["team", "list"]), ("postern.yaml", ["team", "list"]),
-            ("postern.db-lock-key-file", ["key-file", "rotate"]),
+            ("postern.db-lock-key-file", ["keys", "file", "rotate"]),
         ] {
             let file = path + "/" + file
             try #require(chown(file, 0, 0) == 0 && chmod(file, 0o600) == 0)

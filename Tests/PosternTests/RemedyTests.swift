@@ -32,12 +32,13 @@ import Testing
             "run \(.applySettings, postfix: "/srv/post fix"), then \(.reloadPostfix, postfix: "/srv/post fix"); \(.showRecord, "k1", "relay.example")"
         #expect(
             remedy.text
-                == "run postern setup postfix --apply --config-directory '/srv/post fix', then postfix -c '/srv/post fix' reload; postern dkim dns k1 --domain relay.example"
+                == "run postern setup postfix --apply --config-directory '/srv/post fix', then postfix -c '/srv/post fix' reload; postern keys dkim publish k1 --domain relay.example"
         )
         #expect(
             remedy.commands.map(\.arguments) == [
                 ["postern", "setup", "postfix", "--apply", "--config-directory", "/srv/post fix"],
-                ["postfix", "-c", "/srv/post fix", "reload"], ["postern", "dkim", "dns", "k1", "--domain", "relay.example"],
+                ["postfix", "-c", "/srv/post fix", "reload"],
+                ["postern", "keys", "dkim", "publish", "k1", "--domain", "relay.example"],
             ])
         #expect(
             remedy.with(["--config", "/x"]).commands.map(\.arguments).map { $0.suffix(2) == ["--config", "/x"] } == [
@@ -72,24 +73,25 @@ import Testing
             return text
         }
         func subcommands(_ help: String) -> [String] {
-            guard let list = help.components(separatedBy: "SUBCOMMANDS:").dropFirst().first else { return [] }
-            return list.split(separator: "\n").filter { $0.hasPrefix("  ") && !$0.hasPrefix("   ") }.compactMap {
-                $0.split { " ,(".contains($0) }.first.map(String.init)
+            help.components(separatedBy: "SUBCOMMANDS:\n").dropFirst().flatMap { list in
+                list.split(separator: "\n").prefix { $0.hasPrefix("  ") }.filter { !$0.hasPrefix("   ") }.compactMap {
+                    $0.split { " ,(".contains($0) }.first.map(String.init)
+                }
             }
         }
         let commands = subcommands(try #require(try help([])))
         var proposed = RemedyCommand.Kind.allCases.map(\.facts.form).filter { $0[0] == "postern" }.map { form in
             form.dropFirst().filter { $0.utf8.allSatisfy { (0x61...0x7A).contains($0) || $0 == UInt8(ascii: "-") } }
         }
-        for folder in ["Sources/Doctor", "Sources/Monitoring", "Sources/Relay", "Sources/postern/Mail", "milter/postfix"] {
+        for folder in ["Sources/Doctor", "Sources/Monitoring", "Sources/Relay", "Sources/postern", "milter/postfix"] {
             let root = Folders.package.appending(path: folder)
             for path in try FileManager.default.subpathsOfDirectory(atPath: root.path) where path.hasSuffix(".swift") {
                 let text = try String(contentsOf: root.appending(path: path), encoding: .utf8)
                 for line in text.split(separator: "\n") where !line.drop(while: { $0 == " " }).hasPrefix("//") {
-                    for match in line.matches(of: /\bpostern ([a-z][a-z-]*)( [a-z][a-z-]*)?((?: --[a-z-]+)*)/) {
-                        let words = [String(match.output.1)] + (match.output.2.map { [String($0.dropFirst())] } ?? [])
-                        let options = match.output.3.split(separator: " ").map(String.init)
-                        // "postern with the …" is no command.
+                    for match in line.matches(of: /\bpostern ([a-z][a-z-]*(?: [a-z][a-z-]*)*)((?: --[a-z-]+)*)/) {
+                        let words = match.output.1.split(separator: " ").map(String.init)
+                        let options = match.output.2.split(separator: " ").map(String.init)
+                        // "postern with the …" is not a command.
                         if commands.contains(words[0]), !proposed.contains(words + options) { proposed.append(words + options) }
                     }
                 }
@@ -98,16 +100,16 @@ import Testing
         #expect(proposed.count > 25, "\(proposed)")
         for line in proposed {
             let options = line.filter { $0.hasPrefix("--") }
-            var words = line.filter { !$0.hasPrefix("--") }
-            let first = try #require(try help([words[0]]))
-            let known = subcommands(first)
-            if known.isEmpty {
-                words = [words[0]]
-            } else if words[0] == "setup", words.count == 2, !known.contains(words[1]) {
-                // It is a command of its own too, as in "postern setup again".
-                words = [words[0]]
-            } else if words.count == 2 {
-                #expect(known.contains(words[1]), "postern \(line.joined(separator: " "))")
+            var (words, known): ([String], [String]) = ([], commands)
+            for word in line where !word.hasPrefix("--") {
+                if known.contains(word) {
+                    words.append(word)
+                    known = subcommands(try #require(try help(words)))
+                    continue
+                }
+                // What follows are arguments, or the rest of the sentence, as in "postern setup again".
+                #expect(known.isEmpty || words == ["setup"], "postern \(line.joined(separator: " "))")
+                break
             }
             let text = try #require(try help(words), "postern \(words.joined(separator: " "))")
             for option in options { #expect(text.contains(option), "postern \(line.joined(separator: " "))") }

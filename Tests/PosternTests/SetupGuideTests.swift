@@ -83,7 +83,8 @@ import Testing
         try SetupGuide(dialogue: person, situation: situation).run()
         #expect(
             person.commands == [
-                as_ + "postern dkim dns", as_ + "postern config check", as_ + "postern address issue try you", "postern doctor",
+                as_ + "postern keys dkim publish", as_ + "postern config check", as_ + "postern address issue try you",
+                "postern doctor",
             ])
     }
 

@@ -37,7 +37,7 @@ private let python: String? = {
         let added = try runner.succeed("app", "key", "add", "juice", "client.pem.pub")
         let kid = try #require(added.split(separator: " ").last.map(String.init))
         #expect(try runner.succeed("app", "key", "list", "juice").hasPrefix(kid + "\t"))
-        let operatorKey = try runner.succeed("key", "issue", "--operator", "--scope", "authorizations:write")
+        let operatorKey = try runner.succeed("api-key", "issue", "--operator", "--scope", "authorizations:write")
 
         let issuer = "http://127.0.0.1:\(try FreePort.next())"
         let server = try ManagedProcess(
@@ -85,7 +85,7 @@ private let python: String? = {
         #expect(try ManagedProcess.run("/usr/bin/openssl", generate).status == 0)
         #expect(try ManagedProcess.run("/usr/bin/openssl", ["pkey", "-in", key, "-pubout", "-out", key + ".pub"]).status == 0)
         let added = try runner.succeed("app", "key", "add", "juice", "client.pem.pub")
-        let operatorKey = try runner.succeed("key", "issue", "--operator", "--scope", "authorizations:write")
+        let operatorKey = try runner.succeed("api-key", "issue", "--operator", "--scope", "authorizations:write")
         let secret = try runner.succeed("app", "secret", "issue", "juice", client)
         let name = try #require(secret.split(separator: "_").dropFirst().first.map(String.init))
         #expect(try runner.succeed("app", "secret", "list", "juice", client).hasPrefix(name + "\t"))
@@ -137,7 +137,7 @@ private let python: String? = {
         }
         try runner.succeed("app", "client", "juice", "com.example.desktop", "--public")
         try runner.succeed("user", "add", "jane", "--inbox", "jane@home.example", "--verified", "--name", "Jane Doe")
-        let operatorKey = try runner.succeed("key", "issue", "--operator", "--scope", "authorizations:write")
+        let operatorKey = try runner.succeed("api-key", "issue", "--operator", "--scope", "authorizations:write")
         let secret = try runner.succeed("app", "secret", "issue", "juice", client)
 
         let (issuer, page) = ("http://127.0.0.1:\(try FreePort.next())", "https://sign-in.example/")
@@ -187,7 +187,7 @@ private let python: String? = {
             let user = name.lowercased()
             try runner.succeed("user", "add", user, "--inbox", "\(user)@home.example", "--verified", "--name", "\(name) Doe")
         }
-        let operatorKey = try runner.succeed("key", "issue", "--operator", "--scope", "authorizations:write")
+        let operatorKey = try runner.succeed("api-key", "issue", "--operator", "--scope", "authorizations:write")
         let secret = try runner.succeed("app", "secret", "issue", "juice", client)
         let folder = runner.folder.appendingPathComponent("apache")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

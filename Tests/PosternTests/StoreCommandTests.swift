@@ -30,7 +30,7 @@ import Testing
         #expect(try runner.run(["status"]).output.contains("1 team, 1 account"))
         try runner.succeed("policy", "list")
         #expect(try runner.succeed("audit").contains("address.issue"))
-        #expect(try runner.succeed("dkim", "list").contains("active"))
+        #expect(try runner.succeed("keys", "dkim", "list").contains("active"))
         return address
     }
 
@@ -40,7 +40,7 @@ import Testing
         let runner = try CommandRunner()
         try runner.succeed("init", "--directory", "data", "--relay-domain", "relay.example", "--database", url)
         #expect(!FileManager.default.fileExists(atPath: runner.folder.appendingPathComponent("data/postern.db").path))
-        #expect(try runner.succeed("migrate").contains("nothing to do"))
+        #expect(try runner.succeed("store", "migrate").contains("nothing to do"))
         _ = try Self.use(runner)
         // Nothing of an inbox or a name is in a dump.
         let dump = try #require(PostgresServer.shared).run(
@@ -60,8 +60,8 @@ import Testing
         try FileManager.default.copyItem(
             at: runner.folder.appendingPathComponent("data"), to: second.folder.appendingPathComponent("data"))
         #expect(try second.succeed("team", "list").contains("juice"))
-        try runner.fail("backup", "copy.db", status: 65, saying: "pg_dump --format=custom --file=copy.db")
-        try runner.fail("restore", "copy.db", status: 65, saying: "pg_restore")
+        try runner.fail("store", "backup", "copy.db", status: 65, saying: "pg_dump --format=custom --file=copy.db")
+        try runner.fail("store", "restore", "copy.db", status: 65, saying: "pg_restore")
         try runner.fail("store", "copy", "--to", url, status: 65, saying: "PostgreSQL already")
         try rotates(runner)
     }
@@ -103,8 +103,8 @@ import Testing
         let flag = "database=\(url)"
         try runner.fail("team", "list", "--set", flag, status: 75, saying: "server away")
         for arguments in [
-            ["team", "list"], ["serve"], ["migrate"], ["doctor"], ["config", "show"], ["config", "show", "--json"],
-            ["backup", "x"],
+            ["team", "list"], ["serve"], ["store", "migrate"], ["doctor"], ["config", "show"], ["config", "show", "--json"],
+            ["store", "backup", "x"],
         ] {
             let result = try runner.run(arguments + ["--set", flag])
             #expect(!(result.output + result.errors).contains(secret), "\(arguments): \(result)")
@@ -126,24 +126,24 @@ import Testing
     @Test func aBackupIsMadeAndRestored() throws {
         let runner = try CommandRunner.initialised()
         let address = try Self.use(runner)
-        #expect(try runner.succeed("backup", "copy.db").contains("1 team, 1 user, 1 relay address, schema"))
+        #expect(try runner.succeed("store", "backup", "copy.db").contains("1 team, 1 user, 1 relay address, schema"))
         let copy = runner.folder.appendingPathComponent("copy.db")
         #expect(try FileManager.default.attributesOfItem(atPath: copy.path)[.posixPermissions] as? NSNumber == 0o600)
         #expect(!FileManager.default.fileExists(atPath: copy.path + "-wal"))
-        try runner.fail("backup", "copy.db", status: 73, saying: "not overwritten")
-        try runner.fail("backup", "", status: 64, saying: "the path is empty")
-        try runner.fail("backup", "none/copy.db", status: 74, saying: "No such file or directory")
-        try runner.fail("restore", "copy.db", status: 73, saying: "not overwritten")
+        try runner.fail("store", "backup", "copy.db", status: 73, saying: "not overwritten")
+        try runner.fail("store", "backup", "", status: 64, saying: "the path is empty")
+        try runner.fail("store", "backup", "none/copy.db", status: 74, saying: "No such file or directory")
+        try runner.fail("store", "restore", "copy.db", status: 73, saying: "not overwritten")
         let data = runner.folder.appendingPathComponent("data")
         for name in ["postern.db", "postern.db-wal", "postern.db-shm"] {
             try? FileManager.default.removeItem(at: data.appendingPathComponent(name))
         }
-        try runner.fail("restore", "nothing.db", status: 66, saying: "nothing.db: no such file")
+        try runner.fail("store", "restore", "nothing.db", status: 66, saying: "nothing.db: no such file")
         // Damaged in the middle: it is not put in place.
         var octets = try Data(contentsOf: copy)
         octets.replaceSubrange(4096..<octets.count, with: Data(repeating: 0x55, count: octets.count - 4096))
         try octets.write(to: runner.folder.appendingPathComponent("damaged.db"))
-        let damaged = try runner.run(["restore", "damaged.db"])
+        let damaged = try runner.run(["store", "restore", "damaged.db"])
         #expect(damaged.status == 65 && damaged.errors.hasPrefix("postern: damaged.db: "), "\(damaged.errors)")
         #expect(!FileManager.default.fileExists(atPath: data.appendingPathComponent("postern.db").path))
         // Another installation's keys.
@@ -152,9 +152,9 @@ import Testing
         let keys = data.appendingPathComponent("postern.keys")
         let own = try Data(contentsOf: keys)
         try Data(contentsOf: other.folder.appendingPathComponent("data/postern.keys")).write(to: keys)
-        try runner.fail("restore", "copy.db", status: 78, saying: "key file")
+        try runner.fail("store", "restore", "copy.db", status: 78, saying: "key file")
         try own.write(to: keys)
-        #expect(try runner.succeed("restore", "copy.db").contains("1 user,"))
+        #expect(try runner.succeed("store", "restore", "copy.db").contains("1 user,"))
         #expect(try runner.succeed("address", "show", address).contains("anna"))
         #expect(try FileManager.default.contentsOfDirectory(atPath: data.path).filter { $0.contains("restoring") }.isEmpty)
     }
@@ -167,11 +167,11 @@ import Testing
         try Data("half".utf8).write(to: left)
         let running = runner.folder.appendingPathComponent("copy.db.incomplete-\(getpid())")
         try Data("half".utf8).write(to: running)
-        try runner.succeed("backup", "copy.db")
+        try runner.succeed("store", "backup", "copy.db")
         #expect(!FileManager.default.fileExists(atPath: left.path))
         #expect(FileManager.default.fileExists(atPath: running.path), "of a process that may be writing it")
-        try runner.fail("backup", "-", status: 64, saying: "not written through a pipe")
-        try runner.fail("restore", "-", status: 64, saying: "not read through a pipe")
+        try runner.fail("store", "backup", "-", status: 64, saying: "not written through a pipe")
+        try runner.fail("store", "restore", "-", status: 64, saying: "not read through a pipe")
         #expect(try !FileManager.default.contentsOfDirectory(atPath: runner.folder.path).contains("-"))
     }
 
@@ -183,7 +183,7 @@ import Testing
         let address = try Self.use(runner)
         let folder = runner.folder.appendingPathComponent("backups")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
-        try runner.succeed("backup", "backups/copy.db")
+        try runner.succeed("store", "backup", "backups/copy.db")
         let before = try Data(contentsOf: folder.appendingPathComponent("copy.db"))
         for name in ["postern.db", "postern.db-wal", "postern.db-shm"] {
             try? FileManager.default.removeItem(at: runner.folder.appendingPathComponent("data/\(name)"))
@@ -193,7 +193,8 @@ import Testing
         let result = try ManagedProcess.run(
             "/usr/bin/unshare",
             [
-                "-m", "sh", "-c", script, "sh", CommandRunner.executable.path, "restore", folder.path + "/copy.db", "--config",
+                "-m", "sh", "-c", script, "sh", CommandRunner.executable.path, "store", "restore", folder.path + "/copy.db",
+                "--config",
                 runner.configuration,
             ])
         #expect(result.status == 0, "\(result)")
@@ -209,7 +210,7 @@ import Testing
         "ALTER TABLE schema_migrations RENAME TO real_migrations; CREATE VIEW schema_migrations AS SELECT * FROM real_migrations",
     ]) func aBackupWithATriggerOrViewThatIsNotOursIsNotRestored(_ statements: String) throws {
         let runner = try CommandRunner.initialised()
-        try runner.succeed("backup", "copy.db")
+        try runner.succeed("store", "backup", "copy.db")
         let copy = runner.folder.appendingPathComponent("copy.db").path
         let database = try DatabaseLocation("copy.db", path: copy, at: "").open()
         try database.write(.durable) { connection throws(StoreFailure) in try connection.runScript(statements) }
@@ -218,7 +219,7 @@ import Testing
         for name in ["postern.db", "postern.db-wal", "postern.db-shm"] {
             try? FileManager.default.removeItem(at: data.appendingPathComponent(name))
         }
-        try runner.fail("restore", "copy.db", status: 65, saying: "that Postern did not create")
+        try runner.fail("store", "restore", "copy.db", status: 65, saying: "that Postern did not create")
         #expect(try FileManager.default.contentsOfDirectory(atPath: data.path).filter { $0.hasPrefix("postern.db") } == [])
     }
 
@@ -229,7 +230,7 @@ import Testing
         _ = try Self.use(runner)
         let keys = runner.folder.appendingPathComponent("data/postern.keys")
         let first = try Data(contentsOf: keys)
-        let rotated = try runner.run(["key-file", "rotate"] + purposes)
+        let rotated = try runner.run(["keys", "file", "rotate"] + purposes)
         try #require(rotated.status == 0, "\(rotated.errors)")
         let second = try Data(contentsOf: keys)
         func put(_ data: Data) throws {
@@ -237,7 +238,7 @@ import Testing
             try #require(chmod(keys.path, 0o600) == 0)
         }
         try put(first)
-        for command in [["user", "find", "nobody@home.example"], ["key-file", "show"], ["team", "list"]] {
+        for command in [["user", "find", "nobody@home.example"], ["keys", "file", "show"], ["team", "list"]] {
             let result = try runner.run(command)
             #expect(result.status == 78 && result.errors.contains("the key file lacks \(purposes[0]) key b"), "\(result)")
         }
@@ -256,18 +257,18 @@ import Testing
         try FileManager.default.createDirectory(at: place.deletingLastPathComponent(), withIntermediateDirectories: false)
         try FileManager.default.moveItem(at: keys, to: place)
         try FileManager.default.createSymbolicLink(atPath: keys.path, withDestinationPath: "../volume/real.keys")
-        try runner.succeed("key-file", "rotate")
+        try runner.succeed("keys", "file", "rotate")
         #expect(try FileManager.default.destinationOfSymbolicLink(atPath: keys.path) == "../volume/real.keys")
         #expect(try String(contentsOf: place, encoding: .utf8).contains("seal b active"))
         #expect(try FileManager.default.attributesOfItem(atPath: place.path)[.posixPermissions] as? NSNumber == 0o600)
         #expect(try FileManager.default.contentsOfDirectory(atPath: place.deletingLastPathComponent().path) == ["real.keys"])
         // A mark at the beginning, as some editors write it, is no key.
         try (Data([0xEF, 0xBB, 0xBF]) + Data(contentsOf: place)).write(to: place)
-        #expect(try runner.succeed("key-file", "show").contains("seal"))
+        #expect(try runner.succeed("keys", "file", "show").contains("seal"))
         for (purpose, id) in [("token", "b"), ("seal", "a"), ("index", "z")] {
-            try runner.fail("key-file", "retire", purpose, id, status: 66, saying: "there is no \(purpose) key \(id)")
+            try runner.fail("keys", "file", "retire", purpose, id, status: 66, saying: "there is no \(purpose) key \(id)")
         }
-        try runner.fail("signing-key", "retire", "NOPE", status: 66, saying: "there is no signing key NOPE")
+        try runner.fail("keys", "signing", "retire", "NOPE", status: 66, saying: "there is no signing key NOPE")
     }
 
     /// SQLite takes a file of such a name for its own, and removes it.
@@ -277,7 +278,7 @@ import Testing
     func backup_toANameOfTheDatabasesOwnFiles_isRefused(path: String) throws {
         let runner = try CommandRunner.initialised()
         try? FileManager.default.removeItem(at: runner.folder.appendingPathComponent(path))
-        try runner.fail("backup", path, status: 64, saying: "is a file of the installation")
+        try runner.fail("store", "backup", path, status: 64, saying: "is a file of the installation")
         try runner.fail("policy", "backtest", "default", "--html", path, status: 64, saying: "is a file of the installation")
     }
 
@@ -288,10 +289,10 @@ import Testing
         }
         let database = runner.folder.appendingPathComponent("data/postern.db")
         try Data().write(to: database)
-        try runner.fail("backup", "copy.db", status: 69, saying: "the database holds nothing of Postern")
+        try runner.fail("store", "backup", "copy.db", status: 69, saying: "the database holds nothing of Postern")
         for end in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: database.path + end) }
         try Data().write(to: runner.folder.appendingPathComponent("empty.db"))
-        let restored = try runner.run(["restore", "empty.db"])
+        let restored = try runner.run(["store", "restore", "empty.db"])
         #expect(restored.status != 0 && restored.errors.contains("it is not a backup of Postern"), "\(restored.errors)")
         #expect(!FileManager.default.fileExists(atPath: database.path))
     }
@@ -324,8 +325,8 @@ import Testing
     private func rotates(_ runner: CommandRunner) throws {
         let keys = runner.folder.appendingPathComponent("data/postern.keys")
         let first = try String(contentsOf: keys, encoding: .utf8)
-        #expect(try runner.succeed("key-file", "show").contains("seal"))
-        let output = try runner.succeed("key-file", "rotate")
+        #expect(try runner.succeed("keys", "file", "show").contains("seal"))
+        let output = try runner.succeed("keys", "file", "rotate")
         #expect(output.contains("Removed the old seal key a") && output.contains("Removed the old index key a"), "\(output)")
         #expect(
             output.contains("Copy \(keys.path) now to where its copy is kept"), "backups from now on need the new keys: \(output)"
@@ -337,7 +338,7 @@ import Testing
         #expect(try runner.succeed("user", "show", "anna", "--reveal").contains("anna@home.example"))
         #expect(try runner.succeed("inbox", "show", "anna", "second@home.example", "--reveal").contains("second@home.example"))
         #expect(try runner.run(["inbox", "add", "anna", "anna@home.example"]).status == 73)
-        #expect(try runner.succeed("audit").contains("key-file.rotate"))
+        #expect(try runner.succeed("audit").contains("keys.file.rotate"))
         // With the former file nothing is written that the present one could not read.
         try Data(first.utf8).write(to: keys)
         #expect(chmod(keys.path, 0o600) == 0)
@@ -346,18 +347,18 @@ import Testing
         try Data(second.utf8).write(to: keys)
         #expect(chmod(keys.path, 0o600) == 0)
         // In the background, and taken up again.
-        try runner.succeed("key-file", "rotate", "seal", "--background")
+        try runner.succeed("keys", "file", "rotate", "seal", "--background")
         #expect(try String(contentsOf: keys, encoding: .utf8).contains("seal b old"))
-        try runner.fail("key-file", "retire", "seal", "b", status: 64, saying: "--yes")
-        try runner.fail("key-file", "retire", "seal", "b", "--yes", status: 65, saying: "still")
-        try runner.fail("key-file", "retire", "seal", "c", "--yes", status: 65, saying: "active")
-        #expect(try runner.succeed("key-file", "rotate").contains("Removed the old seal key b"))
+        try runner.fail("keys", "file", "retire", "seal", "b", status: 64, saying: "--yes")
+        try runner.fail("keys", "file", "retire", "seal", "b", "--yes", status: 65, saying: "still")
+        try runner.fail("keys", "file", "retire", "seal", "c", "--yes", status: 65, saying: "active")
+        #expect(try runner.succeed("keys", "file", "rotate").contains("Removed the old seal key b"))
         #expect(try runner.succeed("user", "show", "anna", "--reveal").contains("Anna Quiet"))
         // Tokens that are in other people's mail keep their key until it is retired.
-        #expect(try runner.succeed("key-file", "rotate", "token").contains("keep verifying"))
+        #expect(try runner.succeed("keys", "file", "rotate", "token").contains("keep verifying"))
         #expect(try String(contentsOf: keys, encoding: .utf8).contains("token a old"))
-        try runner.succeed("key-file", "retire", "token", "a", "--yes")
-        try runner.fail("key-file", "rotate", "colour", status: 64, saying: "seal, index, token")
+        try runner.succeed("keys", "file", "retire", "token", "a", "--yes")
+        try runner.fail("keys", "file", "rotate", "colour", status: 64, saying: "seal, index, token")
     }
 
     @Test func keysAreRotated() throws {

@@ -22,7 +22,7 @@ import Testing
         try runner.succeed("source", "add", "juice", "juice.example")
         try runner.succeed("app", "add", "juice", "com.juice.app")
         try runner.succeed("endpoint", "set", "juice", "https://hooks.juice.example/events", "--app", "com.juice.app")
-        try runner.succeed("key", "issue", "juice", "--scope", "decisions:write")
+        try runner.succeed("api-key", "issue", "juice", "--scope", "decisions:write")
         try runner.succeed("user", "add", "anna", "--inbox", "anna@home.example", "--verified", "--name", "Anna Quiet")
         try runner.succeed("address", "issue", "juice", "anna")
         return runner
@@ -97,7 +97,7 @@ import Testing
 
     @Test func aRestoredBackupHasEveryRowAsItWas() throws {
         let runner = try Self.installed()
-        try runner.succeed("backup", "copy.db")
+        try runner.succeed("store", "backup", "copy.db")
         let data = runner.folder.appendingPathComponent("data").path
         let before = try DatabaseLocation("postern.db", path: data + "/postern.db", at: "").open()
         let tables = try Self.tables(before)
@@ -106,7 +106,7 @@ import Testing
         for name in ["postern.db", "postern.db-wal", "postern.db-shm"] {
             try? FileManager.default.removeItem(atPath: data + "/" + name)
         }
-        try runner.succeed("restore", "copy.db")
+        try runner.succeed("store", "restore", "copy.db")
         let after = try DatabaseLocation("postern.db", path: data + "/postern.db", at: "").open()
         defer { try? after.close() }
         #expect(try Self.tables(after) == tables)
@@ -118,7 +118,7 @@ import Testing
         let runner = try Self.installed()
         let installation = try Self.installation(runner)
         defer { try? installation.close() }
-        let count = try Self.whileUsersAreAdded(installation.store) { try runner.succeed("backup", "copy.db") }
+        let count = try Self.whileUsersAreAdded(installation.store) { try runner.succeed("store", "backup", "copy.db") }
         #expect(count >= 2)
         let copy = try DatabaseLocation("copy.db", path: runner.folder.appendingPathComponent("copy.db").path, at: "").open()
         defer { try? copy.close() }
@@ -162,7 +162,7 @@ import Testing
             process.signal(SIGKILL)
             _ = try process.waitForExit()
             // It looks through the whole file.
-            try runner.succeed("backup", "copy\(kills)-\(UInt32.random(in: 0 ... .max)).db")
+            try runner.succeed("store", "backup", "copy\(kills)-\(UInt32.random(in: 0 ... .max)).db")
             let installation = try Self.installation(runner)
             defer { try? installation.close() }
             func number(_ sql: String) throws -> Int64? { try installation.store.database.value(SQL(sql, [])) }
@@ -179,7 +179,7 @@ import Testing
     /// Every command says what is the matter with the file system, and a service does not begin.
     @Test(
         .enabled(if: mayMount, "a file system is mounted, which is not allowed here"),
-        arguments: [["team", "list"], ["serve"], ["backup", "x.db"]])
+        arguments: [["team", "list"], ["serve"], ["store", "backup", "x.db"]])
     func aReadOnlyFileSystemIsNamed(_ command: [String]) throws {
         let runner = try Self.installed()
         let data = runner.folder.appendingPathComponent("data").path

@@ -168,7 +168,7 @@ final class RunningSandbox {
         let token = folder.appending(path: "token")
         try Data((signedIn["id_token"]?.string ?? "").utf8).write(to: token)
         let verified = try postern(
-            "token", "verify", token.path, "--aud", "com.example.juice", "--nonce", "n-1")
+            "verify", "token", token.path, "--aud", "com.example.juice", "--nonce", "n-1")
         #expect(verified.contains("valid"), "\(verified)")
 
         let server = try ManagedProcess(

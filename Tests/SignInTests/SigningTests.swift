@@ -22,7 +22,7 @@ import Testing
         return content
     }
 
-    /// One of 64 did, and `signing-key retire` took it for an option.
+    /// One of 64 did, and `keys signing retire` took it for an option.
     @Test func noNewKeyHasAnIDThatLooksLikeAnOption() throws {
         for _ in 0..<400 { #expect(try !IdentitySigningKey.generate().key.keyID.hasPrefix("-")) }
     }

@@ -148,8 +148,8 @@ import Testing
         let second = try add(test, "s2")
         _ = try test.store.dkimKeys.activate(second.number, TestStore.change)
         _ = try test.store.dkimKeys.retire(first.number, force: true, TestStore.change)
-        let entries = try test.store.audit.entries().filter { $0.action.hasPrefix("dkim.") }
-        #expect(entries.map(\.action) == ["dkim.retire", "dkim.activate", "dkim.generate", "dkim.generate"])
+        let entries = try test.store.audit.entries().filter { $0.action.hasPrefix("keys.dkim.") }
+        #expect(entries.map(\.action) == ["keys.dkim.retire", "keys.dkim.activate", "keys.dkim.generate", "keys.dkim.generate"])
         #expect(entries.first?.subject == "dkim:s1._domainkey.relay.example")
         #expect(entries.allSatisfy { $0.actor == "uid:0" })
     }

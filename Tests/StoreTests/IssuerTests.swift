@@ -119,7 +119,7 @@ import Testing
         #expect(try keys.keys().map(\.state) == [.next, .active, .retired])
         #expect(
             try test.store.audit.entries().prefix(3).map(\.action) == [
-                "signing-key.retire", "signing-key.rotate", "signing-key.install",
+                "keys.signing.retire", "keys.signing.rotate", "keys.signing.generate",
             ])
     }
 }

@@ -25,7 +25,7 @@ extension KeyRing {
         #   ID       one character of a-z 2-7, unique within the purpose; stored with everything that the key made
         #   STATE    next (read, not used yet), active (makes new values; one for each purpose) or old (still read)
         #   SECRET   32 random octets, 64 hexadecimal digits
-        # postern key-file rotate replaces keys. Removing an old one by hand retires it: what it made cannot be read any more.
+        # postern keys file rotate replaces keys. Removing an old one by hand retires it: what it made cannot be read any more.
 
         """
 
@@ -101,7 +101,7 @@ extension KeyRing {
                 line: 0, message: "at most one mark key is allowed: what it hashed is not stored, so it cannot be hashed again")
         }
         guard index.versions.count == 1 || mark != nil else {
-            throw KeyFileError(line: 0, message: "two index keys need a mark key: postern key-file rotate adds it")
+            throw KeyFileError(line: 0, message: "two index keys need a mark key: postern keys file rotate adds it")
         }
     }
 }

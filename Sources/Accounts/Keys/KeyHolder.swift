@@ -27,7 +27,7 @@ extension DatabaseConnection {
         throw .temporary(
             .staleKeys,
             "new values are made with \(purpose.rawValue) key \(wanted), but this host's key file still names \(id): "
-                + "copy the key file from the host where postern key-file rotate ran")
+                + "copy the key file from the host where postern keys file rotate ran")
     }
 
     /// Throws `unsealing` if a key with which new values are made is not among these: the key file is from before a rotation.
@@ -38,7 +38,7 @@ extension DatabaseConnection {
             throw .permanent(
                 .unsealing,
                 "the key file lacks \(purpose.rawValue) key \(wanted), with which the values of this database are made: it is older than "
-                    + "the last postern key-file rotate. Put the present key file in its place")
+                    + "the last postern keys file rotate. Put the present key file in its place")
         }
     }
 

@@ -46,7 +46,7 @@ package struct DKIMKeyRepository: Sendable {
                 throw .refused(.exists, "\(domain) has or had the selector \(selector): a selector is never used twice")
             }
             try connection.audit(
-                change, "dkim.generate", "dkim:\(selector)._domainkey.\(domain)",
+                change, "keys.dkim.generate", "dkim:\(selector)._domainkey.\(domain)",
                 "\(algorithm.rawValue) \(bits)\(isActive ? " active" : "")")
             return try key(connection, number)
         }
@@ -64,7 +64,8 @@ package struct DKIMKeyRepository: Sendable {
         let domain = domain.map { HostName($0)?.text ?? $0.lowercased() }
         let found = try keys().filter { $0.selector == selector && (domain == nil || $0.domain == domain) }
         guard let key = found.first else {
-            throw .refused(.notFound, "there is no key \(selector)\(domain.map { " of \($0)" } ?? ""): see postern dkim list")
+            throw .refused(
+                .notFound, "there is no key \(selector)\(domain.map { " of \($0)" } ?? ""): see postern keys dkim list")
         }
         guard found.count == 1 else {
             throw .refused(
@@ -98,7 +99,7 @@ package struct DKIMKeyRepository: Sendable {
                     revision = \(try nextRevision(connection)) WHERE id = \(number)
                 """)
             try connection.audit(
-                change, "dkim.activate", "dkim:\(key.selector)._domainkey.\(key.domain)",
+                change, "keys.dkim.activate", "dkim:\(key.selector)._domainkey.\(key.domain)",
                 old.map { "replaces \($0.selector)" } ?? "")
             return (
                 try self.key(connection, number), try old.map { old throws(StoreFailure) in try self.key(connection, old.number) }
@@ -132,7 +133,7 @@ package struct DKIMKeyRepository: Sendable {
                 WHERE id = \(number)
                 """)
             try connection.audit(
-                change, "dkim.retire", "dkim:\(key.selector)._domainkey.\(key.domain)", "was \(key.state.rawValue)")
+                change, "keys.dkim.retire", "dkim:\(key.selector)._domainkey.\(key.domain)", "was \(key.state.rawValue)")
             return try self.key(connection, number)
         }
     }
@@ -179,7 +180,7 @@ package struct DKIMKeyRepository: Sendable {
 
     private func key(_ connection: any DatabaseConnection, _ number: Int64) throws(StoreFailure) -> DKIMKey {
         guard let row = try connection.row("\(Self.select) WHERE id = \(number)") else {
-            throw .refused(.notFound, "there is no such key: see postern dkim list")
+            throw .refused(.notFound, "there is no such key: see postern keys dkim list")
         }
         return try DKIMKey(row: row)
     }

@@ -43,7 +43,7 @@ package struct APIKeyRepository: Sendable {
             let team = try team.map { id throws(StoreFailure) in try connection.team(id) }
             try insert(connection, text, team: team?.number, scopes: scopes, expiresAt: expiresAt, note: note, change)
             try connection.audit(
-                change, "key.issue", "key:\(text.id)", "\(team.map { "team:\($0.id)" } ?? "operator") \(Self.text(scopes))")
+                change, "api-key.issue", "key:\(text.id)", "\(team.map { "team:\($0.id)" } ?? "operator") \(Self.text(scopes))")
             let key = try key(connection, text.id)
             try show(key, text)
             return (key, text)
@@ -81,7 +81,7 @@ package struct APIKeyRepository: Sendable {
                 UPDATE api_keys SET expires_at = \(end), revision = \(try nextRevision(connection))
                 WHERE issued_by = \(id) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > \(end))
                 """)
-            try connection.audit(change, "key.rotate", "key:\(id)", "to key:\(text.id)")
+            try connection.audit(change, "api-key.rotate", "key:\(id)", "to key:\(text.id)")
             let new = try key(connection, text.id)
             try show(new, text)
             return (new, text, try key(connection, id))
@@ -98,7 +98,7 @@ package struct APIKeyRepository: Sendable {
                 UPDATE api_keys SET revoked_at = \(change.now), revision = \(try nextRevision(connection))
                 WHERE revoked_at IS NULL AND (handle = \(id) OR issued_by = \(id))
                 """)
-            try connection.audit(change, "key.revoke", "key:\(id)")
+            try connection.audit(change, "api-key.revoke", "key:\(id)")
             return try self.key(connection, id)
         }
     }
@@ -141,7 +141,7 @@ package struct APIKeyRepository: Sendable {
             let end = own.expiresAt.map { min($0, expiresAt ?? $0) } ?? expiresAt
             try insert(
                 connection, text, team: team.number, scopes: scopes, expiresAt: end, note: note, issuedBy: parent, change)
-            try connection.audit(change, "key.issue", "key:\(text.id)", "team:\(team.id) \(Self.text(scopes))")
+            try connection.audit(change, "api-key.issue", "key:\(text.id)", "team:\(team.id) \(Self.text(scopes))")
             return (try key(connection, text.id), text)
         }
     }
@@ -217,7 +217,7 @@ package struct APIKeyRepository: Sendable {
 
     private func key(_ connection: any DatabaseConnection, _ id: String) throws(StoreFailure) -> APIKey {
         guard let row = try connection.row("\(Self.select) WHERE k.handle = \(id)") else {
-            throw .refused(.notFound, "there is no such key: see postern key list")
+            throw .refused(.notFound, "there is no such key: see postern api-key list")
         }
         return try APIKey(row: row)
     }

@@ -132,7 +132,7 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
             Facts(
                 550, "5.7.26", "Neither a valid DKIM signature nor SPF proves the domain of From", .proofFailed,
                 forUser: .unproved, means: "no proof for the author",
-                remedy: "the team: sign with its own domain. `postern source check`, `postern verify`")
+                remedy: "the team: sign with its own domain. `postern source check`, `postern verify message`")
         case .dkimFailed:
             Facts(
                 550, "5.7.20", "No valid DKIM signature of the domain of From", .dkimFailed, forUser: .unproved,
@@ -151,7 +151,7 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
                     "what proves the author (a child or parent under `adkim=s` or `aspf=s`, or a paired envelope domain) is not "
                     + "aligned by the author's own DMARC record, and that says `quarantine` or `reject` (`t=y` counts one step "
                     + "lower; `sp`, `np` as they apply)",
-                remedy: "the team: sign with the domain of From itself. `postern source check`, `postern verify`")
+                remedy: "the team: sign with the domain of From itself. `postern source check`, `postern verify message`")
         case .replyNotProved:
             Facts(
                 550, "5.7.26",

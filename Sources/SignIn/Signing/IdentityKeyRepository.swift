@@ -57,7 +57,7 @@ package struct IdentityKeyRepository: Sendable {
             if let old = try current(connection, .next, active.algorithm) { try end(connection, old, change) }
             try insert(connection, active, .active, change)
             try insert(connection, next, .next, change)
-            try connection.audit(change, "signing-key.install", "signing-key:\(active.keyID)", "next \(next.keyID)")
+            try connection.audit(change, "keys.signing.generate", "signing-key:\(active.keyID)", "next \(next.keyID)")
             return true
         }
     }
@@ -100,7 +100,7 @@ package struct IdentityKeyRepository: Sendable {
         guard let old = try current(connection, .active, replacement.algorithm),
             let new = try current(connection, .next, replacement.algorithm)
         else {
-            throw .refused(.unmet, "there are no keys yet: postern signing-key generate generates them")
+            throw .refused(.unmet, "there are no keys yet: postern keys signing generate generates them")
         }
         guard early || change.now - new.createdAt >= Self.publicationBeforeUse else {
             throw .refused(
@@ -120,7 +120,7 @@ package struct IdentityKeyRepository: Sendable {
             """)
         let next = try insert(connection, replacement, .next, change)
         try connection.audit(
-            change, "signing-key.rotate", "signing-key:\(new.keyID)", "replaces \(old.keyID), next \(replacement.keyID)")
+            change, "keys.signing.rotate", "signing-key:\(new.keyID)", "replaces \(old.keyID), next \(replacement.keyID)")
         return (try key(connection, new.number), try key(connection, old.number), next)
     }
 
@@ -128,7 +128,7 @@ package struct IdentityKeyRepository: Sendable {
     package func retire(_ keyID: String, _ change: Change) throws(StoreFailure) -> IdentityKey {
         try database.write(.durable) { connection throws(StoreFailure) in
             guard let row = try connection.row("\(Self.select) WHERE kid = \(keyID)") else {
-                throw .refused(.notFound, "there is no key \(keyID): see postern signing-key list")
+                throw .refused(.notFound, "there is no key \(keyID): see postern keys signing list")
             }
             let key = try IdentityKey(row: row)
             switch key.state {
@@ -138,7 +138,7 @@ package struct IdentityKeyRepository: Sendable {
                 throw .refused(.unmet, "\(keyID) is the \(key.state.rawValue) key: rotate first")
             }
             try end(connection, key, change)
-            try connection.audit(change, "signing-key.retire", "signing-key:\(keyID)", "was retiring")
+            try connection.audit(change, "keys.signing.retire", "signing-key:\(keyID)", "was retiring")
             return try self.key(connection, key.number)
         }
     }
@@ -154,7 +154,7 @@ package struct IdentityKeyRepository: Sendable {
             let keys = try connection.rows(query).map(IdentityKey.init(row:))
             for key in keys {
                 try end(connection, key, change)
-                try connection.audit(change, "signing-key.retire", "signing-key:\(key.keyID)", "its time was over")
+                try connection.audit(change, "keys.signing.retire", "signing-key:\(key.keyID)", "its time was over")
             }
             return keys.count
         }

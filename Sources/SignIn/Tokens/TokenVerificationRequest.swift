@@ -1,4 +1,4 @@
-// `postern token verify`: a request about one token as JSON, and its response.
+// `postern verify token`: a request about one token as JSON, and its response.
 
 import Support
 

@@ -1,4 +1,4 @@
-// A line of `postern attestation verify --batch`, and its answer.
+// A line of `postern verify attestation --batch`, and its answer.
 
 import Support
 import MailCrypto

@@ -87,7 +87,7 @@ final class LiveService: @unchecked Sendable {
 
     /// A key in clear.
     func key(_ arguments: String...) throws -> String {
-        let result = try ManagedProcess.run(program, ["key", "issue"] + arguments + ["--config", folder + "/postern.yaml"])
+        let result = try ManagedProcess.run(program, ["api-key", "issue"] + arguments + ["--config", folder + "/postern.yaml"])
         return try #require(
             result.output.split(separator: "\n").first { $0.hasPrefix("pk_") }.map(String.init), "\(result.output)")
     }

@@ -15,8 +15,8 @@ import Testing
         let key = try service.key("juice", "--scope", "sources:read")
         #expect(try eventually { try service.ask("GET", "/v1/sources", key: key).status == 200 })
         let id = String(key.split(separator: "_")[1])
-        #expect(try service.run("key", "list", "juice").contains(id))
-        try service.run("key", "revoke", id, "--yes")
+        #expect(try service.run("api-key", "list", "juice").contains(id))
+        try service.run("api-key", "revoke", id, "--yes")
         #expect(try eventually { try service.ask("GET", "/v1/sources", key: key).status == 401 })
         #expect(!service.log.contains(key))
     }

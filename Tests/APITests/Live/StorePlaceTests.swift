@@ -40,13 +40,13 @@ import Testing
 
     @Test func whatIsWrittenToADatabaseThatWasMovedAwayIsNotAnsweredAsKept() throws {
         let (service, key) = try Self.service()
-        try service.run("backup", service.folder + "/copy.db")
+        try service.run("store", "backup", service.folder + "/copy.db")
         try Self.move(Self.files, service, to: "/away")
         #expect(try Self.add("lost", service, key) == 503)
         #expect(try service.ask("GET", "/readyz").status == 503)
         try service.waitForLog("the database file is not in place")
         // Beside a service that goes on with the old files nothing is put there.
-        let arguments = ["restore", service.folder + "/copy.db", "--config", service.folder + "/postern.yaml"]
+        let arguments = ["store", "restore", service.folder + "/copy.db", "--config", service.folder + "/postern.yaml"]
         let restored = try ManagedProcess.run(service.program, arguments)
         #expect(restored.status == 65 && restored.output.contains("postern serve is running"), "\(restored)")
         #expect(!FileManager.default.fileExists(atPath: service.folder + "/postern.db"))
@@ -69,7 +69,7 @@ import Testing
 
     @Test func aDatabaseThatWasReplacedIsNeitherReadNorWritten() throws {
         let (service, key) = try Self.service()
-        try service.run("backup", service.folder + "/copy.db")
+        try service.run("store", "backup", service.folder + "/copy.db")
         try Self.move(Self.files, service, to: "/away")
         try FileManager.default.moveItem(atPath: service.folder + "/copy.db", toPath: service.folder + "/postern.db")
         #expect(try Self.add("lost", service, key) == 503)

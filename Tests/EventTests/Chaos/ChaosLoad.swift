@@ -133,7 +133,7 @@ final class ChaosCommands: Sendable {
     private let statuses = Watched<[String: [Int32: Int]]>([:])
 
     /// - Parameters:
-    ///   - backsUp: whether the store is one that `postern backup` copies.
+    ///   - backsUp: whether the store is one that `postern store backup` copies.
     ///   - wait: seconds that a rotation waits for hosts to follow.
     init(_ hosts: EventHosts, backsUp: Bool, wait: Int) throws {
         self.hosts = hosts
@@ -152,18 +152,19 @@ final class ChaosCommands: Sendable {
         all =
             [
                 ["status"], ["policy", "activate", policy], ["event", "retry", "--team", "juice"],
-                ["key-file", "rotate", "--wait", "\(wait)"], ["event", "list"], ["signing-key", "rotate"], ["team", "list"],
+                ["keys", "file", "rotate", "--wait", "\(wait)"], ["event", "list"], ["keys", "signing", "rotate"],
+                ["team", "list"],
                 ["policy", "rollback"], ["account", "list", "--team", "juice"],
-            ] + (backsUp ? [["backup"]] : [])
+            ] + (backsUp ? [["store", "backup"]] : [])
     }
 
     func run(_ round: Int) {
         var command = all[round % all.count]
         let name = command.prefix(2).joined(separator: " ")
         let copy = backups.map { "\($0)/\(round).db" }
-        if command == ["backup"], let copy { command.append(copy) }
+        if command == ["store", "backup"], let copy { command.append(copy) }
         let status = try? hosts.run(command).status
-        if command.first == "backup", let copy { try? FileManager.default.removeItem(atPath: copy) }
+        if command.starts(with: ["store", "backup"]), let copy { try? FileManager.default.removeItem(atPath: copy) }
         statuses.with { $0[name, default: [:]][status ?? -1, default: 0] += 1 }
         usleep(200_000)
     }

@@ -76,7 +76,7 @@ struct ChaosTests {
         if !Self.isShort {
             // Whatever became of the others, one that nothing happens to comes to its end, and all can be read with the keys that
             // are left.
-            let rotated = try hosts.run(["key-file", "rotate", "--wait", "60"])
+            let rotated = try hosts.run(["keys", "file", "rotate", "--wait", "60"])
             #expect(rotated.status == 0, "\(rotated.output)")
         }
         try hosts.followKeys()

@@ -43,7 +43,7 @@ struct HostTroubleTests {
             try wait("it says how it is", atMost: 2 * standardTimeout) { try !hosts.store.serviceStatus.all().isEmpty }
             host.signal(SIGKILL)
             _ = try host.waitForExit()
-            let rotated = try hosts.run(["key-file", "rotate", "--wait", "30"])
+            let rotated = try hosts.run(["keys", "file", "rotate", "--wait", "30"])
             #expect(rotated.status == 0, "\(rotated.output)")
         }
     }
@@ -55,7 +55,7 @@ struct HostTroubleTests {
             let host = try hosts.serve("mx1", environment: hosts.clock(ahead: -600))
             try wait("it says how it is", atMost: 2 * standardTimeout) { try !hosts.store.serviceStatus.all().isEmpty }
             host.signal(SIGSTOP)
-            let rotated = try hosts.run(["key-file", "rotate", "--wait", "1"])
+            let rotated = try hosts.run(["keys", "file", "rotate", "--wait", "1"])
             host.signal(SIGCONT)
             #expect(rotated.status == 75 && rotated.output.contains("mx1.relay.example"), "\(rotated)")
         }

@@ -25,7 +25,7 @@ enum PasskeyFuzzing {
         _ = try? COSEKey(octets: input)
     }
 
-    /// A line of `attestation verify`; an attestation and an assertion of the octets themselves. No key here signed any of them.
+    /// A line of `verify attestation`; an attestation and an assertion of the octets themselves. No key here signed any of them.
     static let attest: FuzzTarget = { input in
         let answer = AttestationLine.answer(input, now: 0) { _ in nil }
         require(answer["valid"] != nil && (answer["valid"] == .bool(true)) == (answer["error"] == nil), "every line is answered")

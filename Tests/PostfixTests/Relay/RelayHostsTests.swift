@@ -32,7 +32,7 @@ private struct Hosts {
         let rotated = Watched<String?>(nil)
         let first = first
         Thread.detachNewThread {
-            let output = Result { try first.run(["key-file", "rotate", "--wait", "100"]) }
+            let output = Result { try first.run(["keys", "file", "rotate", "--wait", "100"]) }
             rotated.with { $0 = (try? output.get()) ?? "\(output)" }
         }
         try wait("the rotation ends", atMost: 2 * standardTimeout) {
@@ -78,7 +78,8 @@ struct RelayHostsTests {
         for fixture in hosts.all { #expect(try send(fixture, "7").data.map { "\($0)" }?.hasPrefix("452 4.7.1") == true) }
 
         // Keys are replaced: every host has to have them first.
-        let early = try ManagedProcess.run(first.program, ["key-file", "rotate", "--wait", "1", "--config", first.configuration])
+        let early = try ManagedProcess.run(
+            first.program, ["keys", "file", "rotate", "--wait", "1", "--config", first.configuration])
         #expect(early.status == 75 && early.output.contains("mx2.relay.example"), "\(early)")
         #expect(try hosts.rotateKeys().contains("Removed the old seal key a"))
         try second.copyKeys(from: first)
@@ -89,8 +90,8 @@ struct RelayHostsTests {
         #expect(try send(second, "9").data.map { "\($0)" }?.hasPrefix("550 5.2.1") == true)
         // Signing keys and policies within seconds: both hosts say that they saw it.
         let starts = try hosts.all.map { try $0.process.lines.count }
-        try first.run(["dkim", "generate", "--algorithm", "ed25519", "--selector", "ed1"])
-        try first.run(["dkim", "activate", "ed1", "--force"])
+        try first.run(["keys", "dkim", "generate", "--algorithm", "ed25519", "--selector", "ed1"])
+        try first.run(["keys", "dkim", "activate", "ed1", "--force"])
         for (fixture, start) in zip(hosts.all, starts) {
             try fixture.process.waitForLine(containing: "signing keys changed", from: start)
         }
@@ -273,7 +274,7 @@ struct RelayHostsTests {
         struct Key: Decodable {
             let purpose, id, state: String
         }
-        let keys = try JSONDecoder().decode([Key].self, from: Data(try second.run(["key-file", "show", "--json"]).utf8))
+        let keys = try JSONDecoder().decode([Key].self, from: Data(try second.run(["keys", "file", "show", "--json"]).utf8))
         for purpose in ["seal", "index"] {
             let own = keys.filter { $0.purpose == purpose }
             #expect(own.count == 1 && own.first?.state == "active" && own.first?.id != "a", "\(keys)")

@@ -100,7 +100,8 @@ func home(
             let name: String
             let text: String
         }
-        let records = try JSONDecoder().decode([Record].self, from: Data(try fixture.run(["dkim", "dns", "--json"]).utf8))
+        let records = try JSONDecoder().decode(
+            [Record].self, from: Data(try fixture.run(["keys", "dkim", "publish", "--json"]).utf8))
         try Data(records.map { "\($0.name)\t\($0.text)\n" }.joined().utf8).write(to: folder.appendingPathComponent("dns.tsv"))
         let python = try #require(DKIMVerifiers.python)
         #expect(try DKIMVerifiers.dkimpy(folder, python: python).map { $0.dropFirst().first } == ["pass"])
@@ -185,9 +186,9 @@ func home(
 
         // With the old token key gone, without a restart: the page's addresses, and those that an answer to Postern's own
         // messages goes to, are good.
-        try fixture.run(["key-file", "rotate", "token"])
+        try fixture.run(["keys", "file", "rotate", "token"])
         let start = try fixture.process.lines.count
-        try fixture.run(["key-file", "retire", "token", "a", "--yes"])
+        try fixture.run(["keys", "file", "retire", "token", "a", "--yes"])
         try fixture.process.waitForLine(containing: "keys changed", from: start)
         #expect(try fixture.send(from: "anna@home.example", to: [reverse], letter).data == nil, "what the old key made has ended")
         try browser.open(url + "/me/addresses/1")

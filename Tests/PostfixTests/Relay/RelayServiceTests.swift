@@ -20,7 +20,7 @@ import Testing
         try fixture.process.waitForLine(containing: "ref=\(reference)")
         func rejections(_ team: String) throws -> String {
             let key = try #require(
-                try fixture.run(["key", "issue", team, "--scope", "rejections:read"]).split(separator: "\n").first {
+                try fixture.run(["api-key", "issue", team, "--scope", "rejections:read"]).split(separator: "\n").first {
                     $0.hasPrefix("pk_")
                 })
             return try fixture.ask("/v1/rejections", key: String(key)) {

@@ -20,8 +20,8 @@ import Testing
             RelayFixtures.options { $0.settings["limits.messages_per_day"] = "100000" })
         defer { fixture.stop() }
         try fixture.run(["source", "add", "juice", "app.example"])
-        try fixture.run(["dkim", "generate", "--domain", "relay.example", "--algorithm", "ed25519", "--selector", "e1"])
-        try fixture.run(["dkim", "activate", "e1", "--force"])
+        try fixture.run(["keys", "dkim", "generate", "--domain", "relay.example", "--algorithm", "ed25519", "--selector", "e1"])
+        try fixture.run(["keys", "dkim", "activate", "e1", "--force"])
         // Not the first change: that may be the new key that does not sign yet.
         try fixture.process.waitForLine(containing: "relay.example: 2")
         for number in 0..<Self.count {
@@ -61,7 +61,7 @@ import Testing
             let name: String
             let text: String
         }
-        return try JSONDecoder().decode([Record].self, from: Data(try fixture.run(["dkim", "dns", "--json"]).utf8))
+        return try JSONDecoder().decode([Record].self, from: Data(try fixture.run(["keys", "dkim", "publish", "--json"]).utf8))
             .map { "\($0.name)\t\($0.text)\n" }.joined()
     }
 }

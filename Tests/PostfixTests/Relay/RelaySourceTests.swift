@@ -130,7 +130,7 @@ import Testing
 extension RelayFixture {
     /// A key that adds sources of team juice.
     fileprivate func sourceKey() throws -> String {
-        let issued = try run(["key", "issue", "juice", "--scope", "sources:read,sources:write"])
+        let issued = try run(["api-key", "issue", "juice", "--scope", "sources:read,sources:write"])
         return String(try #require(issued.firstMatch(of: /pk_[a-z0-9_]+/)).output)
     }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes Vectors/*.jsonl: tokens that must be taken or refused, each a question of `postern token verify --batch` with, beside it,
+"""Writes Vectors/*.jsonl: tokens that must be taken or refused, each a question of `postern verify token --batch` with, beside it,
 why it is there and what must come out. Signed with Python's `cryptography`, so that nothing of Postern vouches for itself.
 
     .build/test-tools/bin/python3 Tests/SignInTests/Tools/make_vectors.py

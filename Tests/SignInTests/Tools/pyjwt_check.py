@@ -2,7 +2,7 @@
 
     pyjwt_check.py verify   standard input: {"jwks": {…}, "token": …, "aud": …, "iss": …, "nonce": …, "events": [body…]}
                             verifies all of them as a team's backend would, prints what they say
-    pyjwt_check.py mint     prints lines of `postern token verify --batch` with tokens that PyJWT signed
+    pyjwt_check.py mint     prints lines of `postern verify token --batch` with tokens that PyJWT signed
 """
 import json, sys, time
 import jwt

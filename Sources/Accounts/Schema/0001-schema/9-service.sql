@@ -27,7 +27,7 @@ CREATE TABLE leases (
     PRIMARY KEY (name)
 ) {clustered};
 
--- What each running service last said of itself, as JSON; for `postern status` and `postern top`.
+-- What each running service last said of itself, as JSON; for `postern status` and `postern status --watch`.
 CREATE TABLE service_status (
     host TEXT NOT NULL,
     pid {int} NOT NULL,

@@ -23,12 +23,12 @@ case "$first" in
 "make release") mkdir -p .build/release && cp "$program" .build/release/postern ;;
 "useradd"*) userdel postern 2>/dev/null || true ;;
 "postern setup postfix"*) installation; mail_system ;;
-"postern key issue"*)
+"postern api-key issue"*)
     installation; juice
-    command postern key issue juice --scope addresses:read >/dev/null
-    replace KEY "$(command postern key list | cut -f1)"
+    command postern api-key issue juice --scope addresses:read >/dev/null
+    replace KEY "$(command postern api-key list | cut -f1)"
     ;;
-"postern key-file"*) installation; juice; service ;;
+"postern keys file"*) installation; juice; service ;;
 "createuser"*) postgres ;;
 "systemctl stop postern")
     installation; juice; postgres
@@ -40,34 +40,34 @@ case "$first" in
     # The relay's own user copies, as files that it opens are its own.
     postern() { runuser -u postern -- env POSTERN_CONFIG="$POSTERN_CONFIG" postern "$@"; }
     ;;
-"postern dkim generate"*)
+"postern keys dkim generate"*)
     installation; service
     # The names of keys are those of the month. What the page says to publish is published, and the two weeks are over.
     generated=
     postern() {
-        case "$1 $2" in
-        "dkim generate")
+        case "$1 $2 $3" in
+        "keys dkim generate")
             local names
             names=$(selectors)
-            command postern dkim generate | tee /tmp/generated
+            command postern keys dkim generate | tee /tmp/generated
             generated=$(selectors | grep -vxF "$names")
             record "$generated._domainkey.relay.example TXT $(tr -d '\n' </tmp/generated | sed 's/Then:.*//' | grep -o '"[^"]*"' | tr -d '"\n')"
             ;;
-        "dkim activate") command postern dkim activate "$generated" ;;
-        "dkim retire")
+        "keys dkim activate") command postern keys dkim activate "$generated" ;;
+        "keys dkim retire")
             later dkim_keys deactivated_at -2000000
-            command postern dkim retire "$(selectors | grep -vxF "$generated")"
+            command postern keys dkim retire "$(selectors | grep -vxF "$generated")"
             ;;
         *) command postern "$@" ;;
         esac
     }
-    selectors() { command postern dkim list | cut -f2; }
+    selectors() { command postern keys dkim list | cut -f2; }
     ;;
-"postern signing-key"*)
+"postern keys signing"*)
     installation
     set_key provider issuer https://id.example
     # The next key was published a day ago.
-    command postern signing-key generate >/dev/null
+    command postern keys signing generate >/dev/null
     later identity_keys created_at -100000
     service
     ;;
@@ -100,7 +100,7 @@ case "$first" in
 "install -o postern"*)
     # What was brought along from the old machine.
     mail_system; installation; juice
-    command postern backup copy.db
+    command postern store backup copy.db
     mv /var/lib/postern/postern.yaml /var/lib/postern/postern.keys .
     rm -f /var/lib/postern/postern.db*
     own_user

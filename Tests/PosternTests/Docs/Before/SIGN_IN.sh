@@ -7,7 +7,7 @@ page_of_your_own() {
     set_key http public_url https://id.example
     set_key provider authorization_endpoint https://sign-in.example/
     service https://id.example
-    command postern key issue --operator --scope authorizations:write >page.key
+    command postern api-key issue --operator --scope authorizations:write >page.key
 }
 authorize() {
     command curl -fsS https://id.example/v1/authorizations -H "Authorization: Bearer $(cat page.key)" -H 'Content-Type: application/json' \

@@ -1,7 +1,7 @@
 case "$first" in
 "apt install"*) mail_system; package ;;
 "systemctl enable"*) installation; own_user; mail_system ;;
-"postern dkim dns" | "postern team add juice"*) installation ;;
+"postern keys dkim publish" | "postern team add juice"*) installation ;;
 "postern team add try"*)
     installation
     # What is promised: a message to oneself comes back, and so does the answer.

@@ -1,4 +1,4 @@
-// What a running service reports about itself, for `postern status` and `postern status --watch`.
+// What a running service reports about itself, for `postern status`.
 
 import Accounts
 import Foundation

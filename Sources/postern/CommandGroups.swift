@@ -1,4 +1,4 @@
-// The commands of the top help, in groups by who needs them.
+// The commands of `postern --help`, in groups by who needs them.
 
 import ArgumentParser
 

@@ -27,7 +27,7 @@ CREATE TABLE leases (
     PRIMARY KEY (name)
 ) {clustered};
 
--- What each running service last said of itself, as JSON; for `postern status` and `postern status --watch`.
+-- What each running service last said of itself, as JSON; for `postern status`.
 CREATE TABLE service_status (
     host TEXT NOT NULL,
     pid {int} NOT NULL,

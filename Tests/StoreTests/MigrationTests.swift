@@ -46,7 +46,7 @@ import Testing
         #expect(!sql.contains("\n--"), "a better comment must not change the checksum")
     }
 
-    /// `migrate --plan` would show a statement that it does not understand as one that takes no time.
+    /// `store migrate --plan` would show a statement that it does not understand as one that takes no time.
     @Test(arguments: Engine.all) func schema_everyStatement_isUnderstoodByPlans(_ engine: Engine) throws {
         let folder = try TemporaryFolder()
         let database = try engine.open(folder.url)

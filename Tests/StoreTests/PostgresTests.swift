@@ -119,7 +119,7 @@ struct PostgresTests {
         }
     }
 
-    /// With a hundred million rows `migrate --plan` and `keys file show` counted for longer than a statement may take.
+    /// With a hundred million rows `store migrate --plan` and `keys file show` counted for longer than a statement may take.
     @Test func whoGoesThroughAWholeTableIsGivenTheTimeAndNoOneAfterIt() throws {
         let test = try TestStore(try #require(Engine.postgres))
         let schema = try #require(try test.database.read { try $0.value("SELECT current_schema()", String.self) })

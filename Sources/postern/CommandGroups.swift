@@ -3,18 +3,18 @@
 import ArgumentParser
 
 extension Postern {
-    /// In the order of the help.
+    /// In the order of the help, which writes SUBCOMMANDS behind each name.
     static var groups: [CommandGroup] {
         [
             CommandGroup(
-                name: "Run it",
+                name: "Installation",
                 subcommands: [
                     InitCommand.self, ServeCommand.self, SetupCommand.self, DoctorCommand.self, StatusCommand.self,
                     ConfigCommand.self, StoreCommand.self, RetentionCommand.self, AuditCommand.self, ApplyCommand.self,
                     ExportCommand.self,
                 ]),
             CommandGroup(
-                name: "Teams and users",
+                name: "Team and user",
                 subcommands: [
                     TeamCommand.self, SourceCommand.self, AppCommand.self, APIKeyCommand.self, UserCommand.self,
                     InboxCommand.self, AddressCommand.self, AccountCommand.self, ImportCommand.self, TransferCommand.self,
@@ -28,10 +28,10 @@ extension Postern {
                     PolicyCommand.self, ListCommand.self, DecideCommand.self, DecisionCommand.self, ReviewCommand.self,
                 ]),
             CommandGroup(
-                name: "Sign-in and events",
+                name: "Sign-in and event",
                 subcommands: [IssuerCommand.self, EndpointCommand.self, StreamCommand.self, EventCommand.self]),
-            CommandGroup(name: "Keys of the installation", subcommands: [KeysCommand.self]),
-            CommandGroup(name: "For developers", subcommands: [SandboxCommand.self]),
+            CommandGroup(name: "Key", subcommands: [KeysCommand.self]),
+            CommandGroup(name: "Developer", subcommands: [SandboxCommand.self]),
         ]
     }
 }

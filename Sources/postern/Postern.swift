@@ -14,7 +14,7 @@ struct Postern: AsyncParsableCommand {
             apps, and says which accounts need an extra check. Three commands come first:
 
               postern setup     starts an installation, step by step
-              postern doctor    checks that everything works, and says how to fix what does not
+              postern doctor    checks everything, and says how to fix it
               postern status    shows what runs, and what needs attention
 
             A first relay address, from scratch:

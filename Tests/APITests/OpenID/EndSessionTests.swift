@@ -108,7 +108,7 @@ import Testing
         #expect(try await party.fixture.api.ask(.get, "/auth/signed-out?request=\(signIn)").headers[.location] == nil)
     }
 
-    /// A browser got JSON where the store failed. On a page of the operator too, the words are Postern's, in the language of the user.
+    /// A browser got JSON where the store failed. The words are in its language, on a page of the operator too.
     @Test(arguments: ["/auth/authorize?\(OpenIDFixture.query())", "/auth/end-session"])
     func step_storeFails_isAPageForBrowsersAndAProblemForPrograms(_ path: String) async throws {
         let party = try await OpenIDFixture()

@@ -109,7 +109,7 @@ package struct InboxMailer: Sendable {
         try send(
             .verification, to: pending.inbox.address, answer: answer,
             values(
-                code: Self.grouped(pending.code),
+                code: Self.grouped(pending.code, in: language),
                 link: settings.publicURL.map { "\($0)/me/confirm/\(pending.linkToken)" },
                 seconds: pending.expiresAt - now, in: language), in: language, now: now)
     }
@@ -122,7 +122,7 @@ package struct InboxMailer: Sendable {
         try send(
             purpose == .signIn ? .signIn : .deletion, to: link.inbox, answer: nil,
             values(
-                code: link.code.map(Self.grouped), link: link.token.map { "\(url)/me/\(path)/\($0)" },
+                code: link.code.map { Self.grouped($0, in: language) }, link: link.token.map { "\(url)/me/\(path)/\($0)" },
                 seconds: link.expiresAt - now,
                 in: language), in: language, now: now)
     }
@@ -148,7 +148,7 @@ package struct InboxMailer: Sendable {
 
     /// Sends the code that lets a team send from an address.
     package func send(_ code: SourceCode, in language: Catalogue, now: Int64) throws {
-        var values = values(code: Self.grouped(code.code), seconds: code.expiresAt - now, in: language)
+        var values = values(code: Self.grouped(code.code, in: language), seconds: code.expiresAt - now, in: language)
         values.team = code.teamName
         try send(.source, to: InboxAddress(code.address), answer: nil, values, in: language, now: now)
     }
@@ -161,8 +161,11 @@ package struct InboxMailer: Sendable {
             page: settings.publicURL.map { "\($0)/me" }, lifetime: seconds.map { Self.duration($0, in: language) })
     }
 
-    /// `123 456`.
-    private static func grouped(_ code: String) -> String { code.prefix(3) + " " + code.dropFirst(3) }
+    /// `123 456`. Between words that are written from right to left, two numbers with a space between them change places; with a
+    /// no-break space they are one number (UAX #9, W4).
+    private static func grouped(_ code: String, in language: Catalogue) -> String {
+        code.prefix(3) + (language.isRightToLeft ? "\u{A0}" : " ") + code.dropFirst(3)
+    }
 
     /// `24 hours`, `20 minutes`.
     private static func duration(_ seconds: Int64, in language: Catalogue) -> String {

@@ -5,6 +5,7 @@ import Database
 import Hummingbird
 import PersonalData
 import SignIn
+import Support
 
 /// Asks whether an address is to be replaced.
 struct ReplaceView: PageView {
@@ -34,7 +35,7 @@ extension PortalPage {
         let account = try await account(request, session)
         guard account.isActive else { throw PortalRefusal.notFound }
         let (typed, after, time) = (FormDay(request.typed), request.typed("after"), now())
-        let (day, count) = (typed.number, Int(after))
+        let (day, count) = (typed.number, TypedCode.number(after))
         func refuse(_ text: String) async throws -> Response {
             try await showAccount(
                 request, session, problem: (.day, text), status: .unprocessableContent)

@@ -25,6 +25,7 @@ enum PortalNotice: String, CaseIterable, Sendable {
     case passkeyRemoved = "forgotten"
     case sessionEnded = "ended"
     case signedOut = "out"
+    case signedInBefore = "already"
     // All data
     case deletionPlanned = "planned"
     case kept
@@ -50,7 +51,7 @@ enum PortalNotice: String, CaseIterable, Sendable {
         case .refusalsTold, .refusalsNotTold: .refusals
         case .passkeyAdded, .passkeyRemoved: .passkeys
         case .sessionEnded: .sessions
-        case .severalOn, .severalOff, .noneChosen, .inboxRemoved, .signedOut, .deletionPlanned, .kept: .page
+        case .severalOn, .severalOff, .noneChosen, .inboxRemoved, .signedOut, .signedInBefore, .deletionPlanned, .kept: .page
         }
     }
 
@@ -81,6 +82,7 @@ enum PortalNotice: String, CaseIterable, Sendable {
             language.text("The passkey is removed. Your device may still offer it, but you cannot sign in with it.")
         case .sessionEnded: language.text("That browser is signed out.")
         case .signedOut: language.text("You are signed out.")
+        case .signedInBefore: language.text("You were signed in here already. To use another address, sign out first.")
         case .deletionPlanned: language.text("The day is set. A message tells you so, in case it was not you.")
         case .kept: language.text("Nothing is deleted.")
         }

@@ -198,6 +198,19 @@ package struct PortalPage: RouteModule {
     private static let lasting = ["/me/inboxes", "/me/security", "/me/data", "/me/data/read", "/me/delete"]
     private static let steps = [sheetPath, "/me/sign-in", "/me/sent", "/me/offer"]
 
+    /// The page with the form that is sent to a path; nil if it is not known. The parts of that path are names of ours or numbers.
+    static func page(ofForm path: String) -> String? {
+        if steps.contains(where: { $0.hasSameOctets(as: path) }) { return path }
+        let parts = path.split(separator: "/").map(String.init)
+        guard parts.count > 1 else { return nil }
+        switch parts[1] {
+        case "addresses": return parts.count > 3 ? "/me/addresses/\(parts[2])" : nil
+        case "inboxes": return "/me/inboxes"
+        case "passkeys", "sessions": return "/me/security"
+        default: return nil
+        }
+    }
+
     /// A page to which the choice of a language may lead back, written again; nil for any other address.
     func here(_ address: String) -> String? {
         if let list = Self.listPath(address) { return list }

@@ -63,6 +63,8 @@ struct SecurityView: PageView {
     let toldOfSessions: String?
     let passkeys: [Item]
     let newPasskey: NewPasskey?
+    /// Whether there is a passkey, or can be one.
+    let showsPasskeys: Bool
     let sessions: [Session]
     let signIns: [SignIn]
 }
@@ -177,7 +179,7 @@ extension PortalPage {
                     number: passkey.number, name: passkey.name, since: words.date(passkey.createdAt),
                     used: passkey.lastUsedAt.map(words.date), isBackedUp: passkey.isBackedUp,
                     elsewhere: isOfThisHost(passkey) ? nil : passkey.host)
-            }, newPasskey: newPasskey,
+            }, newPasskey: newPasskey, showsPasskeys: newPasskey != nil || !found.passkeys.isEmpty,
             sessions: found.sessions.map {
                 SecurityView.Session(
                     number: $0.number, isThis: $0.number == session.number,

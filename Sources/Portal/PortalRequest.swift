@@ -196,7 +196,10 @@ struct PortalRequest: Sendable {
     /// Where the choice of a language leads back to: this page, if it is one that lasts; never what a link or a provider added.
     private var here: String {
         let path = request.uri.path
-        guard request.method == .get else { return handle == nil ? "/me" : step(PortalPage.sheetPath) }
+        guard request.method == .get else {
+            return PortalPage.page(ofForm: path).flatMap { page.here(step($0)) ?? page.here($0) }
+                ?? (handle == nil ? "/me" : step(PortalPage.sheetPath))
+        }
         return page.here(step(path)) ?? page.here(path + (request.uri.query.map { "?\($0)" } ?? "")) ?? page.here(path)
             ?? (handle == nil ? "/me" : step(PortalPage.sheetPath))
     }

@@ -52,6 +52,8 @@ struct SentView: PageView {
     let inbox: String?
     /// Messages to one inbox in an hour.
     let limit: String
+    /// Whether passkeys are possible here.
+    let hasPasskeys: Bool
     let problem: String?
 }
 
@@ -93,7 +95,7 @@ extension PortalPage {
 
     /// The answer to a form that is older than the browser's cookies, as after Back or in another tab.
     func stale(_ request: PortalRequest) async throws -> Response {
-        if let onward = try await goOn(request) { return onward }
+        if let onward = try await goOn(request, told: .signedInBefore) { return onward }
         return try await askForAddress(
             request, alert: request.language.text("That page was too old. Try again on this one."), status: .forbidden)
     }
@@ -192,8 +194,8 @@ extension PortalPage {
         _ request: PortalRequest, _ state: PortalRepository.LinkState, _ token: String
     ) async throws -> Response {
         guard state == .good, let browser = request.browser else {
-            // Whoever signed in by the code meanwhile does not need the link.
-            guard try await session(request) == nil else { return request.redirect("/me") }
+            // A user who signed in by the code does not need the link. It may be of another user, who then learns why.
+            guard try await session(request) == nil else { return request.redirect("/me", told: .signedInBefore) }
             return try deadLink(request, state)
         }
         let asked = try await pool.run { try store.page.request(of: token, now: now()) }
@@ -237,7 +239,7 @@ extension PortalPage {
         let view = SentView(
             csrf: PortalCSRF.token(for: browser), isOpen: signUp.mode == .open,
             inbox: typedInbox(request).map(PortalText.address),
-            limit: request.words.messages(mailer.settings.limits.perInbox), problem: problem)
+            limit: request.words.messages(mailer.settings.limits.perInbox), hasPasskeys: relyingParty != nil, problem: problem)
         return try request.html(
             view, title: request.language.text("Check your inbox"), status: problem == nil ? .ok : status)
     }

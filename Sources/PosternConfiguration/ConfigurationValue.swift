@@ -226,7 +226,7 @@ enum ValueKind: Sendable {
             if let place = PersonText.place(in: text) {
                 throw Complaint(
                     message:
-                        "the character at place \(place) is not allowed: it is not seen, changes the direction of text, or is a lone mark"
+                        "the character at place \(place) is not allowed: it is not seen, changes the direction of text, or is one mark too many"
                 )
             }
             return .text(text)

@@ -26,7 +26,9 @@ struct HousekeepingService: Service {
     let logger: Logger
 
     /// Between two deletions of what has expired, on a monotonic clock.
-    private static let deletionInterval: Duration = .seconds(3600)
+    let deletionInterval: Duration
+    /// Between two releases of unused code.
+    private static let releaseInterval: Duration = .seconds(3600)
     /// How long rows of removed items are deleted before the service checks whether it is ending.
     private static let removalTime: Duration = .seconds(1)
     /// After this time all services have started.
@@ -37,7 +39,7 @@ struct HousekeepingService: Service {
         async let removals = PeriodicTask.untilShutdown(every: .seconds(1), keeping: FailedRemovals()) {
             $0 = await takeAway($0)
         }
-        async let deletions: Void = PeriodicTask.untilShutdown(every: Self.deletionInterval) {
+        async let deletions: Void = PeriodicTask.untilShutdown(every: deletionInterval) {
             await deleteExpired()
         }
         let start = (isInPlace: true, release: ContinuousClock.now + Self.starting)
@@ -50,7 +52,7 @@ struct HousekeepingService: Service {
                 }) ?? wasInPlace
             if ContinuousClock.now >= known.release {
                 ProgramPages.release()
-                known.release = ContinuousClock.now + Self.deletionInterval
+                known.release = ContinuousClock.now + Self.releaseInterval
             }
         }
         _ = await removals

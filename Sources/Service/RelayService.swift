@@ -64,7 +64,7 @@ package enum RelayService {
                 tellUsers: parts.tellUsers,
                 reviewSuspensions: { try SuspensionReview.run(installation, now: now()) },
                 pool: servicePool, now: now,
-                logger: logger
+                logger: logger, deletionInterval: surroundings.deletionInterval
             ),
             StatusService(
                 parts: parts, pool: servicePool, queueTrouble: queueTrouble,

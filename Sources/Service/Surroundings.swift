@@ -24,6 +24,8 @@ package struct Surroundings: Sendable {
 
     /// Seconds since 1970.
     package var now: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
+    /// How often what has expired is deleted, on a monotonic clock. An hour of a clock that is set passes at once.
+    package var deletionInterval: Duration = .seconds(3600)
     /// Answers in place of the configured name servers; nil for those.
     package var resolver: (any DNSResolver)?
     package var mail = Mail.postfix

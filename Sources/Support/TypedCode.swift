@@ -1,4 +1,4 @@
-// A code of six digits, as people type it.
+// Codes of six digits and numbers, as people type them.
 
 package enum TypedCode {
     /// Octets beyond which nothing is a code.
@@ -20,5 +20,13 @@ package enum TypedCode {
             }
         }
         return digits.utf8.count == 6 ? digits : nil
+    }
+
+    /// A whole number in decimal digits of any script, with spaces around it; nil for anything else.
+    package static func number(_ text: String) -> Int? {
+        guard text.utf8.count <= limit else { return nil }
+        let kept = text.unicodeScalars.filter { $0.properties.generalCategory != .spaceSeparator }
+        guard !kept.isEmpty, kept.allSatisfy({ $0.properties.generalCategory == .decimalNumber }) else { return nil }
+        return Int(kept.map { String(Int($0.properties.numericValue ?? 0)) }.joined())
     }
 }

@@ -143,6 +143,26 @@ import Testing
         }
     }
 
+    /// It led from the form with the code to the one with the address.
+    @Test func language_chosenOnThePageOfARefusedForm_leadsBackToItsPage() async throws {
+        try await PortalFixture.with { fixture in
+            let anna = Browser(fixture)
+            try await anna.get("/me/sign-in")
+            try await anna.submit("/me/sign-in", ["email": "anna@home.example"])
+            try await anna.follow()
+            #expect(try await anna.submit("/me/sent", ["code": "x"]).text.contains(#"name="here" value="/me/sent""#))
+            try await anna.signIn("anna")
+            for (path, form, here) in [
+                ("/me/inboxes", ["email": "x"], "/me/inboxes"), ("/me/inboxes/1/code", ["code": "x"], "/me/inboxes"),
+                ("/me/addresses/1/schedule", ["after": "x"], "/me/addresses/1"), ("/me/passkeys", ["name": "x"], "/me/security"),
+            ] {
+                try await anna.get("/me")
+                let page = try await anna.submit(path, form)
+                #expect(page.status >= 400 && page.text.contains("name=\"here\" value=\"\(here)\""), "\(path) \(page.status)")
+            }
+        }
+    }
+
     /// Words stand in attributes too: a quotation mark would have ended one.
     @Test func wordsOfACatalogueStayWithinTheirAttribute() throws {
         let languages = try languages(

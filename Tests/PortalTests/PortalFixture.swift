@@ -211,7 +211,7 @@ final class PortalFixture: Sendable {
 
     /// The six digits in the newest message to an inbox.
     func code(_ inbox: String) throws -> String {
-        String(try #require(try mail(inbox).firstMatch(of: /([0-9]{3} [0-9]{3})/)).output.1)
+        String(try #require(try mail(inbox).firstMatch(of: /([0-9]{3}[ \u{A0}][0-9]{3})/)).output.1)
     }
 
     /// The path of the link in the newest message to an inbox.

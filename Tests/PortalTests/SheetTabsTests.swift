@@ -49,6 +49,28 @@ import Testing
         }
     }
 
+    /// Their right code went on as the first user, without a word.
+    @Test func form_ofAnotherUserInASecondTab_saysThatSomeoneIsSignedIn() async throws {
+        try await SheetFixture.with { sheet in
+            let browser = Browser(sheet.fixture)
+            let (first, code) = try await ask(sheet, browser, "s-0")
+            try await browser.get("/me/sign-in")
+            try await browser.submit("/me/sign-in", ["email": "bob@home.example"])
+            try await browser.follow()
+            let token = try #require(browser.page.first(Self.token))
+            let (second, link) = (try sheet.fixture.code("bob@home.example"), try sheet.fixture.link("bob@home.example"))
+            try await browser.submit("/me/sent", ["code": code, "request": first.request, "csrf": first.token], token: false)
+            try await browser.follow()
+            let words = "You were signed in here already. To use another address, sign out first."
+            try await browser.submit("/me/sent", ["code": second, "csrf": token], token: false)
+            #expect(try await browser.follow().text.contains(words))
+            #expect(browser.page.text.contains("<bdi>anna@home.example</bdi>"))
+            #expect(try await !browser.get("/me").text.contains(words))
+            try await browser.get(link)
+            #expect(try await browser.follow().text.contains(words))
+        }
+    }
+
     @Test func link_askedForInTheFirstOfTwoTabs_leadsToItsOwnApp() async throws {
         try await SheetFixture.with { sheet in
             let anna = Browser(sheet.fixture)

@@ -2,6 +2,7 @@
 
 import Accounts
 import Foundation
+import InternetMessage
 import SignIn
 import TestSupport
 import Testing
@@ -185,6 +186,31 @@ import Testing
             let answer = try await visitor.submit("/me/sent", ["code": text])
             #expect(answer.status == 422 && answer.text.contains("A code has six digits."))
             #expect(try fixture.store.database.value("SELECT SUM(tries) FROM page_codes", Int64.self) == 0)
+        }
+    }
+
+    /// Two groups of digits between Arabic words change places, unless they are one number; on the page too.
+    @Test(arguments: [("ar", "\u{A0}"), ("de", " ")])
+    func code_mailedInALanguage_isReadInItsOrder(_ language: String, _ between: String) async throws {
+        try await PortalFixture.with { fixture in
+            let anna = Browser(fixture)
+            try await anna.get("/me/sign-in", headers: ["Accept-Language": language])
+            try await anna.submit(
+                "/me/sign-in", ["email": "anna@home.example"],
+                headers: ["Origin": PortalFixture.url, "Accept-Language": language])
+            let page = try await anna.follow()
+            #expect(page.text.contains(#"class="code" dir="ltr""#))
+            let code = try fixture.code("anna@home.example")
+            let digits = code.unicodeScalars.filter { (0x30...0x39).contains($0.value) }.map { String($0) }
+            let shown = digits[..<3].joined() + between + digits[3...].joined()
+            #expect(try fixture.mail("anna@home.example").contains(shown))
+            let message = try #require(fixture.sink.messages(to: "<anna@home.example>").last)
+            let html = try #require(message.text.components(separatedBy: "Content-Type: text/html").last)
+            let body = html.components(separatedBy: "\r\n\r\n").dropFirst().joined(separator: "\r\n\r\n")
+            let decoded = String(decoding: QuotedPrintable.decode(Array(body.utf8)[...]).bytes, as: UTF8.self)
+            #expect(decoded.contains(#"<p class="code" dir="ltr""#) && decoded.contains(">\(shown)</p>"))
+            // As it is copied from the message.
+            #expect(try await anna.submit("/me/sent", ["code": shown]).location == "/me")
         }
     }
 

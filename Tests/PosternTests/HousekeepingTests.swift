@@ -36,7 +36,7 @@ import Testing
             lastMail: store.persons.lastMailBuffer(),
             tellUsers: { end.yield() }, reviewSuspensions: { [] }, pool: BlockingPool(.service, threads: 4),
             now: { Self.now },
-            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, deletionInterval: .seconds(3600))
         let running = Task { try await service.run() }
         for await _ in ends { break }
         running.cancel()

@@ -289,6 +289,59 @@ final class RunningPostern {
         }
         #expect(try folders() == [])
     }
+
+    /// A page of another site wiped the sandbox, and a name that led here read its mail.
+    @Test func order_ofAPageOfAnotherSite_isRefused() throws {
+        let postern = try RunningPostern()
+        try postern.order("users", #"{"user": "kept"}"#)
+        for origin in ["https://evil.example", "null", "http://127.0.0.1.evil.example", "http://localhost.evil.example:80"] {
+            #expect(try postern.curl("/sandbox/reset", ["-X", "POST", "-H", "Origin: \(origin)"]).status == 403, "\(origin)")
+        }
+        for host in ["evil.example", "127.0.0.1.evil.example", "localhost:x", "[::2]"] {
+            #expect(try postern.curl("/sandbox/users", ["-H", "Host: \(host)"]).status == 422, "\(host)")
+        }
+        #expect(try postern.curl("/sandbox/users", ["-H", "Host: localhost:1"]).body.contains("kept"))
+        #expect(try postern.curl("/sandbox/reset", ["-X", "POST", "-H", "Origin: \(try postern.fact("URL"))"]).status == 204)
+        #expect(try !postern.curl("/sandbox/users").body.contains("kept"))
+    }
+
+    /// Someone who signed up, or added an inbox, could not answer.
+    @Test func reply_ofAUserOfAnyDomain_reachesTheTeam() throws {
+        let postern = try RunningPostern()
+        let user = try postern.order("users", #"{"user": "zoe", "inbox": "zoe@elsewhere.example", "uses_app": true}"#)
+        try postern.order("dns", #"{"name": "elsewhere.example"}"#)
+        let sent = try postern.order("mail", Self.letter(try #require(user["address"]?.string)))
+        let number = try #require(sent["mails"]?.array?.first?.number?.integer)
+        #expect(try postern.order("mail", #"{"reply_to": \#(number), "text": "Well"}"#)["code"]?.number?.integer == 250)
+    }
+
+    /// What a day of the clock ends is over at once, and a refusal of a page says why.
+    @Test func deletion_clockPassesTheDay_isCarriedOutAndPagesSayWhy() throws {
+        let postern = try RunningPostern()
+        let folder = try Folders.temporary("cookies")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let jar = folder.appending(path: "jar").path
+        func form(_ path: String, _ fields: [String] = []) throws -> (status: Int, body: String) {
+            try postern.curl(path, ["-b", jar, "-c", jar, "-L"] + fields.flatMap { ["--data-urlencode", $0] })
+        }
+        func token(_ page: String) throws -> String {
+            "csrf=\(try #require(page.firstMatch(of: /name="csrf" value="([a-z2-7]+)"/)).output.1)"
+        }
+        let sent = try form("/me/sign-in", [try token(form("/me/sign-in").body), "email=jane@home.example"])
+        let wrong = try form("/me/sent", [try token(sent.body), "code=000000"])
+        #expect(wrong.status == 422)
+        try postern.process.waitForLine(containing: "refused POST /me/sent: 422: This code is wrong or has expired.")
+        let code = try #require(try postern.mail(to: "jane@home.example")["code"]?.string)
+        #expect(try form("/me/sent", [try token(wrong.body), "code=\(code)"]).status == 200)
+        let asked = try form("/me/delete", [try token(form("/me/delete").body)])
+        #expect(asked.status == 200)
+        let letter = try postern.mail(to: "jane@home.example", after: 1)
+        let path = try #require(letter["text"]?.string?.firstMatch(of: /\/me\/delete\/[a-z2-7]+/)).output
+        #expect(try form(String(path), [try token(form(String(path)).body)]).status == 200)
+        #expect(try postern.curl("/sandbox/users").body.contains("\"jane\""))
+        try postern.order("clock", #"{"advance": 2592000}"#)
+        try wait("jane is deleted", atMost: 60) { try !postern.curl("/sandbox/users").body.contains("\"jane\"") }
+    }
 }
 
 @Suite(.blocking, .enabled(if: Browser.driver != nil, "skipped: no chromedriver"), .timeLimit(.minutes(5)))

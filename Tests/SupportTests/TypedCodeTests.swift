@@ -20,4 +20,11 @@ import Testing
     func digits_whatCannotBeACode_areNone(text: String) {
         #expect(TypedCode.digits(text) == nil)
     }
+
+    @Test(
+        arguments: [
+            ("12", 12), (" 7 ", 7), ("١٠", 10), ("１０", 10), ("00012", 12), ("", nil), ("-1", nil), ("1.5", nil), ("1e3", nil),
+            ("²", nil), ("99999999999999999999", nil), ("+5", nil),
+        ] as [(String, Int?)])
+    func number_inAnyScript_isRead(_ text: String, _ number: Int?) { #expect(TypedCode.number(text) == number) }
 }

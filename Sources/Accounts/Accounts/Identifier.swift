@@ -40,6 +40,7 @@ package enum Identifier {
         guard let place = PersonText.place(in: text) else { return }
         throw .refused(
             .invalid,
-            "the character at place \(place) is not allowed: it is not seen, changes the direction of text, or is a lone mark")
+            "the character at place \(place) is not allowed: it is not seen, changes the direction of text, or is one mark too many"
+        )
     }
 }

@@ -122,12 +122,13 @@ extension PortalPage {
     }
 
     /// Where a user goes on who is signed in already, as in another tab: the sheet, or their own page. Nil if they sign in first.
-    func goOn(_ request: PortalRequest) async throws -> Response? {
+    /// - Parameter told: what the page says that is not the user's own sign-in: a form was sent, perhaps by another user.
+    func goOn(_ request: PortalRequest, told: PortalNotice? = nil) async throws -> Response? {
         if let sheet = request.sheet, sheet.pending.isFinished { return try await finished(request, sheet) }
         guard let session = try await session(request) else { return nil }
-        guard let sheet = request.sheet else { return request.redirect("/me") }
+        guard let sheet = request.sheet else { return request.redirect("/me", told: told) }
         if case .door = try await step(sheet, session).0 { return nil }
-        return request.redirect(request.step(Self.sheetPath))
+        return request.redirect(request.step(Self.sheetPath), told: told)
     }
 
     /// The app has the response already: the user went back in the browser.
@@ -188,7 +189,7 @@ extension PortalPage {
                 case .tooLong: request.language.text("The name is too long.")
                 case .character(let place):
                     request.language.text(
-                        "The character at place {n} is not allowed: it is not seen, changes the direction of text, or is a lone mark.",
+                        "The character at place {n} is not allowed: it is not seen, changes the direction of text, or is one mark too many.",
                         ["n": String(place)])
                 }
             }, sharesEmail: !typed.hidesEmail,

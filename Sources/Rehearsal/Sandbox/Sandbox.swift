@@ -5,6 +5,7 @@ import Administration
 import Database
 import Decisions
 import Foundation
+import InternetMessage
 import Logging
 import MailCrypto
 import PosternConfiguration
@@ -85,13 +86,17 @@ package struct Sandbox {
             records: zone.snapshot)
         var surroundings = Surroundings()
         surroundings.now = { clock.now }
+        // The clock may pass a year in a second.
+        surroundings.deletionInterval = .seconds(1)
         surroundings.resolver = zone
         surroundings.mail = .own { handler, ready in
             let room = SandboxMailRoom(
                 store: installation.store, handler: handler, failures: failures,
                 own: installation.configuration.mail.from.wireForm, now: { clock.now }
-            ) {
-                tell(.mail($0))
+            ) { mail in
+                // Whoever has a mailbox answers from it.
+                if mail.side == .user, let inbox = try? AddrSpec.typed(mail.recipient) { zone.open(inbox.domain) }
+                tell(.mail(mail))
             } refused: { command, reply in
                 tell(
                     .refusal(

@@ -35,10 +35,10 @@ package struct SandboxFacts: Sendable, Encodable {
     package let relayDomain: String
     package let users: [User]
     /// The issuer of the tokens of `/sandbox/token` for a `sub`.
-    package let issuer: String
+    package let tokenIssuer: String
 
     private enum CodingKeys: String, CodingKey {
-        case url, smtp, team, key, source, relayDomain, users, issuer
+        case url, smtp, team, key, source, relayDomain, users, tokenIssuer
         case clientID = "clientId"
         case clientSecret
         case redirectURIs = "redirectUris"
@@ -118,6 +118,6 @@ struct SandboxSeed {
             url: url, smtp: smtp, team: team, clientID: clientID, clientSecret: secret,
             pageClientID: SandboxNames.pageClientID, pageRedirectURIs: SandboxNames.pageRedirectURIs, key: key.text.revealed,
             redirectURIs: SandboxNames.redirectURIs + settings.redirectURIs, source: SandboxNames.source,
-            relayDomain: SandboxNames.relayDomain, users: users, issuer: issuer.issuer)
+            relayDomain: SandboxNames.relayDomain, users: users, tokenIssuer: issuer.issuer)
     }
 }

@@ -76,6 +76,7 @@ struct SandboxCommand: AsyncParsableCommand {
         }
         guard (0...65_535).contains(port) else { throw ValidationError("--port must be 0 to 65535.") }
         guard (0...65_535).contains(smtpPort ?? 0) else { throw ValidationError("--smtp-port must be 0 to 65535.") }
+        guard port == 0 || smtpPort != port else { throw ValidationError("--port and --smtp-port must differ.") }
         guard AppNonceForm(rawValue: nonceForm) != nil else { throw ValidationError("--nonce-form must be raw or sha256_hex.") }
     }
 
@@ -119,7 +120,7 @@ struct SandboxCommand: AsyncParsableCommand {
             // With --json, standard output has one object and nothing else.
             let line = SandboxIntroduction.line(news)
             if json { return Failure.remark(line) }
-            print(line)
+            print(shown(line))
             try? finishOutput()
         }
         try announcement.check()

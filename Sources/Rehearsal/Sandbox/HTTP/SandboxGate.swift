@@ -17,7 +17,7 @@ struct SandboxGate: RouterMiddleware {
     let refused: @Sendable (SandboxJournal.Entry) -> Void
 
     /// Octets of a response that are read for its error.
-    private static let maximumError = 16_384
+    private static let maximumError = 65_536
     /// Orders and pages of the sandbox itself never fail, and no one looks for them in the journal.
     private static let quiet = ["/sandbox", "/healthz", "/readyz", "/metrics"]
 
@@ -25,6 +25,15 @@ struct SandboxGate: RouterMiddleware {
         _ request: Request, context: APIContext, next: (Request, APIContext) async throws -> Response
     ) async throws -> Response {
         let path = request.uri.path
+        guard Self.isOfThisMachine(request.head.authority) else {
+            return Problem.invalid("the sandbox answers at 127.0.0.1 and localhost alone").response(requestID: context.requestID)
+        }
+        if path.utf8.starts(with: "/sandbox".utf8), request.method != .get, let origin = request.headers[.origin],
+            !Self.isOfThisMachine(origin.split(separator: "/").last.map(String.init))
+        {
+            return Problem(.forbidden, "forbidden", "A page of another site cannot give orders")
+                .response(requestID: context.requestID)
+        }
         guard !Self.quiet.contains(where: { path.utf8.starts(with: $0.utf8) }) else { return try await next(request, context) }
         let order = failures.take(path: path)
         // Whoever looks while a request hangs sees it.
@@ -53,6 +62,17 @@ struct SandboxGate: RouterMiddleware {
         return response
     }
 
+    /// A name of another site could lead to this machine, and its pages would read what is here.
+    /// - Parameter authority: a host, with a port or without.
+    private static func isOfThisMachine(_ authority: String?) -> Bool {
+        guard let authority else { return false }
+        return ["127.0.0.1", "localhost", "[::1]"].contains { host in
+            let rest = authority.utf8.dropFirst(host.utf8.count)
+            return authority.utf8.starts(with: host.utf8)
+                && (rest.isEmpty || rest.first == UInt8(ascii: ":") && rest.dropFirst().allSatisfy(\.isASCIIDigit))
+        }
+    }
+
     private func note(_ request: Request, _ path: String, _ status: Int, error: String?, cause: String?) {
         let entry = journal.note(
             at: now(), request.method.rawValue.withoutControls(limit: 20), path.withoutControls(limit: 200), status: status,
@@ -75,20 +95,40 @@ struct SandboxGate: RouterMiddleware {
 
     /// What an error response says: the problem's name, or OAuth's error; and the details. The response keeps its body.
     private static func read(_ response: inout Response) async -> (error: String?, cause: String?) {
+        let media = response.headers[.contentType] ?? ""
         guard response.status.code >= 400, let length = response.body.contentLength, length <= maximumError,
-            (response.headers[.contentType] ?? "").contains("json")
+            media.contains("json") || media.contains("html")
         else { return (nil, nil) }
         let collected = Collected()
         guard (try? await response.body.write(CollectingWriter(collected))) != nil else { return (nil, nil) }
         response.body = .init(byteBuffer: collected.buffer)
+        guard media.contains("json") else { return (nil, Self.cause(ofPage: String(buffer: collected.buffer))) }
         guard let object = try? StrictJSON.parseObject(Array(collected.buffer.readableBytesView), limit: maximumError) else {
             return (nil, nil)
         }
         let type = object["type"]?.string.map {
             String(decoding: Array($0.utf8).split(separator: UInt8(ascii: ":")).last ?? [], as: UTF8.self)
         }
-        let cause = object["detail"]?.string ?? object["error_description"]?.string ?? object["title"]?.string
+        // A member of the body that is wrong is named in the list of errors alone.
+        let member = object["errors"]?.array?.first?.object
+        let named = member.flatMap { member in
+            member["detail"]?.string.map { "\(member["pointer"]?.string ?? "") \($0)" }
+        }
+        let cause = named ?? object["detail"]?.string ?? object["error_description"]?.string ?? object["title"]?.string
         return (object["error"]?.string ?? type, cause?.withoutControls(limit: 600))
+    }
+
+    /// What a page says that refuses: beside the field, or as its heading.
+    private static func cause(ofPage html: String) -> String? {
+        let found = html.firstMatch(of: /role="alert"[^>]*>([^<]+)</) ?? html.firstMatch(of: /<h1[^>]*>([^<]+)</)
+        return found.map { Self.unescaped(String($0.output.1)).withoutControls(limit: 600) }
+    }
+
+    /// The text of one of our own pages.
+    private static func unescaped(_ html: String) -> String {
+        [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")].reduce(html) { text, pair in
+            text.replacing(pair.0, with: pair.1)
+        }
     }
 
     /// For one response, by one task.

@@ -24,7 +24,7 @@ final class SandboxJournal: Sendable {
 
         var isRefusal: Bool { status >= 400 }
         /// For a terminal.
-        var words: String { "\(method) \(path): \(status) \(error ?? "")\(cause.map { ": " + $0 } ?? "")" }
+        var words: String { "\(method) \(path): \(status)\(error.map { " " + $0 } ?? "")\(cause.map { ": " + $0 } ?? "")" }
     }
 
     private let state = Mutex<(count: Int, entries: [Entry])>((0, []))

@@ -45,7 +45,7 @@ struct DocsTests {
         #expect(Self.blocks.count >= 30)
         #expect(
             Set(Self.blocks.map(\.page)).isSuperset(of: [
-                "README", "START", "CONTRIBUTING", "OPERATING", "SIGN_IN", "DECISIONS", "EVENTS",
+                "README", "START", "CONTRIBUTING", "OPERATING-INSTALL", "OPERATING-KEYS", "SIGN_IN", "DECISIONS", "EVENTS",
             ])
         )
     }

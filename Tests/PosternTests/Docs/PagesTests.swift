@@ -1,6 +1,7 @@
 // What holds for every page of README and docs: links, length, and for whom it is.
 
 import Foundation
+import PosternConfiguration
 import TestSupport
 import Testing
 
@@ -15,7 +16,39 @@ import Testing
         }
     }
 
+    /// A page is for one task, and is read in one go.
+    @Test(arguments: DocumentPages.pages(of: DocumentPages.docs)) func page_ofDocs_isShortAndSaysForWhomItIs(_ page: URL) throws {
+        let lines = DocumentPages.lines(page)
+        #expect(lines.count <= 400)
+        let first = try #require(lines.dropFirst().first { !$0.isEmpty })
+        #expect(first.hasPrefix("For "), "\(page.lastPathComponent): \(first)")
+    }
+
     @Test func readme_lines_areOneScreen() {
         #expect(DocumentPages.lines(DocumentPages.root.appendingPathComponent("README.md")).count <= 45)
+    }
+
+    // MARK: Limits
+
+    private static let limits = DocumentPages.docs.appendingPathComponent("LIMITS.md")
+
+    /// A limit that is fixed is given once, beside the constant that holds it.
+    @Test func limits_fixed_areThoseOfTheirConstants() throws {
+        let rows = DocumentPages.rows(DocumentPages.lines(Self.limits)[...]).filter { $0.count >= 3 }
+        let fixed = rows.compactMap { row in
+            row[2].wholeMatch(of: #/`(\w+)\.(\w+)`/#).map { (row[1], String($0.1), String($0.2)) }
+        }
+        #expect(fixed.count >= 40)
+        for (shown, type, constant) in fixed {
+            let number = Int(shown.replacing(",", with: ""))
+            #expect(number != nil && number == SourceDeclarations.all.number(constant, of: type), "\(type).\(constant): \(shown)")
+        }
+    }
+
+    @Test func limits_thatCanBeSet_areKeys() {
+        let rows = DocumentPages.rows(DocumentPages.section("## Limits that you can set", of: Self.limits))
+        let keys = rows.flatMap { DocumentPages.quoted([$0[0][...]]) }
+        #expect(keys.count >= 20)
+        for key in keys { #expect(ConfigurationKey(rawValue: key) != nil, "\(key)") }
     }
 }

@@ -78,7 +78,8 @@ struct SourceDeclarations {
 
     private mutating func readTables(_ text: String) {
         for match in text.matches(of: #/CREATE TABLE (\w+) \(\n((?: .*\n)+)/#) {
-            columns[String(match.1)] = Set(match.2.split(separator: "\n").compactMap { $0.split(separator: " ").first.map(String.init) })
+            columns[String(match.1)] = Set(
+                match.2.split(separator: "\n").compactMap { $0.split(separator: " ").first.map(String.init) })
         }
     }
 
@@ -112,7 +113,8 @@ extension UInt8 {
     fileprivate var isWord: Bool {
         switch self {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
-            UInt8(ascii: "_"): true
+            UInt8(ascii: "_"):
+            true
         default: false
         }
     }

@@ -67,6 +67,15 @@ import Testing
         }
     }
 
+    /// The picture of processes and threads has text of its own.
+    @Test func architecture_picture_namesWhatIsThere() throws {
+        let picture = DocumentPages.text(DocumentPages.docs.appendingPathComponent("pictures/processes.svg"))
+        let words = picture.matches(of: #/>([^<>]+)</text>/#).flatMap { $0.1.split { !$0.isLetter } }
+        let types = words.filter { $0.wholeMatch(of: #/[A-Z][a-z]+[A-Z]\w+/#) != nil && $0 != "HTTPS" }
+        #expect(types.count >= 8)
+        for type in types where type != "PostgreSQL" { #expect(Self.isThere(String(type)), "\(type)") }
+    }
+
     @Test func architecture_glossary_hasAtMostTwentyWordsInOrder() {
         let words = DocumentPages.rows(DocumentPages.section("## Glossary", of: Self.page)).map { $0[0] }
         #expect((10...20).contains(words.count))

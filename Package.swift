@@ -1,5 +1,5 @@
 // swift-tools-version: 6.2
-// Dependencies point one way (docs/DESIGN.md); `make build` checks the imports against this file.
+// Dependencies point one way (docs/ARCHITECTURE.md); `make build` checks the imports against this file.
 import PackageDescription
 
 let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]

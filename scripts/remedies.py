@@ -1,4 +1,4 @@
-"""The commands that `status`, `doctor`, `config check` and `source check` propose: docs/OPERATING.md lists them, and each is run here as it
+"""The commands that `status`, `doctor`, `config check` and `source check` propose: docs/OPERATING-DOCTOR.md lists them, and each is run here as it
 stands, in the state that it is for. One without a state here is a fault."""
 import contextlib, http.server, json, pathlib, re, socket, sqlite3, threading, time, urllib.request
 
@@ -9,8 +9,8 @@ HOOK = 8099
 
 
 def forms():
-    """The list in docs/OPERATING.md."""
-    text = (FOLDER / "docs/OPERATING.md").read_text()
+    """The list in docs/OPERATING-DOCTOR.md."""
+    text = (FOLDER / "docs/OPERATING-DOCTOR.md").read_text()
     part = text[text.index("<!-- remedies:"):text.index("<!-- end of remedies -->")]
     return [line.split("`")[1] for line in part.splitlines() if line.startswith("| `")]
 

@@ -16,7 +16,7 @@ package enum ReputationChecks {
             case .refused:
                 return .warning(
                     name, "\(list) does not answer your resolver, as it does for no public one",
-                    remedy: "use a resolver of your own (docs/OPERATING.md), or take it out of block_lists")
+                    remedy: "use a resolver of your own (docs/OPERATING-DNS.md), or take it out of block_lists")
             case .notListed, .unknown:
                 return .warning(
                     name, "\(list) does not answer as a block list does",

@@ -54,8 +54,8 @@ package struct SourceChecks {
         return checks
     }
 
-    /// The domains that count for mail of this domain if its DMARC record asks to refuse mail that fails (docs/DESIGN.md,
-    /// "Proof").
+    /// The domains that count for mail of this domain if its DMARC record asks to refuse mail that fails
+    /// (docs/decisions/014).
     private struct Alignment {
         private let domain: String
         private let organization: String
@@ -87,8 +87,8 @@ package struct SourceChecks {
         }
     }
 
-    /// The domains whose signatures prove the mail: the domain itself, and the source that contains it (docs/DESIGN.md,
-    /// "Forward").
+    /// The domains whose signatures prove the mail: the domain itself, and the source that contains it
+    /// (docs/decisions/014).
     private var signingDomains: [String] {
         var names = [domain]
         for source in covering where source.kind == .domain && !names.contains(source.value) { names.append(source.value) }

@@ -288,7 +288,8 @@ extension PortalPage {
         }
         guard let session else {
             if isGuarded {
-                logger.warning("codes alone open nothing in new browsers: too many wrong ones are entered, see OPERATING.md")
+                logger.warning(
+                    "codes alone open nothing in new browsers: too many wrong ones are entered, see docs/OPERATING-MONITORING.md")
             }
             let problem =
                 isGuarded

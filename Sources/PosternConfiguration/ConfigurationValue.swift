@@ -367,7 +367,7 @@ enum ValueKind: Sendable {
         switch raw {
         case .nested(let nested): entries = nested
         case .table(let table) where table.isEmpty: entries = [:]
-        default: throw Complaint(message: "must be names with iss and jwks_uri or jwks_file, as docs/OPERATING.md shows")
+        default: throw Complaint(message: "must be names with iss and jwks_uri or jwks_file, as docs/OPERATING-TEAMS.md shows")
         }
         var result: [Issuer] = []
         for (name, settings) in entries.sorted(by: { $0.key < $1.key }) {

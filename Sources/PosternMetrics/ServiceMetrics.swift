@@ -8,7 +8,7 @@ package final class ServiceMetrics: Sendable {
     /// `direction`: forward, reply, report, answer (to a verification), operator. `outcome`: relayed, discarded, refused,
     /// deferred.
     package let messages: Family<Counter>
-    /// `reason`: the fixed word in the log (`docs/OPERATING.md`).
+    /// `reason`: the fixed word in the log (`docs/OPERATING-REFUSALS.md`).
     package let refusals: Family<Counter>
     /// `stage`: rcpt, header, body, message.
     package let milterSeconds: Family<Histogram>

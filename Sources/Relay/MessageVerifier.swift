@@ -36,8 +36,8 @@ package struct AuthenticationReport: Sendable {
     }
 }
 
-/// Whether the message proves its author by the rule for replies (docs/DESIGN.md): aligned DKIM or aligned SPF; a DMARC record
-/// is not needed.
+/// Whether the message proves its author by the rule for replies (docs/decisions/014): aligned DKIM or aligned SPF. Needs no
+/// DMARC record.
 package struct Proof: Sendable {
     /// The result for one registered source, by the rule for forwards.
     package struct Source: Sendable {

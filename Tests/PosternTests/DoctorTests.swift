@@ -534,7 +534,7 @@ import Testing
             return "| `\(name)` | \(facts.meaning) |\n"
         }
         let table = "| check | what is looked at, and fine |\n|---|---|\n" + rows.joined()
-        #expect(try DocumentSection("checks", by: "DoctorTests", in: "OPERATING.md").holds(table))
+        #expect(try DocumentSection("checks", by: "DoctorTests", in: "OPERATING-DOCTOR.md").holds(table))
     }
 
     @Test func name_kindAndSubject_isTheirWords() {

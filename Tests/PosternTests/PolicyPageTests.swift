@@ -1,4 +1,4 @@
-// docs/POLICY.md, run from top to bottom: what is there is what a reader gets.
+// docs/POLICY.md and the two pages that follow it, run from top to bottom: what is there is what a reader gets.
 
 import Foundation
 import PostfixHarness
@@ -40,7 +40,9 @@ import Testing
     }
 
     @Test func everyExampleRunsAsItStands() throws {
-        let page = try String(contentsOf: Self.root.appendingPathComponent("docs/POLICY.md"), encoding: .utf8)
+        let page = try ["POLICY", "POLICY-REFERENCE", "POLICY-ACTIVATE"].map {
+            try String(contentsOf: Self.root.appendingPathComponent("docs/\($0).md"), encoding: .utf8)
+        }.joined(separator: "\n")
         let runner = try CommandRunner.initialised()
         try runner.succeed("team", "add", "juice", "--name", "Juice")
         try runner.succeed("app", "add", "juice", "com.example.juice")

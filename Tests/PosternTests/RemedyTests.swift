@@ -10,7 +10,7 @@ import Testing
     @Test func operatingDocument_remedies_areThoseDeclared() throws {
         let rows = RemedyCommand.Kind.allCases.map(\.facts).map { "| `\($0.form.joined(separator: " "))` | \($0.state) |\n" }
         let table = "| command | when |\n|---|---|\n" + rows.joined()
-        #expect(try DocumentSection("remedies", by: "RemedyTests", in: "OPERATING.md").holds(table))
+        #expect(try DocumentSection("remedies", by: "RemedyTests", in: "OPERATING-DOCTOR.md").holds(table))
     }
 
     /// A command in prose cannot be run by a program, and no test knows of it.

@@ -1,11 +1,11 @@
-// What is declared of each reply agrees with RFC 5321 and RFC 3463, and docs/OPERATING.md shows it.
+// What is declared of each reply agrees with RFC 5321 and RFC 3463, and docs/OPERATING-REFUSALS.md shows it.
 
 import RelayCore
 import TestSupport
 import Testing
 
 @Suite struct RefusalReplyTests {
-    private static let table = DocumentSection("refusals", by: "RefusalReplyTests", in: "OPERATING.md")
+    private static let table = DocumentSection("refusals", by: "RefusalReplyTests", in: "OPERATING-REFUSALS.md")
 
     private static func row(_ reply: RefusalReply) -> String {
         let facts = reply.facts

@@ -50,7 +50,9 @@ import Testing
 
     /// The blocks of the page that have rules; a part of a policy gets the keys that it leaves out.
     @Test func examplesOfDocs_everyRule_isTheReviewedSentence() throws {
-        let page = try String(contentsOf: Folders.package.appending(path: "docs/POLICY.md"), encoding: .utf8)
+        let page = try ["POLICY", "POLICY-REFERENCE"].map {
+            try String(contentsOf: Folders.package.appending(path: "docs/\($0).md"), encoding: .utf8)
+        }.joined(separator: "\n")
         let blocks = page.components(separatedBy: "```yaml\n").dropFirst().compactMap { $0.components(separatedBy: "```").first }
         var options = PolicyLoadOptions()
         options.listFile = { _ in .text("198.51.100.0/24\n") }

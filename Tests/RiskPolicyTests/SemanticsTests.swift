@@ -1,4 +1,4 @@
-// What docs/POLICY.md says under "Semantics", case by case, on small policies.
+// What docs/POLICY-REFERENCE.md says under "How a decision is made", case by case, on small policies.
 
 import CEL
 import RiskPolicy

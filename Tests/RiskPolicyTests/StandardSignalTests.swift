@@ -1,4 +1,4 @@
-// docs/POLICY.md shows every signal as it is declared.
+// docs/POLICY-REFERENCE.md shows every signal as it is declared.
 
 import RiskPolicy
 import TestSupport
@@ -11,12 +11,12 @@ import Testing
     }
 
     @Test func policyDocument_signalsOfDecisions_areThoseDeclared() throws {
-        let section = DocumentSection("signals of decisions", by: "StandardSignalTests", in: "POLICY.md")
+        let section = DocumentSection("signals of decisions", by: "StandardSignalTests", in: "POLICY-REFERENCE.md")
         #expect(try section.holds(Self.table(StandardSignal.ofDecisions, \.forDecisions)))
     }
 
     @Test func policyDocument_signalsOfStatus_areThoseDeclared() throws {
-        let section = DocumentSection("signals of the status", by: "StandardSignalTests", in: "POLICY.md")
+        let section = DocumentSection("signals of the status", by: "StandardSignalTests", in: "POLICY-REFERENCE.md")
         #expect(try section.holds(Self.table(StandardSignal.ofStatus, \.forStatus)))
     }
 

@@ -39,9 +39,10 @@ import Testing
         await #expect(throws: CancellationError.self) { try await pool.run {} }
     }
 
-    @Test func designDocument_pools_areThoseDeclared() throws {
+    @Test func decisionDocument_pools_areThoseDeclared() throws {
         let rows = BlockingWork.allCases.map(\.facts).map { "| \($0.name) | \($0.threads) | \($0.reason) |\n" }
         let table = "| work | threads | what it is, and why it is apart |\n|---|---|---|\n" + rows.joined()
-        #expect(try DocumentSection("pools", by: "BlockingPoolTests", in: "DESIGN.md").holds(table))
+        #expect(
+            try DocumentSection("pools", by: "BlockingPoolTests", in: "decisions/005-threads-for-what-blocks.md").holds(table))
     }
 }

@@ -1,4 +1,4 @@
-// Consent and accounts, paragraph by paragraph of DESIGN.md section 5.
+// Consent and accounts: how they begin, end and come back.
 
 import Database
 import Accounts

@@ -1,4 +1,4 @@
-// Transfer of an app to another team, sentence by sentence of DESIGN.md section 5.
+// Transfer of an app to another team: what moves, what ends, and what each team is told.
 
 import Database
 import Accounts

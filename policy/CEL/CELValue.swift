@@ -3,7 +3,7 @@
 
 import Support
 
-/// A value of the expression language. `missing` is specific to Postern: an absent signal (docs/POLICY.md, "Missing").
+/// A value of the expression language. `missing` is specific to Postern: an absent signal (docs/POLICY-REFERENCE.md, "Missing").
 package enum CELValue: Sendable {
     case null
     case bool(Bool)

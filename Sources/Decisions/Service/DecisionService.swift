@@ -69,7 +69,7 @@ package final class DecisionService: Sendable {
     private let policies: any PolicySource
     let lists: ListsInForce?
     private let verifier: any IdentityTokenVerifying
-    /// 1.6 times the rate of questions that are logged one by one (DESIGN.md, "Memory around a decision").
+    /// 1.6 times the rate of questions that are logged one by one (docs/decisions/070).
     let log: DecisionLogBuffer
     /// 1.7 times the rate of sign-ups that are written one by one.
     let commits: GroupCommit

@@ -4,7 +4,7 @@ import Database
 import RiskPolicy
 import Synchronization
 
-/// 1.3 times the rate of questions that are written one by one (DESIGN.md, "Memory around a decision").
+/// 1.3 times the rate of questions that are written one by one (docs/decisions/070).
 ///
 /// Counts from any thread. `flush` is called several times a second; counts since the last `flush` are lost if the process is
 /// killed.

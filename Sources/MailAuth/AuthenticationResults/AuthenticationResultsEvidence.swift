@@ -1,4 +1,4 @@
-// Evidence from an upstream filter that the operator trusts (DESIGN.md 4.2): its fields, read strictly.
+// Evidence from an upstream filter that the operator trusts (docs/decisions/014): its fields, read strictly.
 
 import InternetMessage
 import Support

@@ -19,7 +19,7 @@ package struct EnhancedStatus: Sendable, Hashable, CustomStringConvertible {
     /// `X.0.0`, which says nothing but the class.
     package var isVague: Bool { subject == 0 && detail == 0 }
 
-    /// Whether it says that the mailbox does not exist or is no longer in use: 5.1.x, 5.2.1 (docs/DESIGN.md, "Bounce"). Not
+    /// Whether it says that the mailbox does not exist or is no longer in use: 5.1.x, 5.2.1 (docs/decisions/034). Not
     /// 5.1.7 and 5.1.8, which are about the sender's address.
     package var saysNoMailbox: Bool {
         level == 5 && (subject == 1 && detail != 7 && detail != 8 || (subject == 2 && detail == 1))

@@ -1,4 +1,4 @@
-// What an outbound source covers, and what *aligned* means for a forward (docs/DESIGN.md, "Forward").
+// What an outbound source covers, and what *aligned* means for a forward (docs/decisions/014).
 
 import InternetMessage
 import Support

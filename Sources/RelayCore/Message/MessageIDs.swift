@@ -1,4 +1,4 @@
-// Hides a user's message ids from the team and restores them for the user; stores nothing (docs/DESIGN.md, "Threads").
+// Hides a user's message ids from the team and restores them for the user; stores nothing (docs/decisions/019).
 
 import InternetMessage
 import MailCrypto

@@ -1,5 +1,5 @@
 // Every reply that refuses mail, declared once with all that depends on it: its code and text, the reasons in the log, whom it
-// may be told, and what the sender and the operator can do. docs/OPERATING.md shows them as a table.
+// may be told, and what the sender and the operator can do. docs/OPERATING-REFUSALS.md shows them as a table.
 
 /// A reply to mail that is refused or deferred.
 package enum RefusalReply: Sendable, Hashable, CaseIterable {

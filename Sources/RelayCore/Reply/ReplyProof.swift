@@ -1,4 +1,4 @@
-// Whether the evidence proves that a message comes from the owner of its author address (docs/DESIGN.md, "Reply").
+// Whether the evidence proves that a message comes from the owner of its author address (docs/decisions/014).
 
 import InternetMessage
 import MailAuth

@@ -55,7 +55,7 @@ enum Promtool {
             "| `\(match.1)` | \(types[String(match.1)] ?? "") | \(match.2) |\n"
         }
         let table = "| metric | type | what |\n|---|---|---|\n" + rows.sorted().joined()
-        #expect(try DocumentSection("metrics", by: "DashboardTests", in: "OPERATING.md").holds(table))
+        #expect(try DocumentSection("metrics", by: "DashboardTests", in: "OPERATING-MONITORING.md").holds(table))
     }
 
     @Test(.enabled(if: Promtool.path != nil, "skipped: promtool is not installed (Debian: prometheus)"))

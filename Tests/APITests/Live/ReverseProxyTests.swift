@@ -27,7 +27,7 @@ enum ReverseProxy: String, CaseIterable, CustomTestStringConvertible {
     static let installed = allCases.filter { FileManager.default.isExecutableFile(atPath: $0.program) }
 
     /// The page that has its lines.
-    private var page: String { self == .nginx ? "OPERATING" : "INTEGRATION" }
+    private var page: String { self == .nginx ? "OPERATING-HTTP" : "INTEGRATION" }
 
     /// Its lines in the documents, which lead to a service on this port.
     func documented(service: UInt16) throws -> String {

@@ -1,4 +1,4 @@
-// /auth/token and /auth/revoke, sentence by sentence as docs/DESIGN.md has them.
+// /auth/token and /auth/revoke: what each answers, and to whom.
 
 import Accounts
 import Database

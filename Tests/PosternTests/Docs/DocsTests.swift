@@ -11,7 +11,6 @@ private let mayCopyTheMachine =
 @Suite(.blocking, .enabled(if: mayCopyTheMachine, "a copy of this machine is made, which is not allowed here"))
 struct DocsTests {
     private static let here = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-    private static let root = here.appendingPathComponent("../../..").standardizedFileURL
 
     /// A fenced block, and where it is.
     struct Block: CustomTestStringConvertible, Sendable {
@@ -22,36 +21,9 @@ struct DocsTests {
         var testDescription: String { "\(page):\(line)" }
     }
 
-    private static let pages: [URL] = {
-        let docs = root.appendingPathComponent("docs")
-        let names = ((try? FileManager.default.contentsOfDirectory(atPath: docs.path)) ?? []).filter { $0.hasSuffix(".md") }
-        let top = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "Tests/PostfixTests/README.md"]
-        return top.map(root.appendingPathComponent) + names.sorted().map(docs.appendingPathComponent)
-    }()
-
-    private static func text(_ page: URL) -> String { (try? String(contentsOf: page, encoding: .utf8)) ?? "" }
-
     /// The blocks of all pages that a reader types.
-    private static let blocks = pages.flatMap { blocks(of: text($0), $0.deletingPathExtension().lastPathComponent) }
-
-    /// Where a heading can be linked to, as GitHub makes it.
-    private static func anchors(_ page: URL) -> Set<String> {
-        let headings = text(page).split(separator: "\n").filter { $0.hasPrefix("#") }.map { $0.drop { $0 == "#" } }
-        return Set(
-            headings.map { heading in
-                let words = heading.lowercased().trimmingCharacters(in: .whitespaces)
-                return String(words.compactMap { $0 == " " ? "-" : $0.isLetter || $0.isNumber || "-_".contains($0) ? $0 : nil })
-            })
-    }
-
-    @Test(arguments: pages) func everyLinkLeadsToAPageAndAHeading(_ page: URL) throws {
-        for match in Self.text(page).matches(of: #/\]\(([^)\s]+)\)/#) where !match.1.contains("://") {
-            let parts = match.1.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
-            let target = parts[0].isEmpty ? page : page.deletingLastPathComponent().appendingPathComponent(String(parts[0]))
-            #expect(FileManager.default.fileExists(atPath: target.path), "\(page.lastPathComponent): \(match.1)")
-            guard parts.count == 2 else { continue }
-            #expect(Self.anchors(target).contains(String(parts[1])), "\(page.lastPathComponent): \(match.1)")
-        }
+    private static let blocks = DocumentPages.all.flatMap {
+        blocks(of: DocumentPages.text($0), $0.deletingPathExtension().lastPathComponent)
     }
 
     private static func blocks(of text: String, _ page: String) -> [Block] {
@@ -73,7 +45,7 @@ struct DocsTests {
         #expect(Self.blocks.count >= 30)
         #expect(
             Set(Self.blocks.map(\.page)).isSuperset(of: [
-                "README", "START", "CONTRIBUTING", "OPERATING", "SIGN_IN", "DECISIONS", "EVENTS",
+                "README", "START", "CONTRIBUTING", "OPERATING-INSTALL", "OPERATING-KEYS", "SIGN_IN", "DECISIONS", "EVENTS",
             ])
         )
     }
@@ -89,7 +61,7 @@ struct DocsTests {
             [
                 "--mount", "--net", "--pid", "--fork", "--kill-child", "bash",
                 Self.here.appendingPathComponent("machine.sh").path,
-                Self.root.path, CommandRunner.executable.path, block.page, file.path,
+                DocumentPages.root.path, CommandRunner.executable.path, block.page, file.path,
             ])
         #expect(
             run.status == 0 && run.output.contains("machine.sh: the block ran"),

@@ -179,6 +179,8 @@ echo 'APT::Get::Assume-Yes "true";' >/etc/apt/apt.conf.d/99-docs-test
 first=$(head -1 /usr/share/docs-test/block)
 # shellcheck source=/dev/null
 before=$repository/Tests/PosternTests/Docs/Before/$page.sh
+# The pages of a subject (OPERATING-KEYS, …) share one.
+[ -e "$before" ] || before=$repository/Tests/PosternTests/Docs/Before/${page%%-*}.sh
 [ ! -e "$before" ] || . "$before"
 # Where a line fails, the reader stops; and so they do where the first half of one fails, which bash would forgive.
 sed -i 's/ && /\n/g' /usr/share/docs-test/block

@@ -1,4 +1,4 @@
-// The replies that docs/MAIL.md shows are those that the relay makes. POSTERN_TEST_RECORD=1 writes them again.
+// The replies that docs/MAIL-REPLIES.md shows are those that the relay makes. POSTERN_TEST_RECORD=1 writes them again.
 
 import Foundation
 import PairTesting
@@ -8,14 +8,14 @@ import Testing
 @Suite(.blocking) struct ReplyDocumentTests {
     /// Programs by the id of their form, and what a reader calls them.
     private static let programs = [
-        ("gmail-web-reply", "Gmail in a browser"), ("gmail-android-reply", "Gmail on Android"),
-        ("outlook-2016-reply", "Outlook 2016"), ("owa-reply", "Outlook on the web"), ("outlook-ios-reply", "Outlook on iOS"),
-        ("apple-macos-reply", "Mail on macOS"), ("apple-ios-reply", "Mail on iOS"),
+        ("gmail-web-reply", "Gmail in a browser"), ("outlook-2016-reply", "Outlook 2016"), ("owa-reply", "Outlook on the web"),
+        ("outlook-ios-reply", "Outlook on iOS"),
+        ("apple-ios-reply", "Mail on iOS"),
         ("thunderbird-inline", "Thunderbird, answered between the lines"), ("yahoo-reply", "Yahoo Mail"),
-        ("exchange-oof", "an absence notice of Exchange"),
+        ("exchange-oof", "An absence notice of Exchange"),
     ]
 
-    private static let document = DocumentSection("replies", by: "ReplyDocumentTests", in: "MAIL.md")
+    private static let document = DocumentSection("replies", by: "ReplyDocumentTests", in: "MAIL-REPLIES.md")
 
     private static let mail =
         """

@@ -1,4 +1,4 @@
-// The decision: the outcomes of the rules, combined (docs/POLICY.md, "Combining").
+// The decision: the outcomes of the rules, combined (docs/POLICY-REFERENCE.md, "How a decision is made").
 
 import CEL
 

@@ -1,4 +1,4 @@
-// A decision in names and codes: for the operator, and for the team (docs/POLICY.md, "What the team is told").
+// A decision in names and codes: for the operator, and for the team (docs/POLICY-REFERENCE.md).
 
 /// A whole decision, with the names of the policy.
 package struct PolicyVerdict: Sendable, Equatable {

@@ -1,5 +1,5 @@
-// The signals that Postern supplies, each declared once; docs/POLICY.md shows them as tables. Operators define their own under
-// `context.`.
+// The signals that Postern supplies, each declared once; docs/POLICY-REFERENCE.md has them as tables. Operators define their own
+// under `context.`.
 
 import CEL
 

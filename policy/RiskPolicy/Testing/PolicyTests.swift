@@ -1,4 +1,4 @@
-// tests.yaml → test cases (docs/POLICY.md, "tests.yaml"), with every name and value checked against the policy.
+// tests.yaml → test cases (docs/POLICY.md, "Tests"), with every name and value checked against the policy.
 
 import CEL
 import Yams

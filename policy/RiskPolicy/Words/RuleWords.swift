@@ -1,5 +1,5 @@
-// The rules of a policy as sentences in plain English, for people. docs/POLICY.md, "Expressions", has the language of conditions;
-// what has no words is given as an expression between backquotes.
+// The rules of a policy as sentences in plain English, for people. docs/POLICY-REFERENCE.md, "Expressions", has the language
+// of conditions; what has no words is given as an expression between backquotes.
 
 import CEL
 import Support

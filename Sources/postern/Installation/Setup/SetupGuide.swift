@@ -128,7 +128,7 @@ struct SetupGuide {
                   \(domain). IN MX 10 \(host).
                   \(domain). IN TXT "v=spf1 mx -all"
                   _dmarc.\(domain). IN TXT "v=DMARC1; p=reject; rua=mailto:postmaster@\(domain)"
-                and have the owner of this host's address set its PTR record to \(host). docs/OPERATING.md says what each is for.
+                and have the owner of this host's address set its PTR record to \(host). docs/OPERATING-DNS.md says what each is for.
                 """)
         } else {
             try command(.postern("keys", "dkim", "publish"), opensStore: true)

@@ -198,7 +198,7 @@ package struct PortalPage: RouteModule {
     private static let lasting = ["/me/inboxes", "/me/security", "/me/data", "/me/data/read", "/me/delete"]
     private static let steps = [sheetPath, "/me/sign-in", "/me/sent", "/me/offer"]
 
-    /// The page with the form that is sent to a path; nil if it is not known. The parts of that path are names of ours or numbers.
+    /// The page with the form that is sent to a path; nil if it is not known. Parts of the path are names of ours or numbers.
     static func page(ofForm path: String) -> String? {
         if steps.contains(where: { $0.hasSameOctets(as: path) }) { return path }
         let parts = path.split(separator: "/").map(String.init)

@@ -63,7 +63,7 @@ import Testing
         return try Setting(fixture: fixture, key: fixture.key("juice"), authority: authority, device: TestDevice(authority))
     }
 
-    @Test func aDeviceAttestsAndAsserts() async throws {
+    @Test func attestation_thenAssertions_keepsDeviceAndCounts() async throws {
         let setting = try setting()
         let attested = try await setting.attest(setting.challenge())
         #expect(attested.status == 200, "\(attested.text)")
@@ -85,7 +85,7 @@ import Testing
         #expect(again.json["assertions"].number?.integer == 3)
     }
 
-    @Test func aCounterThatDoesNotRiseIsRefused() async throws {
+    @Test func assertion_counterNotHigher_isRefused() async throws {
         let setting = try setting()
         #expect(try await setting.attest(setting.challenge()).status == 200)
         #expect(try await setting.assert(setting.challenge(), counter: 7).status == 200)
@@ -97,7 +97,7 @@ import Testing
         #expect(try await setting.assert(setting.challenge(), counter: 8).status == 200)
     }
 
-    @Test func aChallengeServesOnceAndForItsAppAlone() async throws {
+    @Test func challenge_usedTwiceExpiredOrOfOtherApp_isRefused() async throws {
         let setting = try setting()
         let challenge = try await setting.challenge()
         #expect(try await setting.attest(challenge).status == 200)
@@ -117,7 +117,7 @@ import Testing
         #expect(try await other.attest("AAAA").status == 422)
     }
 
-    @Test func whatIsNotTheAppsDeviceIsRefused() async throws {
+    @Test func attestation_notOfTheAppsDevice_isRefused() async throws {
         let setting = try setting()
         func refused(_ change: (inout TestDevice) throws -> Void, _ check: String) async throws {
             var other = setting
@@ -137,7 +137,7 @@ import Testing
         #expect(signed.status == 422 && signed.json["detail"].string?.contains("signature") == true)
     }
 
-    @Test func anotherTeamAndAnAppWithoutAnAppIDAreRefused() async throws {
+    @Test func attestation_otherTeamOrNoAppID_isRefused() async throws {
         let setting = try setting()
         let other = try setting.fixture.key("soda")
         #expect(try await setting.post("/v1/attestations/challenge", ["client_id": "com.juice.app"], key: other).status == 404)
@@ -149,7 +149,7 @@ import Testing
         #expect(refused.status == 409 && refused.json["detail"].string?.contains("postern app attestation add") == true)
     }
 
-    @Test func aDeviceOfAnAppIDThatWasTakenBackIsAttestedNoMore() async throws {
+    @Test func attestation_appIDRemoved_forgetsDevice() async throws {
         let setting = try setting()
         #expect(try await setting.attest(setting.challenge()).status == 200)
         try setting.fixture.store.attestedApps.remove(
@@ -166,7 +166,7 @@ import Testing
     }
 
     /// Whoever had the key of a root that was tried out went on having devices that Apple vouched for.
-    @Test func aDeviceOfARootThatWasReplacedIsAttestedNoMore() async throws {
+    @Test func attestation_rootReplaced_forgetsDevice() async throws {
         let setting = try setting()
         #expect(try await setting.attest(setting.challenge()).status == 200)
         func add(_ root: [UInt8]) throws {
@@ -189,7 +189,7 @@ import Testing
         ["client_id": "com.juice.app", "key_id": "AAAA", "attestation": "AA", "challenge": "AA"],
         ["client_id": "", "extra": "1"],
     ])
-    func whatCannotBeTakenIsAProblem(_ body: [String: String]) async throws {
+    func attestation_invalidBody_isRefused(_ body: [String: String]) async throws {
         let answer = try await setting().post("/v1/attestations", body)
         #expect(answer.status == 422)
         #expect(answer.problem == "invalid")

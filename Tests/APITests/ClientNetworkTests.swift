@@ -10,7 +10,7 @@ import Testing
 @Suite(.blocking) struct ClientNetworkTests {
     private func networks(_ text: String) -> [ClientNetwork] { ClientNetwork.networks(of: IPAddress(text)) }
 
-    @Test func aClientIsAnAddressOrAWholeNetwork() {
+    @Test func clientNetwork_ofAddress_isAddressOrIPv6Prefixes() {
         #expect(networks("192.0.2.1").map(\.name) == ["192.0.2.1"])
         #expect(networks("::ffff:192.0.2.1") == networks("192.0.2.1"))
         #expect(networks("2001:db8:1:2:3::4").map(\.name) == ["2001:db8:1:2::/64", "2001:db8:1::/56", "2001:db8:1::/48"])
@@ -19,7 +19,7 @@ import Testing
         for text in ["", "nonsense", "1.2.3", "a b"] { #expect(networks(text).map(\.name) == ["unknown"]) }
     }
 
-    @Test func aNetworkOf65536NetworksIsNotAsManyClients() {
+    @Test func rateLimiter_manyAddressesOfOneNetwork_limitsNetwork() {
         let limiter = RateLimiter(perSecond: 1.0 / 30, burst: 10)
         func taken(_ addresses: some Sequence<String>, now: Double = 0) -> Int {
             addresses.count { limiter.take(networks($0), now: now) == nil }
@@ -39,7 +39,7 @@ import Testing
         proxies.client(peer: peer.flatMap { IPAddress($0) }, hasPeer: peer != nil, forwarded: forwarded).map { "\($0)" }
     }
 
-    @Test func aListenerOnAllAddressesBelievesAProxyOnThisMachine() {
+    @Test func trustedProxies_loopbackPeer_takesForwardedClient() {
         for peer in ["127.0.0.1", "::1", "::ffff:127.0.0.1", "::ffff:127.8.0.1"] {
             #expect(client(TrustedProxies(), peer, "203.0.113.9, 192.0.2.1") == "192.0.2.1", "\(peer)")
             #expect(client(TrustedProxies(), peer, "203.0.113.9", "192.0.2.1") == "192.0.2.1", "\(peer)")
@@ -49,7 +49,7 @@ import Testing
         #expect(client(TrustedProxies(), "::ffff:127.0.0.1") == "127.0.0.1")
     }
 
-    @Test func nobodyElseIsBelieved() throws {
+    @Test func trustedProxies_untrustedPeer_takesPeerItself() throws {
         for peer in ["192.0.2.7", "::ffff:192.0.2.7", "2001:db8::7", "0.0.0.0", "::", "::ffff:0.0.0.1"] {
             #expect(client(TrustedProxies(), peer, "198.51.100.1") == IPAddress(peer).map { "\($0)" }, "\(peer)")
         }

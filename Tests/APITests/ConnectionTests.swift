@@ -70,7 +70,7 @@ struct EchoRoutes: RouteModule {
         ("GET / HTTP/1.1\r\nHost: a\r\nX-Sl", "HTTP/1.1 408", "too-slow"),
         ("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc", "HTTP/1.1 408", "too-slow"),
         ("POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", "HTTP/1.1 408", "too-slow"),
-    ]) func aRequestThatNeverEndsIs408(_ text: String, _ status: String, _ problem: String) async throws {
+    ]) func request_neverEnds_is408(_ text: String, _ status: String, _ problem: String) async throws {
         let listener = try await Listener(Self.fixture()) {
             $0.head = .milliseconds(200); $0.body = .milliseconds(200)
         }
@@ -102,7 +102,7 @@ struct EchoRoutes: RouteModule {
             "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n7d0\r\n" + String(repeating: "a", count: 2000)
                 + "\r\n", "HTTP/1.1 413", "too-large"
         ),
-    ]) func whatIsNoRequestGetsAClearAnswer(_ text: String, _ status: String, _ problem: String) async throws {
+    ]) func request_malformedOrTooLarge_isRefused(_ text: String, _ status: String, _ problem: String) async throws {
         let listener = try await Listener(Self.fixture()) {
             $0.body = .seconds(120); $0.linger = .milliseconds(200)
         }
@@ -120,7 +120,7 @@ struct EchoRoutes: RouteModule {
         #expect(answer.contains("HTTP/1.1 408"), "\(answer)")
     }
 
-    @Test func anIdleConnectionIsClosedInSilence() async throws {
+    @Test func connection_idle_isClosedWithoutAnswer() async throws {
         let listener = try await Listener(Self.fixture()) { $0.idle = .milliseconds(200) }
         // On a busy machine the request may come after the connection's time is over.
         var kept = ""
@@ -131,14 +131,14 @@ struct EchoRoutes: RouteModule {
     }
 
     /// Ends although nothing else does: with the idle time alone this would not come back.
-    @Test func aConnectionThatNeverSaysAnythingIsClosedInSilence() async throws {
+    @Test func connection_withoutFirstOctet_isClosedWithoutAnswer() async throws {
         let listener = try await Listener(Self.fixture()) {
             $0.first = .milliseconds(200); $0.idle = .hours(1); $0.head = .hours(1)
         }
         #expect(try await exchange(listener.port, "").isEmpty)
     }
 
-    @Test func aConnectionThatNeverEndsItsHandshakeIsClosed() async throws {
+    @Test func connection_handshakeNeverEnds_isClosed() async throws {
         let fixture = try Self.fixture()
         let certificate = try TestCertificate(in: fixture.folder.path, name: "http", commonName: "localhost")
         let certificates = try TLSCertificates(certificatePath: certificate.certificate, keyPath: certificate.key)
@@ -151,7 +151,7 @@ struct EchoRoutes: RouteModule {
         for text in ["", "\u{16}\u{3}\u{1}"] { #expect(try await exchange(listener.port, text).isEmpty) }
     }
 
-    @Test func afterTheHandshakeTheFirstOctetIsWaitedForNoLonger() async throws {
+    @Test func connection_silentAfterHandshake_isClosed() async throws {
         let fixture = try Self.fixture()
         let certificate = try TestCertificate(in: fixture.folder.path, name: "http", commonName: "localhost")
         let certificates = try TLSCertificates(certificatePath: certificate.certificate, keyPath: certificate.key)
@@ -171,7 +171,7 @@ struct EchoRoutes: RouteModule {
         #expect(output.contains("BEGIN CERTIFICATE"), "\(output)")
     }
 
-    @Test(arguments: [false, true]) func ofTLS12OnlyWhatIsForwardSecretAndNotCBCIsSpoken(_ isRSA: Bool) async throws {
+    @Test(arguments: [false, true]) func tls12_withoutForwardSecrecyOrAEAD_isRefused(_ isRSA: Bool) async throws {
         let fixture = try Self.fixture()
         let certificate = try TestCertificate(in: fixture.folder.path, name: "http", commonName: "localhost", isRSA: isRSA)
         let certificates = try TLSCertificates(certificatePath: certificate.certificate, keyPath: certificate.key)
@@ -207,7 +207,7 @@ struct EchoRoutes: RouteModule {
         ("Host: user@a\r\n", "400"), ("Host: a/b\r\n", "400"), ("Host: a, b\r\n", "400"), ("Host: a\r\n", "200"),
         ("Host:\r\n", "200"),
         ("Host: [::1]:8890\r\n", "200"),
-    ]) func aRequestWithoutOneHostIs400(_ fields: String, _ status: String) async throws {
+    ]) func request_withoutExactlyOneHost_is400(_ fields: String, _ status: String) async throws {
         let listener = try await Listener(Self.fixture())
         let answer = try await exchange(listener.port, "GET /healthz HTTP/1.1\r\n\(fields)Connection: close\r\n\r\n")
         #expect(answer.hasPrefix("HTTP/1.1 \(status)"), "\(answer)")
@@ -217,7 +217,7 @@ struct EchoRoutes: RouteModule {
         #expect(try await exchange(listener.port, "GET /healthz HTTP/1.0\r\n\r\n").contains(" 200 "))
     }
 
-    @Test func requestsOnOneConnectionAreAnsweredInTheirOrder() async throws {
+    @Test func request_pipelined_isAnsweredInOrder() async throws {
         let listener = try await Listener(Self.fixture())
         let text =
             "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc" + "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -229,7 +229,7 @@ struct EchoRoutes: RouteModule {
         #expect(bodies == ["{\"octets\":3}", "{\"status\":\"ok\"}", "{\"status\":\"ready\"}"])
     }
 
-    @Test func aSlowClientIsNotCountedAsAFaultOfOurs() async throws {
+    @Test func request_slowBody_isNotLoggedAsFault() async throws {
         let fixture = try Self.fixture()
         let listener = try await Listener(fixture) { $0.body = .milliseconds(200) }
         let answer = try await exchange(listener.port, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc")
@@ -242,7 +242,7 @@ struct EchoRoutes: RouteModule {
 
     private static let waiting = "POST /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\nExpect: 100-continue\r\n"
 
-    @Test func aClientThatWaitsForWordIsToldToSendItsBody() async throws {
+    @Test func expectContinue_bodyWanted_gets100Continue() async throws {
         let listener = try await Listener(Self.fixture()) { $0.body = .seconds(120) }
         let pool = BlockingPool(.requests, threads: 1)
         defer { Task.detached { await pool.stop() } }
@@ -257,7 +257,7 @@ struct EchoRoutes: RouteModule {
         #expect(answer.hasPrefix("HTTP/1.1 200") && answer.hasSuffix("{\"octets\":3}"), "\(answer)")
     }
 
-    @Test func aBodyThatIsNotGoingToBeReadIsNotAskedFor() async throws {
+    @Test func expectContinue_bodyNotWanted_getsNo100Continue() async throws {
         let listener = try await Listener(Self.fixture()) { $0.linger = .milliseconds(200) }
         let large = try await exchange(listener.port, Self.waiting + "Content-Length: 1001\r\n\r\n")
         #expect(large.hasPrefix("HTTP/1.1 413"), "\(large)")
@@ -268,7 +268,7 @@ struct EchoRoutes: RouteModule {
         #expect(!old.contains("100 Continue") && old.hasSuffix("{\"octets\":3}"), "\(old)")
     }
 
-    @Test func wordToSendABodyGoesToNoOtherRequest() async throws {
+    @Test func expectContinue_pipelined_isAnsweredInOrder() async throws {
         let listener = try await Listener(Self.fixture()) { $0.body = .seconds(120) }
         let pool = BlockingPool(.requests, threads: 1)
         defer { Task.detached { await pool.stop() } }
@@ -285,7 +285,7 @@ struct EchoRoutes: RouteModule {
         #expect(texts.1.hasSuffix("{\"octets\":3}"))
     }
 
-    @Test func aBodyThatIsCutOffIsNotTakenForWhole() async throws {
+    @Test func request_truncatedBody_is408() async throws {
         let listener = try await Listener(Self.fixture()) { $0.body = .milliseconds(200) }
         let answer = try await exchange(listener.port, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nabc")
         #expect(answer.hasPrefix("HTTP/1.1 408") && !answer.contains("{\"octets\""), "\(answer)")

@@ -58,7 +58,7 @@ import Testing
         return Setting(fixture: fixture, issuer: issuer, key: try fixture.key("juice"))
     }
 
-    @Test func moreQuestionsAtOnceThanCanBeAnsweredAreToldWhenToAskAgain() async throws {
+    @Test func decision_tooManyAtOnce_is429WithRetryAfter() async throws {
         let setting = try await setting(atOnce: 0)
         let answer = try await setting.decide(setting.signUp("jane", nonce: "n1"))
         #expect(answer.status == 429)
@@ -70,7 +70,7 @@ import Testing
         #expect(try await setting.decide(setting.signUp("jane", nonce: "n1"), headers: key).status == 429)
     }
 
-    @Test func aQuestionIsAnsweredShownReportedAndLabelled() async throws {
+    @Test func decision_made_canBeReadReportedAndLabelled() async throws {
         let setting = try await setting()
         let answer = try await setting.decide(setting.signUp("jane", nonce: "n1"))
         #expect(answer.status == 200)
@@ -106,7 +106,7 @@ import Testing
         (#"{"event":"sign_in","client_id":"com.juice.app","sub":"a","context":[1]}"#, 422),
         (#"{"event":"sign_in","client_id":"com.juice.app","sub":"a","sub":"b"}"#, 400), ("[]", 422), ("", 400), ("{", 400),
         (#"{"event":"sign_in","client_id":"com.juice.app","identity_token":"a.b.c","nonce":"n"}"#, 422),
-    ]) func whatCannotBeTakenIsAProblem(_ body: String, _ status: Int) async throws {
+    ]) func decision_invalidBody_isRefused(_ body: String, _ status: Int) async throws {
         let setting = try await setting()
         let answer = try await setting.decide(body)
         #expect(answer.status == status, "\(answer.text)")
@@ -125,7 +125,7 @@ import Testing
         #expect(try await setting.fixture.ask(.get, "/v1/decisions/\(id)", key: setting.key).body == answer.body)
     }
 
-    @Test func anIdempotencyKeyBindsAnAnswerToABody() async throws {
+    @Test func idempotencyKey_repeated_returnsSameAnswer() async throws {
         let setting = try await setting()
         let headers = ["Idempotency-Key": "k-1"]
         let body = #"{"event":"sign_in","client_id":"com.juice.app","sub":"nobody"}"#
@@ -146,7 +146,7 @@ import Testing
         #expect(try await setting.decide(body + " ", headers: headers).status == 200, "forgotten after a day")
     }
 
-    @Test func aKeyOutlivesTheProcess() async throws {
+    @Test func idempotencyKey_newGuardOnSameStore_isRemembered() async throws {
         let setting = try await setting()
         let (store, pool) = (setting.fixture.store, setting.fixture.pool)
         func fresh() -> IdempotencyGuard {
@@ -172,7 +172,7 @@ import Testing
         }
     }
 
-    @Test func aScopeIsNeeded() async throws {
+    @Test func decision_withoutScope_isRefused() async throws {
         let setting = try await setting()
         let reader = try setting.fixture.key("juice", [.decisionsRead])
         #expect(try await setting.decide("{}", key: reader).status == 403)

@@ -41,7 +41,7 @@ private struct ProbeRoutes: RouteModule {
         try APIFixture(requestsPerSecond: requestsPerSecond, bodyLimit: bodyLimit) { _ in [ProbeRoutes()] }
     }
 
-    @Test func aTeamsKeyOpensItsRoutesUntilItIsRevoked() async throws {
+    @Test func apiKey_revoked_isRefused() async throws {
         let fixture = try fixture()
         let key = try fixture.key("juice", [.sourcesRead])
         let answer = try await fixture.ask(.get, "/v1/own", key: key)
@@ -54,7 +54,7 @@ private struct ProbeRoutes: RouteModule {
     }
 
     /// It was refused until the next second.
-    @Test func aKeyThatWasIssuedAMomentAgoOpens() async throws {
+    @Test func apiKey_justIssued_isAccepted() async throws {
         let fixture = try fixture()
         func issue() throws -> String {
             try fixture.store.apiKeys.issue(team: "juice", scopes: [.sourcesRead], expiresAt: nil, note: "", APIFixture.change)
@@ -72,14 +72,14 @@ private struct ProbeRoutes: RouteModule {
     }
 
     @Test(arguments: ["", "x", "pk_aaaaaaaa_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "pk_", "ключ"])
-    func aWrongKeyIsRefusedWithAChallenge(_ key: String) async throws {
+    func apiKey_wrong_isRefusedWithChallenge(_ key: String) async throws {
         let answer = try await fixture().ask(.get, "/v1/own", key: key)
         #expect(answer.status == 401)
         #expect(answer.problem == "unauthorized")
         #expect(answer.headers[.wwwAuthenticate]?.hasPrefix("Bearer") == true)
     }
 
-    @Test func aKeyWithOneCharacterChangedIsRefused() async throws {
+    @Test func apiKey_oneCharacterChanged_isRefused() async throws {
         let fixture = try fixture()
         let key = try fixture.key("juice", [.sourcesRead])
         for position in [4, 20, key.count - 1] {
@@ -91,7 +91,7 @@ private struct ProbeRoutes: RouteModule {
         #expect(try await fixture.ask(.get, "/v1/own", headers: ["Authorization": "Basic \(key)"]).status == 401)
     }
 
-    @Test func anExpiredKeyIsToldSo() async throws {
+    @Test func apiKey_expired_isRefusedWithReason() async throws {
         let fixture = try fixture()
         let key = try fixture.key("juice", [.sourcesRead], expiresAt: APIFixture.start + 60)
         #expect(try await fixture.ask(.get, "/v1/own", key: key).status == 200)
@@ -101,7 +101,7 @@ private struct ProbeRoutes: RouteModule {
         #expect(answer.text.contains("expired"))
     }
 
-    @Test func aScopeThatIsMissingAndAKeyOfTheOtherKindAre403() async throws {
+    @Test func apiKey_wrongScopeOrKind_is403() async throws {
         let fixture = try fixture()
         #expect(try await fixture.ask(.get, "/v1/own", key: fixture.key("juice", [.addressesRead])).status == 403)
         #expect(try await fixture.ask(.get, "/v1/own", key: fixture.key(nil)).status == 403)
@@ -109,7 +109,7 @@ private struct ProbeRoutes: RouteModule {
         #expect(try await fixture.ask(.get, "/v1/all", key: fixture.key(nil)).status == 204)
     }
 
-    @Test func duringARotationBothKeysWorkAndThenOnlyTheNew() async throws {
+    @Test func apiKey_rotated_worksUntilOverlapEnds() async throws {
         let fixture = try fixture()
         let old = try fixture.key("juice", [.sourcesRead])
         let id = try #require(try fixture.store.apiKeys.keys().first?.id)
@@ -121,7 +121,7 @@ private struct ProbeRoutes: RouteModule {
         #expect(try await fixture.ask(.get, "/v1/own", key: new).status == 200)
     }
 
-    @Test func keysAreStillCheckedWhenTheStoreIsGone() async throws {
+    @Test func apiKey_storeClosed_isStillChecked() async throws {
         let fixture = try fixture()
         let key = try fixture.key("juice", [.sourcesRead])
         try fixture.store.database.close()
@@ -131,7 +131,7 @@ private struct ProbeRoutes: RouteModule {
             try await fixture.ask(.get, "/v1/own", key: String(key.dropLast()) + (key.hasSuffix("a") ? "b" : "a")).status == 401)
     }
 
-    @Test func aTeamThatIsRemovedTakesItsKeysAlong() async throws {
+    @Test func apiKey_teamRemoved_isRefused() async throws {
         let fixture = try fixture()
         let key = try fixture.key("soda", [.sourcesRead])
         #expect(try await fixture.ask(.get, "/v1/own", key: key).status == 200)
@@ -140,7 +140,7 @@ private struct ProbeRoutes: RouteModule {
         #expect(try await fixture.ask(.get, "/v1/own", key: key).status == 401)
     }
 
-    @Test func aKeyBeyondItsRateWaitsAsLongAsItIsTold() async throws {
+    @Test func apiKey_overItsRate_is429WithRetryAfter() async throws {
         let fixture = try fixture(requestsPerSecond: 1)
         let (key, other) = (try fixture.key("juice", [.sourcesRead]), try fixture.key("soda", [.sourcesRead]))
         for _ in 0..<2 { #expect(try await fixture.ask(.get, "/v1/own", key: key).status == 200) }
@@ -153,7 +153,7 @@ private struct ProbeRoutes: RouteModule {
         #expect(try await fixture.ask(.get, "/v1/own", key: key).status == 200)
     }
 
-    @Test func whatIsNotThereIs404AndTheWrongMethod405() async throws {
+    @Test func route_missingOrWrongMethod_is404Or405() async throws {
         let fixture = try fixture()
         let missing = try await fixture.ask(.get, "/v1/nothing")
         #expect(missing.status == 404)
@@ -164,7 +164,7 @@ private struct ProbeRoutes: RouteModule {
         #expect(try await fixture.ask(.head, "/v1/orders").body.isEmpty)
     }
 
-    @Test func requestIDsAreTakenWhenHarmless() async throws {
+    @Test func requestID_given_isKeptOnlyIfHarmless() async throws {
         let fixture = try fixture()
         func id(_ given: String) async throws -> String? {
             try await fixture.ask(.get, "/v1/things/a", headers: ["X-Request-Id": given]).headers[
@@ -177,7 +177,7 @@ private struct ProbeRoutes: RouteModule {
         }
     }
 
-    @Test func aFaultSaysNothingOfItselfAndTheStoreBeingAwayIs503() async throws {
+    @Test func problem_faultOrStoreAway_is500Or503WithoutDetails() async throws {
         let fixture = try fixture()
         let fault = try await fixture.ask(.get, "/v1/fault")
         #expect(fault.status == 500)
@@ -189,7 +189,7 @@ private struct ProbeRoutes: RouteModule {
         #expect(away.headers[.retryAfter] == "5")
     }
 
-    @Test func theLogHoldsNeitherPathsNorQueriesNorKeys() async throws {
+    @Test func log_ofRequests_holdsNoPathsQueriesOrKeys() async throws {
         let fixture = try fixture()
         let key = try fixture.key("juice", [.sourcesRead])
         _ = try await fixture.ask(.get, "/v1/own", key: key)
@@ -222,13 +222,13 @@ private struct ProbeRoutes: RouteModule {
         (#"{"items":[{"item_name":"a","count":1e999}]}"#, 422, "must be a whole number"),
     ]
 
-    @Test(arguments: bodies) func bodiesAreReadStrictly(_ body: String, _ status: Int, _ says: String) async throws {
+    @Test(arguments: bodies) func requestBody_json_isReadStrictly(_ body: String, _ status: Int, _ says: String) async throws {
         let answer = try await fixture().ask(.post, "/v1/orders", body: body)
         #expect(answer.status == status, "\(answer.text)")
         #expect(answer.text.contains(says), "\(answer.text)")
     }
 
-    @Test func oversizedBodiesAndOtherTypesAreRefused() async throws {
+    @Test func requestBody_tooLargeOrOtherType_isRefused() async throws {
         let fixture = try fixture(bodyLimit: 100)
         let large = try await fixture.ask(.post, "/v1/orders", body: #"{"items":[]}"# + String(repeating: " ", count: 100))
         #expect(large.status == 413)
@@ -240,7 +240,7 @@ private struct ProbeRoutes: RouteModule {
         #expect(latin.status == 415)
     }
 
-    @Test func unknownAndRepeatedQueryParametersAreRefused() async throws {
+    @Test func query_unknownOrRepeatedParameter_isRefused() async throws {
         let fixture = try fixture()
         #expect(try await fixture.ask(.get, "/v1/things/a?limit=3").status == 200)
         for query in ["limt=3", "limit=1&limit=2", "limit=%ff"] {
@@ -249,7 +249,7 @@ private struct ProbeRoutes: RouteModule {
         #expect(try await fixture.ask(.get, "/v1/things/a%20b").json["id"] == .string("a b"))
     }
 
-    @Test func cursorsServeOneListingOnly() throws {
+    @Test func cursor_ofAnotherListing_isRefused() throws {
         let cursors = Cursors(key: [1, 2, 3])
         let cursor = cursors.cursor(after: "x7k2", of: "accounts team:juice")
         #expect(try cursors.position(cursor, of: "accounts team:juice") == "x7k2")

@@ -110,7 +110,7 @@ import TestSupport
     }
 
     /// Every case has a connection and its own generator, so that several run at a time and each can be made again by its number.
-    @Test func noBodyIsTakenForARequest() async throws {
+    @Test func requestFraming_generated_findsNoRequestInABody() async throws {
         let fixture = try APIFixture { _ in [] }
         let listener = try await Listener(fixture) {
             $0.body = .seconds(2); $0.head = .seconds(2); $0.linger = .milliseconds(100)

@@ -16,7 +16,7 @@ import Testing
         return (fixture, try fixture.key("juice"), try fixture.key("other"))
     }
 
-    @Test func aTeamKeepsItsListsAndAnotherTeamHasItsOwn() async throws {
+    @Test func list_createdAndFilled_belongsToItsTeamOnly() async throws {
         let (fixture, juice, other) = try fixture()
         let made = try await fixture.ask(.post, "/v1/lists", key: juice, body: #"{"name":"bad","kind":"range"}"#)
         #expect(made.status == 201, "\(made.text)")
@@ -55,7 +55,7 @@ import Testing
         #expect(try await fixture.ask(.get, "/v1/lists", key: other).text.contains("bad"))
     }
 
-    @Test func allEntriesAreReplacedAtOnceOrNone() async throws {
+    @Test func listEntries_replaced_changeAllOrNothing() async throws {
         let (fixture, juice, other) = try fixture()
         let change = APIFixture.change
         try fixture.store.liveLists.create(team: "juice", name: "bad", kind: .range, change)
@@ -88,7 +88,7 @@ import Testing
         ("/v1/lists/none/entries", #"{"entries":[{"value":"192.0.2.1"}]}"#, 404),
         ("/v1/lists/bad/entries/remove", #"{"values":"192.0.2.1"}"#, 422),
     ])
-    func whatCannotBeIsRefused(_ path: String, _ body: String, _ status: Int) async throws {
+    func list_invalidRequest_isRefused(_ path: String, _ body: String, _ status: Int) async throws {
         let (fixture, juice, _) = try fixture()
         try fixture.store.liveLists.create(team: "juice", name: "bad", kind: .range, APIFixture.change)
         let answer = try await fixture.ask(.post, path, key: juice, body: body)
@@ -96,7 +96,7 @@ import Testing
         #expect(!answer.text.contains("jane@home.example"))
     }
 
-    @Test func aThousandEntriesAreTakenAtOnceAndNotOneMore() async throws {
+    @Test func listEntries_moreThanAThousand_areRefused() async throws {
         let (fixture, juice, _) = try fixture()
         try fixture.store.liveLists.create(team: "juice", name: "long", kind: .text, APIFixture.change)
         func add(_ count: Int) async throws -> Int {
@@ -110,7 +110,7 @@ import Testing
     }
 
     /// Values of a personal list are kept as keyed hashes: what is listed does not say whose they are.
-    @Test func personalValuesAreNotGivenBack() async throws {
+    @Test func listEntries_personal_areNotReturned() async throws {
         let (fixture, juice, _) = try fixture()
         _ = try await fixture.ask(.post, "/v1/lists", key: juice, body: #"{"name":"people","kind":"personal"}"#)
         let added = try await fixture.ask(

@@ -30,7 +30,7 @@ import Testing
         connections.open(try SocketAddress(ipAddress: text, port: 1), now: at(time)) { ended.add(text) }
     }
 
-    @Test func aNetworkHasSoManyConnectionsAndNoMore() throws {
+    @Test func openConnections_networkLimitReached_refusesMore() throws {
         let log = LogRecorder()
         let proxies = try #require(TrustedProxies(["198.51.100.0/24"]))
         let counts = OpenConnections(limit: 1000, perClient: 3, proxies: proxies, logger: log.logger)
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func whatIsClosedIsForgotten() throws {
+    @Test func openConnections_closed_areForgotten() throws {
         let counts = OpenConnections(limit: 1000, perClient: 1, proxies: TrustedProxies(), logger: LogRecorder().logger)
         for number in 0..<1000 {
             let id = try #require(try Self.open(counts, "2001:db8:\(number)::1"))
@@ -67,7 +67,7 @@ import Testing
         #expect(counts.held.places <= 40)
     }
 
-    @Test func whoWasSilentForLongestGivesWayFirst() throws {
+    @Test func openConnections_full_closesLongestSilent() throws {
         let (log, ended) = (LogRecorder(), Ended())
         let counts = OpenConnections(limit: 6, perClient: 100, proxies: TrustedProxies(), logger: log.logger)
         func open(_ name: String, at time: Int64) throws -> UInt64 { try #require(try Self.open(counts, name, at: time, ended)) }
@@ -97,7 +97,7 @@ import Testing
     }
 
     /// Large answers that no one read kept everyone else out for a minute at a time.
-    @Test func whoDoesNotFetchAnAnswerGivesWay() throws {
+    @Test func openConnections_answersNotFetched_closesThose() throws {
         let (log, ended) = (LogRecorder(), Ended())
         let counts = OpenConnections(limit: 6, perClient: 100, proxies: TrustedProxies(), logger: log.logger)
         for number in 1...5 {
@@ -115,7 +115,7 @@ import Testing
         #expect(ended.take() == ["192.0.2.4"])
     }
 
-    @Test func whereAllAreAtWorkTheNextToEndGivesWay() throws {
+    @Test func openConnections_allWorking_closesNextToGoIdle() throws {
         let ended = Ended()
         let counts = OpenConnections(limit: 3, perClient: 100, proxies: TrustedProxies(), logger: LogRecorder().logger)
         let ids = try (1...3).map { try #require(try Self.open(counts, "192.0.2.\($0)", at: Int64($0), ended)) }
@@ -134,7 +134,7 @@ import Testing
         #expect(ended.take() == [], "one place is free")
     }
 
-    @Test func clientsTakeNoPlaceFromProxies() throws {
+    @Test func openConnections_fullOfClients_keepsPlacesForProxies() throws {
         let (log, ended) = (LogRecorder(), Ended())
         let counts = OpenConnections(limit: 20, perClient: 100, proxies: TrustedProxies(), logger: log.logger)
         // Proxies are silent from the beginning; clients are at work.
@@ -158,7 +158,7 @@ import Testing
     }
 
     /// Would never come back where silent connections were waited for: none of them runs out of time.
-    @Test(arguments: [false, true]) func silentConnectionsFromManyAddressesDoNotStopAQuestion(_ isEncrypted: Bool) async throws {
+    @Test(arguments: [false, true]) func listener_manySilentConnections_answersRequest(_ isEncrypted: Bool) async throws {
         let fixture = try APIFixture { _ in [] }
         let certificate = try TestCertificate(in: fixture.folder.path, name: "http", commonName: "localhost")
         let certificates =

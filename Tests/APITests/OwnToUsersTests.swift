@@ -53,7 +53,7 @@ import Testing
         try store.addresses.setForwarding(address.address, on: false, APIFixture.change)
     }
 
-    @Test func notesNamesBlocksAndCountsReachNoOneElse() async throws {
+    @Test func usersOwnData_planted_isInNoAnswerEventOrLog() async throws {
         let fixture = try fixture()
         _ = try fixture.store.apps.add(team: "juice", clientID: "com.juice", group: nil, APIFixture.change)
         _ = try fixture.store.endpoints.set(

@@ -29,7 +29,7 @@ import Testing
             .post, "/v1/addresses/lookup", key: key ?? juice, body: "{\"address\":\"\(address)\"\(from)}")
     }
 
-    @Test func anAddressTellsItsTeamWhetherItMayBeWrittenTo() async throws {
+    @Test func addressLookup_ownAddress_saysWhetherWritable() async throws {
         let address = try fixture.address(user: "jane", team: "juice").address
         let free = try await lookup(address.wireForm)
         #expect(free.json["can_write"] == .bool(true))
@@ -48,7 +48,7 @@ import Testing
         #expect(try await lookup(address.wireForm).json["reasons"].items.first == .string("address-retired"))
     }
 
-    @Test func aTeamReadsTheComplaintsAboutItsOwnMail() async throws {
+    @Test func complaints_ofTeam_areCountedByDay() async throws {
         let today = Day.number(fixture.now)
         for (user, days) in [("jane", [0, 0, 29]), ("june", [0, 30])] {
             if user != "jane" {
@@ -71,7 +71,7 @@ import Testing
         #expect(try await fixture.ask(.get, "/v1/complaints", key: boss).status == 403)
     }
 
-    @Test func theDailyLimitAndAnUnverifiedInboxAreReasons() async throws {
+    @Test func addressLookup_dailyLimitAndUnverifiedInbox_namesReasons() async throws {
         _ = try fixture.store.users.add(
             id: "new", name: nil, inbox: InboxAddress(try AddrSpec.typed("new@home.example")), isVerified: false,
             APIFixture.change)
@@ -85,7 +85,7 @@ import Testing
         #expect(found.json["account"]["messages_left_today"] == .integer(0))
     }
 
-    @Test func anotherTeamsAddressLooksExactlyLikeOneThatNeverWas() async throws {
+    @Test func addressLookup_ofAnotherTeam_looksUnknown() async throws {
         let address = try fixture.address(user: "jane", team: "juice").address.wireForm
         let foreign = try await lookup(address, key: soda)
         let unknown = try await lookup("aaaaaaaaaa@relay.example", key: soda)
@@ -94,7 +94,7 @@ import Testing
         #expect(foreign.headers.map(\.name) == unknown.headers.map(\.name))
     }
 
-    @Test func refusalsAreToldToTheTeamWhoseSourceItWas() async throws {
+    @Test func rejections_ofTeamsSources_areCountedByReason() async throws {
         for team in ["juice", "soda"] {
             _ = try fixture.store.sources.add(
                 team: team, try fixture.store.sources.checked("\(team).example", envelopeDomain: nil, now: APIFixture.start),
@@ -126,7 +126,7 @@ import Testing
         #expect(try fixture.store.rejections.deleteExpired(before: APIFixture.start + 2) == 1)
     }
 
-    @Test func pagesOfAccountsHoldEachOnce() async throws {
+    @Test func accounts_paged_holdEachOnce() async throws {
         var subs: Set<String> = []
         for number in 0..<5 { subs.insert(try fixture.address(user: "user\(number)", team: "juice").account.sub) }
         _ = try fixture.address(user: "user0", team: "soda")
@@ -146,7 +146,7 @@ import Testing
         #expect(!(try await fixture.ask(.get, "/v1/accounts", key: juice).text.contains("user0")))
     }
 
-    @Test func theOperatorMakesUsersInboxesAndAddresses() async throws {
+    @Test func users_madeByOperator_canBeReadAndRemoved() async throws {
         let made = try await fixture.ask(
             .post, "/v1/users", key: boss,
             body: #"{"user":"jane","name":"Jane","inbox":"jane.private@home.example","is_verified":true}"#)
@@ -178,7 +178,7 @@ import Testing
         #expect(actors.allSatisfy { $0.hasPrefix("key:") })
     }
 
-    @Test func anInboxInAPathOrQueryIsNotRepeated() async throws {
+    @Test func inbox_inPathOrQuery_isNotEchoed() async throws {
         for path in ["/v1/users/jane@home.example", "/v1/users?cursor=jane@home.example", "/v1/users?jane@home.example=1"] {
             let answer = try await fixture.ask(.get, path, key: boss)
             #expect([400, 404].contains(answer.status))
@@ -187,7 +187,7 @@ import Testing
         #expect(!fixture.log.lines.joined().contains("home.example"))
     }
 
-    @Test func sourcesSayWhatTheirDNSLacks() async throws {
+    @Test func sources_listedOrChecked_sayWhatDNSLacks() async throws {
         _ = try fixture.store.sources.add(
             team: "juice", try fixture.store.sources.checked("juice.example", envelopeDomain: nil, now: APIFixture.start),
             APIFixture.change)
@@ -200,7 +200,7 @@ import Testing
         #expect(other.json["checks"].items.first?["sentence"].string?.contains("not a registered source") == true)
     }
 
-    @Test func metricsHoldNoAddress() async throws {
+    @Test func metrics_requested_holdNoAddress() async throws {
         _ = try await fixture.ask(.get, "/v1/users/jane@home.example", key: boss)
         let metrics = try await fixture.ask(.get, "/metrics", key: boss)
         #expect(metrics.headers[.contentType]?.hasPrefix("text/plain; version=0.0.4") == true)

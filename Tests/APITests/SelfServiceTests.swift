@@ -93,7 +93,7 @@ private struct Unsent: UnsentMail { let namedRecipient: Bool }
         )
     }
 
-    @Test func aDomainServesOnceItsRecordIsSeen() async throws {
+    @Test func domainSource_challengeRecordSeen_isActive() async throws {
         let world = try world()
         let (fixture, key) = (world.fixture, world.juice)
         let body = #"{"source":"news.juice.example"}"#
@@ -132,7 +132,7 @@ private struct Unsent: UnsentMail { let namedRecipient: Bool }
     }
 
     /// The service asks again each month, and what fails for seven days stops; the endpoint hears of it before.
-    @Test func theServiceLooksAgainAndStopsWhatFails() async throws {
+    @Test func domainSource_recordGone_stopsAfterSevenDays() async throws {
         let world = try world()
         let (fixture, key) = (world.fixture, world.juice)
         #expect(
@@ -157,7 +157,7 @@ private struct Unsent: UnsentMail { let namedRecipient: Bool }
         #expect(try await fixture.ask(.get, "/v1/sources", key: key).json["items"].items.first?["state"].string == "stopped")
     }
 
-    @Test func anAddressServesOnceItsCodeIsGiven() async throws {
+    @Test func addressSource_codeGiven_isActive() async throws {
         let world = try world()
         let (fixture, key) = (world.fixture, world.juice)
         let body = #"{"source":"Team@Partner.Example"}"#
@@ -209,7 +209,7 @@ private struct Unsent: UnsentMail { let namedRecipient: Bool }
 
     /// Of a message that did not leave nothing is left but its count, and of one that the mail server was not told of not even
     /// that; the same request brings another.
-    @Test func aCodeWhoseMailDidNotLeaveIsReplaced() async throws {
+    @Test func addressSource_mailNotSent_getsAnotherCode() async throws {
         let world = try world()
         let (fixture, key) = (world.fixture, world.juice)
         let body = #"{"source":"team@partner.example"}"#
@@ -230,7 +230,7 @@ private struct Unsent: UnsentMail { let namedRecipient: Bool }
         #expect(world.mail.all.count == 1)
     }
 
-    @Test func aCodeProvesNoDomainAndARelayAddressNeedsNone() async throws {
+    @Test func source_codeForDomainOrRelayAddress_isRefused() async throws {
         let world = try world()
         let (fixture, key) = (world.fixture, world.juice)
         _ = try await fixture.ask(.post, "/v1/sources", key: key, body: #"{"source":"juice.example"}"#)
@@ -247,7 +247,7 @@ private struct Unsent: UnsentMail { let namedRecipient: Bool }
         #expect(world.mail.all.isEmpty)
     }
 
-    @Test func aTeamNeitherSeesNorChangesWhatIsAnothers() async throws {
+    @Test func teamSettings_ofAnotherTeam_areNotFound() async throws {
         let world = try world()
         let (fixture, juice, soda) = (world.fixture, world.juice, world.soda)
         _ = try await fixture.ask(.post, "/v1/sources", key: juice, body: #"{"source":"marker-juice.example"}"#)
@@ -286,7 +286,7 @@ private struct Unsent: UnsentMail { let namedRecipient: Bool }
         #expect(try fixture.store.audit.entries().count == before)
     }
 
-    @Test func redirectURIsSecretsAndKeysAreTheTeamsToChange() async throws {
+    @Test func teamSettings_ofOwnTeam_canBeChanged() async throws {
         let world = try world()
         let (fixture, key) = (world.fixture, world.juice)
         let path = "/v1/apps/com.juice/redirect-uris"
@@ -321,7 +321,7 @@ private struct Unsent: UnsentMail { let namedRecipient: Bool }
         #expect(try await fixture.ask(.delete, "/v1/client-keys/k1", key: key).status == 404)
     }
 
-    @Test func anEndpointIsReachedByHTTPSAlone() async throws {
+    @Test func endpoint_urlNotHTTPS_isRefused() async throws {
         let world = try world()
         let (fixture, key) = (world.fixture, world.juice)
         for url in ["http://juice.example/e", "https://u:p@juice.example/", "ftp://juice.example/", "juice.example"] {
@@ -335,7 +335,7 @@ private struct Unsent: UnsentMail { let namedRecipient: Bool }
         #expect(try await fixture.ask(.get, "/v1/endpoints", key: key).text == #"{"items":[]}"#)
     }
 
-    @Test func aKeyGivesLessAndEndsWithTheOneThatGaveIt() async throws {
+    @Test func apiKey_issuedByAnotherKey_hasLessAndEndsWithIt() async throws {
         let world = try world()
         let (fixture, key) = (world.fixture, world.juice)
         let made = try await fixture.ask(

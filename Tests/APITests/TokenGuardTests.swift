@@ -10,7 +10,7 @@ import Testing
     private static let neighbour = [ClientNetwork(name: "192.0.2.2", share: 1)]
 
     /// Twenty made-up tokens a second of one client kept every other one's from being looked for.
-    @Test func aClientHoldsBackItselfAlone() {
+    @Test func tokenGuard_manyUnknownTokens_delaysThatClientOnly() {
         let tokens = TokenGuard()
         for number in 0..<20 { #expect(tokens.wait(for: "\(number)", from: Self.client, now: 0) == nil) }
         #expect(tokens.wait(for: "20", from: Self.client, now: 0) == 1)
@@ -19,7 +19,7 @@ import Testing
     }
 
     /// What was good was forgotten for what had long expired.
-    @Test func whatHasExpiredMakesRoom() {
+    @Test func tokenGuard_full_forgetsExpiredTokensFirst() {
         let tokens = TokenGuard()
         for number in 0..<9_999 { tokens.note("old \(number)", isGood: true, now: 0) }
         tokens.note("good", isGood: true, now: 1_000)

@@ -65,7 +65,7 @@ import Yams
 
     private func walked(_ routes: [RouteEntry]) -> [RouteEntry] { routes.filter { ![.open, .user].contains($0.access) } }
 
-    @Test func withoutAValidKeyNothingOpens() async throws {
+    @Test func routes_withoutValidKey_are401() async throws {
         let serving = try ServingFixture()
         let (fixture, document, marks) = (serving.fixture, try Description(), try world(serving))
         let expired = try fixture.key("juice", expiresAt: APIFixture.start + 1)
@@ -87,7 +87,7 @@ import Yams
         }
     }
 
-    @Test func aScopeTooSmallAndAKeyOfTheOtherKindOpenNothing() async throws {
+    @Test func routes_missingScopeOrWrongKeyKind_are403() async throws {
         let serving = try ServingFixture()
         let (fixture, document, marks) = (serving.fixture, try Description(), try world(serving))
         for entry in walked(fixture.routes) {
@@ -111,7 +111,7 @@ import Yams
         }
     }
 
-    @Test func anotherTeamFindsAndChangesNothing() async throws {
+    @Test func routes_keyOfAnotherTeam_findAndChangeNothing() async throws {
         let serving = try ServingFixture()
         let (fixture, document, marks) = (serving.fixture, try Description(), try world(serving))
         let soda = try fixture.key("soda")
@@ -196,20 +196,20 @@ import Yams
         #expect(changed.count >= 19, "\(changed.sorted())")
     }
 
-    @Test func theDescriptionNamesEveryRouteAndNoOther() throws {
+    @Test func openAPI_paths_nameEveryRouteAndNoOther() throws {
         let document = try Description()
         let served = try ServingFixture().fixture.routes.filter { !Description.isElsewhere($0.path) }
         #expect(Set(served.map { "\($0.method.rawValue) \($0.path)" }) == document.operations)
     }
 
-    @Test func theDescriptionThatIsServedIsTheOneInDocs() throws {
+    @Test func openAPI_served_equalsDocs() throws {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
         let written = try Data(contentsOf: root.appendingPathComponent("docs/openapi.yaml"))
         #expect(Data(OpenAPIRoutes.document.utf8) == written, "Sources/API/openapi.yaml is a link to docs/openapi.yaml")
     }
 
-    @Test func noRouteTakesAnInboxInItsPath() throws {
+    @Test func routes_paths_takeNoInbox() throws {
         for entry in try ServingFixture().fixture.routes {
             #expect(!entry.path.contains("{email}") && !entry.path.contains("{address}"))
         }
@@ -217,7 +217,7 @@ import Yams
 }
 
 @Suite(.blocking) struct EnumerationTests {
-    @Test func theDescriptionListsEveryValueThatIsAnswered() throws {
+    @Test func openAPI_enumerations_listEveryValue() throws {
         let description = try Description()
         let policy = try PolicyDocument(files: DefaultPolicy.files).policy(options: .onThisMachine)
         #expect(try description.values("Challenge") == Set(policy.challenges.map(\.kind)))

@@ -7,7 +7,7 @@ import Testing
 
 @Suite(.blocking) struct AddressTests {
     @Test(.enabled(if: Folders.hasConformance, Folders.skipped), arguments: ["ip": 38, "cidr": 32])
-    func everyCaseOfKubernetes(library: String, count: Int) throws {
+    func ipLibrary_kubernetesCases_giveTheirResults(library: String, count: Int) throws {
         let data = try Data(contentsOf: Folders.conformance.appending(path: "cel-net/ip-cidr.json"))
         let file = try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])
         let cases = try #require(file[library] as? [[String: Any]])
@@ -47,7 +47,7 @@ import Testing
         ":1::",
         "::1.2.3", "1:2:3:4:5:6:7:1.2.3.4", "1.2.3.4::",
     ])
-    func isNotAnAddress(text: String) {
+    func address_invalid_isNil(text: String) {
         #expect(CELAddress(text) == nil)
     }
 
@@ -57,7 +57,7 @@ import Testing
         "255.255.255.255": "255.255.255.255", "64:ff9b::192.0.2.33": "64:ff9b::c000:221", "::ffff:1.2.3.4": "1.2.3.4",
         "::FFFF:102:304": "1.2.3.4", "0:0:0:0:0:ffff:1.2.3.4": "1.2.3.4", "1:2:3:4:5:6::8": "1:2:3:4:5:6:0:8",
     ])
-    func anAddressHasOneForm(text: String, canonical: String) {
+    func address_valid_hasOneCanonicalForm(text: String, canonical: String) {
         #expect(CELAddress(text)?.description == canonical)
         #expect(CELAddress(canonical)?.description == canonical)
     }
@@ -66,11 +66,11 @@ import Testing
         "1.2.3.4", "1.2.3.4/", "1.2.3.4/33", "::/129", "1.2.3.4/01", "1.2.3.4/-1", "1.2.3.4/ 1", "/8", "::ffff:1.2.3.4/95",
         "::ffff:1.2.3.4/129",
     ])
-    func isNotARange(text: String) {
+    func range_invalid_isNil(text: String) {
         #expect(CELNetwork(text) == nil)
     }
 
-    @Test func rangesOfTheOtherFamilyContainNothing() throws {
+    @Test func range_otherFamily_containsNothing() throws {
         for text in [
             "cidr('::/0').containsIP('1.2.3.4')", "cidr('0.0.0.0/0').containsIP('::')", "cidr('::/0').containsCIDR('0.0.0.0/8')",
         ] {
@@ -84,7 +84,7 @@ import Testing
     }
 
     /// A variable of this name keeps its methods' meaning.
-    @Test func isCanonicalIsAFunctionOnlyWhereIPIsNoVariable() {
+    @Test func isCanonical_ipIsAVariable_isNoFunction() {
         let bound = ExpressionCase(expression: "ip.isCanonical('::1')", bindings: ["ip": .string("::1")])
         guard case .failure(.fault) = bound.evaluate(zones: .none) else {
             Issue.record("a method that a string does not have was called")
@@ -107,7 +107,7 @@ import Testing
         "::ffff:198.51.100.7", "::FFFF:c633:6407", "0:0:0:0:0:ffff:203.0.113.9", "::ffff:198.51.100.0/120",
         "2001:db8:ffff::1", "2001:db8:1::/48", "fe80:0::1", "0.0.0.0", "255.255.255.255", "office/24", "198.51.100.0/33",
     ])
-    func aListContainsWhatIsWithinItsRanges(text: String) {
+    func list_valueWithinRanges_isContained(text: String) {
         #expect(Self.list.contains(text))
     }
 
@@ -117,12 +117,12 @@ import Testing
         "::198.51.100.7", "::ffff:198.51.101.7", "fe80::2", "0.0.0.1", "255.255.255.254", "office", "office/25", "",
         "198.51.100.7/",
     ])
-    func aListContainsNothingElse(text: String) {
+    func list_valueOutsideRanges_isNotContained(text: String) {
         #expect(!Self.list.contains(text))
     }
 
     /// Enough for several buckets of the table, of both families, next to each other and far apart.
-    @Test func manyRangesAreAsEachOfThem() {
+    @Test func list_manyRanges_matchesEachOfThem() {
         var state: UInt64 = 3
         func next(_ bound: UInt64) -> UInt64 {
             state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
@@ -153,7 +153,7 @@ import Testing
     }
 
     /// Every address of a small network, against ranges that overlap, touch and nest, checked one by one.
-    @Test func rangesThatOverlapAreAsEachOfThem() {
+    @Test func list_overlappingRanges_matchesEachOfThem() {
         var state: UInt64 = 1
         func next(_ bound: UInt64) -> UInt64 {
             state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407

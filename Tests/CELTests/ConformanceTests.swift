@@ -7,7 +7,7 @@ import TestSupport
 
 @Suite(.blocking) struct ConformanceTests {
     @Test(.enabled(if: Folders.hasConformance, Folders.skipped))
-    func everyCaseWithoutRegex() throws {
+    func evaluation_publicCases_givesTheirResults() throws {
         let data = try Data(contentsOf: Folders.conformance.appending(path: "cel_cases.json"))
         let cases = try #require(try JSONSerialization.jsonObject(with: data) as? [[String: Any]])
         try #require(!cases.isEmpty)

@@ -21,7 +21,7 @@ import TestSupport
         ("'é' + 1", 5),
         ("1 // comment\n + $", 16), ("has(1)", 4), ("{1.0: 2}", 1),
     ])
-    func faultsPointAtTheirSpot(expression: String, offset: Int) {
+    func expression_faulty_namesItsPosition(expression: String, offset: Int) {
         guard case .failure(.fault(let fault)) = evaluate(expression) else {
             Issue.record("\(expression) has no fault")
             return
@@ -48,7 +48,7 @@ import TestSupport
         ("timestamp('2262-04-11T23:47:16.854775807Z') - timestamp(0)", "duration(\"9223372036.854775807s\")"),
         ("timestamp('2262-04-11T23:47:16.854775808Z') - timestamp(0)", "error: duration out of range"),
     ])
-    func time(expression: String, expected: String) {
+    func timeExpression_validOrNot_givesValueOrError(expression: String, expected: String) {
         #expect(text(expression) == expected)
     }
 
@@ -68,17 +68,16 @@ import TestSupport
         ("0xffffffffffffffffu", "18446744073709551615u"),
         ("0x8000000000000000", "error: the number does not fit in an int (64 bits)"),
     ])
-    func values(expression: String, expected: String) {
+    func expression_ofEachKind_givesValueOrError(expression: String, expected: String) {
         #expect(text(expression) == expected)
     }
 
-    @Test(arguments: ["rb'x'", "Rb'x'", "rr'x'", "bb'x'"]) func prefixesThatTheGrammarDoesNotHaveAreRefused(_ expression: String)
-    {
+    @Test(arguments: ["rb'x'", "Rb'x'", "rr'x'", "bb'x'"]) func stringPrefix_unknown_isRefused(_ expression: String) {
         #expect(text("br'x\\'") == #"b"\x78\x5c""#)
         #expect(text(expression).hasPrefix("error: "), "\(text(expression))")
     }
 
-    @Test func nestingAndSizeAreBounded() {
+    @Test func expression_tooDeepOrLarge_isRefused() {
         for deep in [
             String(repeating: "(", count: 5_000), String(repeating: "!", count: 5_000) + "true",
             String(repeating: "-", count: 5_000) + "1",

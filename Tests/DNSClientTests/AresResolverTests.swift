@@ -36,7 +36,7 @@ private func eventually(_ condition: () -> Bool) -> Bool {
 }
 
 @Suite(.blocking) struct AresResolverTests {
-    @Test func everyTypeAndBothWaysOfNothing() throws {
+    @Test func resolver_eachRecordType_answersRecordsNoDataOrNXDomain() throws {
         let zone = try ZoneFile(
             json: Data(
                 """
@@ -79,7 +79,7 @@ private func eventually(_ condition: () -> Bool) -> Bool {
         #expect(resolver.query("o'dd \\na@me.example", .txt) == .records([.txt(Array("odd".utf8))]))
     }
 
-    @Test func longTextKeepsEveryOctet() throws {
+    @Test func resolver_txtTooLongForUDP_isReadWholeOverTCP() throws {
         let long = (0..<40).map { "part \($0) " + String(repeating: "x", count: 90) }.joined()
         let server = try TestDNSServer(nodes: ["long.example": text(long)])
         defer { server.stop() }
@@ -96,7 +96,7 @@ private func eventually(_ condition: () -> Bool) -> Bool {
         (.corruptAnswer([0xC0, 0x1E]), 1), (.corruptAnswer([0xC0, 0x0C, 0, 16, 0, 1, 0, 0, 0, 9, 0, 2, 9, 65]), 1),
         (.corruptAnswer([0, 0, 16, 0, 1, 0, 0, 0, 9, 0xFF, 0xFF]), 1),
     ])
-    func misbehaviourIsATemporaryFailure(_ quirk: TestDNSServer.Quirk, _ questions: Int) throws {
+    func resolver_unusableResponse_isUncachedTemporaryFailure(_ quirk: TestDNSServer.Quirk, _ questions: Int) throws {
         let server = try TestDNSServer(nodes: ["x.example": text("fine")])
         defer { server.stop() }
         server.program("x.example", quirk)
@@ -115,7 +115,7 @@ private func eventually(_ condition: () -> Bool) -> Bool {
         #expect(server.count("x.example") == 2 * questions)
     }
 
-    @Test func oneLostPacketIsNoFailure() throws {
+    @Test func resolver_onePacketLost_asksAgainAndAnswers() throws {
         let server = try TestDNSServer(nodes: ["x.example": text("fine")])
         defer { server.stop() }
         server.program("x.example", .silence, .delay(0))
@@ -123,7 +123,7 @@ private func eventually(_ condition: () -> Bool) -> Bool {
         #expect(server.count("x.example") >= 2)
     }
 
-    @Test func truncationLeadsToTCP() throws {
+    @Test func resolver_truncatedResponse_asksAgainOverTCP() throws {
         let server = try TestDNSServer(nodes: ["x.example": text("fine"), "y.example": text("never")])
         defer { server.stop() }
         server.program("x.example", .truncatesUDP)
@@ -134,7 +134,7 @@ private func eventually(_ condition: () -> Bool) -> Bool {
         #expect(isTemporary(resolver.query("y.example", .txt)))
     }
 
-    @Test func serversWithoutEDNS() throws {
+    @Test func resolver_serverRefusesOPT_asksAgainWithoutIt() throws {
         let server = try TestDNSServer(nodes: ["x.example": text("x"), "y.example": text("y"), "z.example": text("z")])
         defer { server.stop() }
         let resolver = try resolver(server)
@@ -148,7 +148,7 @@ private func eventually(_ condition: () -> Bool) -> Bool {
         #expect(isTemporary(resolver.query("z.example", .a)))
     }
 
-    @Test func theSecondServerAnswersForTheFirst() throws {
+    @Test func resolver_firstServerFails_asksSecondServer() throws {
         let bad = try TestDNSServer(nodes: ["x.example": text("wrong")])
         let good = try TestDNSServer(nodes: ["x.example": text("right")])
         defer {
@@ -164,7 +164,7 @@ private func eventually(_ condition: () -> Bool) -> Bool {
         #expect(isTemporary(try resolver(gone, tryMilliseconds: 40).query("x.example", .txt)))
     }
 
-    @Test func timesToLiveAreHonoured() throws {
+    @Test func resolver_ttlExpired_asksServerAgain() throws {
         let server = try TestDNSServer(nodes: ["x.example": text("x"), "plain.example": .init()], ttl: 300, negativeTTL: 60)
         let rude = try TestDNSServer(nodes: [:], negativeTTL: nil)
         defer {
@@ -195,7 +195,7 @@ private func eventually(_ condition: () -> Bool) -> Bool {
         #expect(rude.count("no.example") == 2)
     }
 
-    @Test func boundsOfTimesToLive() throws {
+    @Test func resolver_ttlOutsideCacheLimits_isClamped() throws {
         let clock = ManualClock()
         let server = try TestDNSServer(nodes: ["x.example": text("x")], ttl: 1_000_000, negativeTTL: 1_000_000)
         let hasty = try TestDNSServer(nodes: ["x.example": text("x")], ttl: 0)
@@ -216,7 +216,7 @@ private func eventually(_ condition: () -> Bool) -> Bool {
         #expect(server.count("x.example") == 2)
     }
 
-    @Test func theSameQuestionInFlightIsAskedOnce() throws {
+    @Test func resolver_sameQuestionInFlight_isSentOnce() throws {
         let server = try TestDNSServer(nodes: ["x.example": text("x")])
         defer { server.stop() }
         server.program("x.example", .held)
@@ -239,7 +239,7 @@ private func eventually(_ condition: () -> Bool) -> Bool {
         #expect(server.questions.count == 1)
     }
 
-    @Test func aCallerWaitsNoLongerThanItMay() throws {
+    @Test func resolver_waitLimitElapsed_isTemporaryFailure() throws {
         let server = try TestDNSServer(nodes: ["x.example": text("x")])
         defer { server.stop() }
         server.program("x.example", .held)
@@ -252,7 +252,7 @@ private func eventually(_ condition: () -> Bool) -> Bool {
         #expect(server.questions.count == 1)
     }
 
-    @Test func closingEndsWhatWaits() throws {
+    @Test func resolver_closedWhileWaiting_isTemporaryFailure() throws {
         let server = try TestDNSServer(nodes: ["x.example": text("x")])
         defer { server.stop() }
         server.program("x.example", .held)
@@ -273,7 +273,7 @@ private func eventually(_ condition: () -> Bool) -> Bool {
         resolver.close()
     }
 
-    @Test func manyThreadsManyNames() throws {
+    @Test func resolver_manyThreads_sendsEachQuestionOnce() throws {
         var nodes: [String: ZoneResolver.Node] = [:]
         for number in 0..<400 { nodes["n\(number).example"] = text("\(number)") }
         let server = try TestDNSServer(nodes: nodes)
@@ -294,7 +294,7 @@ private func eventually(_ condition: () -> Bool) -> Bool {
             counters.asked == 3200 && counters.sent == 400 && counters.cached + counters.joined == 2800 && counters.failed == 0)
     }
 
-    @Test func tooManyInFlightAreRefused() throws {
+    @Test func resolver_inFlightLimitReached_refusesQuery() throws {
         let server = try TestDNSServer()
         defer { server.stop() }
         server.program("a.example", .held)
@@ -306,7 +306,7 @@ private func eventually(_ condition: () -> Bool) -> Bool {
         #expect(resolver.query("b.example", .a) == .nxDomain)
     }
 
-    @Test func nothingGrowsWithTheNumberOfNames() throws {
+    @Test func resolver_manyNames_keepsCacheWithinLimits() throws {
         let server = try TestDNSServer(nodes: ["x.example": text("x")])
         defer { server.stop() }
         let resolver = try resolver(server, cache: DNSCacheLimits(entries: 200, bytes: 20_000))
@@ -316,7 +316,7 @@ private func eventually(_ condition: () -> Bool) -> Bool {
         #expect(server.questions.count == 3_000)
     }
 
-    @Test func clientsLeaveNothingBehind() throws {
+    @Test func resolver_unreferenced_isDeallocated() throws {
         let server = try TestDNSServer(nodes: ["x.example": text("x")])
         defer { server.stop() }
         weak var gone: AresResolver?

@@ -11,7 +11,7 @@ import Testing
 @Suite(.blocking) struct DNSCacheTests {
     private func question(_ number: Int) -> DNSQuestion { DNSQuestion(name: "n\(number).example", type: .a) }
 
-    @Test func entriesAreBoundedAndTheOldestGoFirst() {
+    @Test func cache_entryLimitReached_evictsLeastRecentlyUsed() {
         var cache = DNSCache(limits: DNSCacheLimits(entries: 100, bytes: 1 << 30))
         for number in 0..<100 { cache.store(.nxDomain, for: question(number), ttl: 60, now: 0) }
         // What was asked for lately stays.
@@ -22,7 +22,7 @@ import Testing
         #expect(cache.answer(question(1), now: 1) == nil && cache.answer(question(99), now: 1) == nil)
     }
 
-    @Test func octetsAreBoundedAndGivenBack() {
+    @Test func cache_octetLimitReached_evictsEntries() {
         var cache = DNSCache(limits: DNSCacheLimits(entries: 1 << 20, bytes: 200_000))
         let big = DNSAnswer.records([.txt(Array(repeating: 65, count: 5_000))])
         for number in 0..<10_000 {
@@ -36,7 +36,7 @@ import Testing
         #expect(cache.bytes == 0 && cache.count == 0)
     }
 
-    @Test func temporaryFailuresAndOldAnswersAreNotKept() {
+    @Test func cache_temporaryFailure_isNotStored() {
         var cache = DNSCache(limits: DNSCacheLimits())
         cache.store(.nxDomain, for: question(1), ttl: 60, now: 0)
         cache.store(.temporaryFailure("x"), for: question(1), ttl: 60, now: 0)
@@ -47,7 +47,7 @@ import Testing
     }
 
     /// Random use agrees with a plain dictionary wherever the cache still knows the question.
-    @Test func randomUse() {
+    @Test func cache_randomOperations_matchDictionary() {
         var cache = DNSCache(limits: DNSCacheLimits(entries: 30, bytes: 8_000, minimumTTL: 0))
         var model: [DNSQuestion: (DNSAnswer, Int64)] = [:]
         var generator = SystemRandomNumberGenerator()
@@ -79,14 +79,14 @@ import Testing
         }
     }
 
-    @Test func questionsAreCounted() {
+    @Test func budget_questionLimitExceeded_isTemporaryFailure() {
         let budget = BudgetedResolver(ZoneResolver(["a.example": .init()]), limits: .init(questions: 3))
         for _ in 0..<3 { #expect(budget.query("a.example", .a) == .noData) }
         #expect(budget.query("a.example", .a) == .temporaryFailure("more than 3 DNS queries for one message"))
         #expect(budget.questions == 4)
     }
 
-    @Test func timeRunsFromTheFirstQuestion() {
+    @Test func budget_timeLimit_runsFromFirstQuestion() {
         let clock = Mutex<Int64>(0)
         let slow = Slow()
         let budget = BudgetedResolver(slow, limits: .init(milliseconds: 100), now: { clock.withLock { $0 } })
@@ -115,7 +115,7 @@ import Testing
         owner + [0, type, 0, 1, 0, 0, 0, ttl, 0, UInt8(data.count)] + data
     }
 
-    @Test func answersAndTheirTimes() {
+    @Test func reply_validMessage_returnsAnswerAndLowestTTL() {
         let one = Self.record(Self.owner, 16, ttl: 9, [2, 104, 105, 0, 1, 33])
         #expect(reply(message(answers: 1, one)) == .answer(.records([.txt(Array("hi!".utf8))]), ttl: 9))
         let two = one + Self.record(Self.owner, 16, ttl: 4, [0])
@@ -148,7 +148,7 @@ import Testing
         }
     }
 
-    @Test func unusableMessages() {
+    @Test func reply_damagedMessage_isUnusable() {
         let good = message(answers: 1, Self.record(Self.owner, 16, ttl: 9, [2, 104, 105]))
         #expect(reply(good) == .answer(.records([.txt(Array("hi".utf8))]), ttl: 9))
         for count in 0..<good.count {
@@ -175,7 +175,7 @@ import Testing
         }
     }
 
-    @Test func namesWithoutTextFormAreDropped() {
+    @Test func reply_nameWithoutTextForm_dropsRecord() {
         func mx(_ name: [UInt8]) -> DNSMessage.Reply {
             var bytes = message(
                 answers: 2,
@@ -191,7 +191,7 @@ import Testing
         #expect(mx([1, 97, 0, 0]) == .unusable("garbage"))
     }
 
-    @Test func randomAndMutatedMessagesNeverTrap() {
+    @Test func reply_randomOrMutatedOctets_doesNotTrap() {
         var generator = SystemRandomNumberGenerator()
         let soa = Self.record([0], 6, ttl: 50, [0, 0] + Array(repeating: 0, count: 19) + [20])
         let seed = message(
@@ -217,7 +217,7 @@ import Testing
     }
 
     /// A pointer may lead to a pointer, but not through a message full of them.
-    @Test func chainsOfPointersAreBounded() {
+    @Test func reply_chainOfPointers_isFollowedUpToLimit() {
         func chained(_ count: Int) -> DNSMessage.Reply {
             var bytes = message(answers: 2, [])
             // The first record's data is the chain: each pointer leads to the one before it, the first to the question's name.
@@ -235,7 +235,7 @@ import Testing
         #expect(chained(127) == .unusable("garbage"))
     }
 
-    @Test func questions() throws {
+    @Test func question_nameAndType_isWrittenWithOPT() throws {
         let bytes = try #require(DNSMessage.question(id: 0x1234, name: "A.Example.", type: 16, udpPayload: 1232))
         #expect(
             bytes == [0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, 1, 1, 97, 7] + Array("example".utf8) + [
@@ -247,7 +247,7 @@ import Testing
 }
 
 @Suite(.blocking) struct DNSFormsTests {
-    @Test func serverAddresses() {
+    @Test func serverAddress_anyText_isReadOrReturnsNil() {
         for (text, shown) in [
             ("192.0.2.1", "192.0.2.1:53"), ("192.0.2.1:5353", "192.0.2.1:5353"), ("2001:DB8::1", "[2001:db8::1]:53"),
             ("[2001:db8::1]", "[2001:db8::1]:53"), ("[::1]:1053", "[::1]:1053"), ("::", "[::]:53"),
@@ -262,7 +262,7 @@ import Testing
         }
     }
 
-    @Test func ipv6ServersAreTaken() throws {
+    @Test func resolver_ipv6ServerUnreachable_isTemporaryFailure() throws {
         let address = try #require(DNSServerAddress("[::1]:1"))
         let resolver = try AresResolver(settings: .init(servers: [address], tryMilliseconds: 50, tries: 1))
         // Nothing listens there; that the client opens and fails in order is what counts.
@@ -272,7 +272,7 @@ import Testing
         }
     }
 
-    @Test func zoneFiles() throws {
+    @Test func zoneFile_anyJSON_answersOrIsRefused() throws {
         let zone = try ZoneFile(
             json: Data(
                 """

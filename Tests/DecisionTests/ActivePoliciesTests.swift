@@ -67,7 +67,7 @@ final class PolicyTestStore: Sendable {
 @Suite(.blocking) struct ActivePoliciesTests {
     private let now = PolicyTestStore.now
 
-    @Test func theBuiltInPolicyDecidesFromTheStartAndIsInstalledOnce() throws {
+    @Test func builtInPolicy_newStore_isInstalledOnceAndDecides() throws {
         let test = try PolicyTestStore()
         #expect(try ActivePolicies.installBuiltIn(test.policies, PolicyTestStore.change))
         #expect(try !ActivePolicies.installBuiltIn(test.policies, PolicyTestStore.change))
@@ -83,7 +83,7 @@ final class PolicyTestStore: Sendable {
         #expect(document.files.keys.sorted() == ["policy.yaml", "tests.yaml"])
     }
 
-    @Test func anInstallationWithoutAnyPolicyDecidesNothingUntilThereIsOne() throws {
+    @Test func activePolicies_storeWithoutPolicy_areEmpty() throws {
         let test = try PolicyTestStore()
         let active = test.active()
         #expect(active.policy(team: 1, app: nil) == nil)
@@ -94,7 +94,7 @@ final class PolicyTestStore: Sendable {
         #expect(active.health.isHealthy)
     }
 
-    @Test func anAppGoesBeforeItsTeamAndTheTeamBeforeTheRest() throws {
+    @Test func activePolicies_appAndTeamBound_preferAppThenTeam() throws {
         let test = try PolicyTestStore()
         try test.activate("rest", "1")
         try test.activate("teams", "1", reach: .bound)
@@ -110,7 +110,7 @@ final class PolicyTestStore: Sendable {
         #expect(active.policy(team: 1, app: "com.example.juice")?.name == "teams")
     }
 
-    @Test func aHostFollowsActivationAndRollbackOfAnotherProcess() throws {
+    @Test func activePolicies_changedByAnotherProcess_followOnRefresh() throws {
         let test = try PolicyTestStore()
         let first = try test.activate("a", "1")
         let active = test.active()
@@ -123,7 +123,7 @@ final class PolicyTestStore: Sendable {
         #expect(active.policy(team: 1, app: nil)?.hash == first)
     }
 
-    @Test func aPolicyThatDoesNotLoadLeavesTheLastGoodOneAndSaysSo() throws {
+    @Test func activePolicies_newPolicyDoesNotLoad_keepLastGood() throws {
         let test = try PolicyTestStore()
         let good = try test.activate("a", "1")
         let log = LogRecorder()
@@ -150,7 +150,7 @@ final class PolicyTestStore: Sendable {
         #expect(try test.policies.hosts().first?.reason == nil)
     }
 
-    @Test func whereNothingLoadsTheBuiltInPolicyDecides() throws {
+    @Test func activePolicies_nothingLoads_useBuiltIn() throws {
         let test = try PolicyTestStore()
         try test.activate("a", "1", condition: "nonsense")
         let active = test.active()
@@ -158,7 +158,7 @@ final class PolicyTestStore: Sendable {
         #expect(!active.health.isHealthy)
     }
 
-    @Test func aBoundPolicyThatNeverLoadedLeavesItsTeamToTheDefault() throws {
+    @Test func activePolicies_boundPolicyNeverLoaded_useDefault() throws {
         let test = try PolicyTestStore()
         try test.activate("rest", "1")
         try test.activate("own", "1", reach: .bound, condition: "nonsense")
@@ -168,7 +168,7 @@ final class PolicyTestStore: Sendable {
         #expect(active.health.problems.count == 1)
     }
 
-    @Test func aDamagedDocumentIsNotTaken() throws {
+    @Test func activePolicies_documentDamaged_keepLastGood() throws {
         let test = try PolicyTestStore()
         let good = try test.activate("a", "1")
         let active = test.active()
@@ -181,7 +181,7 @@ final class PolicyTestStore: Sendable {
         #expect(try test.policies.hosts().first?.reason?.contains("damaged") == true)
     }
 
-    @Test func aStoreThatIsDownChangesNothingAndIsSaidOnce() throws {
+    @Test func activePolicies_storeDown_keepLastGoodAndLogOnce() throws {
         let test = try PolicyTestStore()
         let good = try test.activate("a", "1")
         let log = LogRecorder()
@@ -194,7 +194,7 @@ final class PolicyTestStore: Sendable {
         #expect(log.lines.count { $0.hasPrefix("error") } == 1, "\(log.lines)")
     }
 
-    @Test func askingFromManyThreadsWhileOthersActivateAlwaysGivesAWholePolicy() async throws {
+    @Test func activePolicies_readDuringActivations_areWhole() async throws {
         let test = try PolicyTestStore()
         try test.activate("a", "0")
         let active = test.active()
@@ -218,7 +218,7 @@ final class PolicyTestStore: Sendable {
         #expect(active.policy(team: nil, app: nil)?.version == "30")
     }
 
-    @Test func documentsAreReadAsTheyWereWrittenAndDamageIsSeen() {
+    @Test func policyDocument_writtenAndRead_isTheSame() {
         let document = PolicyDocument(files: ["policy.yaml": "a\n", "lists/é b.txt": "", "tests.yaml": "x"])
         #expect(PolicyDocument(octets: document.octets) == document)
         let octets = document.octets

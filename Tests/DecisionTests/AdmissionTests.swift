@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct AdmissionTests {
-    @Test func aQuestionThatIsNotLetInLeavesNothingBehind() async throws {
+    @Test func decision_atOnceLimitReached_isBusyAndNotLogged() async throws {
         let fixture = try await DecisionFixture(atOnce: 0)
         let sub = try fixture.user("u1")
         await #expect(throws: DecisionError.busy) { _ = try await fixture.ask(.signIn, sub: sub) }
@@ -18,7 +18,7 @@ import Testing
     }
 
     /// The store is away: questions are answered from memory, and there is nothing to wait for.
-    @Test func withoutTheStoreEveryoneIsLetIn() async throws {
+    @Test func decision_limitReachedWithoutStore_isAnswered() async throws {
         let fixture = try await DecisionFixture(atOnce: 0)
         _ = try fixture.user("u1")
         try fixture.storeIsAway(true)
@@ -26,7 +26,7 @@ import Testing
         #expect(try await fixture.signUp("new", status: 1).degraded)
     }
 
-    @Test func whoWasLetInMakesRoomAgain() async throws {
+    @Test func decision_limitReachedThenFree_isAnsweredAgain() async throws {
         let fixture = try await DecisionFixture(atOnce: 2)
         let sub = try fixture.user("u1")
         let answered = await withTaskGroup(of: Bool.self) { tasks in

@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct AttackTests {
-    @Test func askingAgainWithALaterTokenChangesNothing() async throws {
+    @Test func realUserStatus_laterTokenIsBetter_keepsFirst() async throws {
         let bench = try await DecisionFixture()
         let first = try await bench.signUp("mallory", status: 1)
         #expect(first.decision == "require_verification")
@@ -22,14 +22,14 @@ import Testing
         #expect(try await bench.ask(.sensitiveAction, sub: "mallory").status == 1)
     }
 
-    @Test func aTokenWithoutStatusFirstLeavesRoomForTheFirstOneThatHasIt() async throws {
+    @Test func realUserStatus_firstTokenWithoutIt_isTakenFromNext() async throws {
         let bench = try await DecisionFixture()
         #expect(try await bench.signUp("web", status: nil).status == nil)
         #expect(try await bench.signUp("web", status: 1).status == 1)
         #expect(try await bench.signUp("web", status: 2).status == 1)
     }
 
-    @Test func ignoringTheCheckAndSigningInIsAskedAgainUntilItIsPassed() async throws {
+    @Test func signUpCheck_ignored_isAskedAgainUntilPassed() async throws {
         let bench = try await DecisionFixture()
         let signUp = try await bench.signUp("mallory", status: 1)
         for event in [PolicyEvent.signIn, .sensitiveAction, .upgrade] {
@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test(arguments: [PolicyEvent.signIn, .sensitiveAction, .upgrade])
-    func aSignUpThatIsCalledSomethingElseIsASignUp(_ claimed: PolicyEvent) async throws {
+    func signUp_claimedAsOtherEvent_isSignUp(_ claimed: PolicyEvent) async throws {
         let bench = try await DecisionFixture()
         let answer = try await bench.ask(claimed, token: bench.token("mallory", status: 1, nonce: "n1"), nonce: "n1")
         #expect(answer.event == "sign_up")
@@ -60,7 +60,7 @@ import Testing
         #expect(try await bench.ask(claimed, sub: sub).event == claimed.rawValue, "by now it was seen")
     }
 
-    @Test func anEstablishedAccountDoesNotSignUp() async throws {
+    @Test func signUp_ofEstablishedAccount_isSignIn() async throws {
         let bench = try await DecisionFixture()
         _ = try await bench.signUp("jane", status: 2)
         #expect(try await bench.ask(.signUp, sub: "jane").event == "sign_in")
@@ -70,7 +70,7 @@ import Testing
         #expect(try await bench.ask(.signUp, sub: sub).event == "sign_in")
     }
 
-    @Test func oneLikelyRealTokenDoesNotServeTwoSubjects() async throws {
+    @Test func identityToken_usedForAnotherSubject_isRefused() async throws {
         let bench = try await DecisionFixture()
         let token = try bench.token("real", status: 2, nonce: "n1")
         #expect(try await bench.ask(.signUp, token: token, nonce: "n1").decision == "allow")
@@ -81,7 +81,7 @@ import Testing
         #expect(try await bench.ask(.signIn, sub: "mallory").credentialState == "not_found", "nothing was made for it")
     }
 
-    @Test func oneLikelyRealTokenDoesNotServeTwoApps() async throws {
+    @Test func identityToken_usedForAnotherApp_isRefused() async throws {
         let bench = try await DecisionFixture()
         let token = try bench.token("real", status: 2, nonce: "n1")
         await expectInvalid("/identity_token") {
@@ -95,7 +95,7 @@ import Testing
         #expect(try await bench.ask(.signUp, token: token, nonce: "n1").decision == "allow", "unused so far")
     }
 
-    @Test func aNonceServesOnce() async throws {
+    @Test func nonce_reused_isRefused() async throws {
         let bench = try await DecisionFixture()
         let token = try bench.token("real", status: 2, nonce: "n1")
         let answer = try await bench.ask(.signUp, token: token, nonce: "n1")
@@ -111,7 +111,7 @@ import Testing
         await expectInvalid("/identity_token") { _ = try await bench.ask(.signUp, token: token, nonce: "n1") }
     }
 
-    @Test func aNonceServesOnceAmongManyAtTheSameTime() async throws {
+    @Test func nonce_reusedConcurrently_givesOneAnswer() async throws {
         let bench = try await DecisionFixture()
         let token = try bench.token("real", status: 2, nonce: "n1")
         let bodies = try await withThrowingTaskGroup(of: String.self) { group in
@@ -130,7 +130,7 @@ import Testing
         #expect(try bench.store.decisions.newest(DecisionFilter(), limit: 99).count == 1)
     }
 
-    @Test func revokingAndReturningIsASignUpThatRemembers() async throws {
+    @Test func signUp_afterRevocations_remembersHistory() async throws {
         let bench = try await DecisionFixture()
         _ = try await bench.signUp("mallory", status: 1)
         let app = try #require(try bench.store.apps.decisionApp(clientID: DecisionFixture.app))
@@ -161,7 +161,7 @@ import Testing
         #expect(try history().rejoins30d == 3)
     }
 
-    @Test func deletingAndReturningIsKnownByTheInbox() async throws {
+    @Test func signUp_afterDeletions_isKnownByInbox() async throws {
         let bench = try await DecisionFixture()
         for _ in 1...3 {
             let sub = try bench.user("u1")
@@ -178,7 +178,7 @@ import Testing
         #expect(try bench.logged(back.id).signals.contains(#""inbox.deletions_30d":3"#))
     }
 
-    @Test func aCaptchaIsNoReauthentication() async throws {
+    @Test func outcome_otherChallengeThanAsked_isRefused() async throws {
         let bench = try await DecisionFixture()
         let sub = try bench.user("u1")
         _ = try await bench.ask(.signIn, sub: sub)
@@ -193,7 +193,7 @@ import Testing
         await expectConflict { try await bench.report(answer.id, .failed, "reauthenticate") }
     }
 
-    @Test func leavingTheTokenOutIsNoWayAround() async throws {
+    @Test func sensitiveAction_withoutToken_isStillAsked() async throws {
         let bench = try await DecisionFixture()
         let sub = try bench.user("u1")
         _ = try await bench.ask(.signIn, sub: sub)
@@ -208,7 +208,7 @@ import Testing
         }
     }
 
-    @Test func aStaleAllowIsNotRenewedByItsToken() async throws {
+    @Test func decision_askedAgainAfterExpiry_keepsExpiry() async throws {
         let bench = try await DecisionFixture()
         let token = try bench.token("real", status: 2, nonce: "n1", lifetime: 3_600)
         let answer = try await bench.ask(.signUp, token: token, nonce: "n1")
@@ -220,7 +220,7 @@ import Testing
         #expect(try await bench.service.decision(answer.id, for: bench.juice) == answer.body)
     }
 
-    @Test func teamAAskingOftenDoesNotHarmAUserAtTeamB() async throws {
+    @Test func decision_otherTeamAsksOften_isNotAffected() async throws {
         let bench = try await DecisionFixture()
         let mine = try bench.user("u1")
         let theirs = try bench.user("u1", team: "other", app: DecisionFixture.foreignApp)

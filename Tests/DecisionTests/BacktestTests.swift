@@ -38,7 +38,7 @@ import Testing
         return run
     }
 
-    @Test func thePolicyInForceWouldHaveDecidedTheSame() throws {
+    @Test func backtest_policyInForce_changesNothing() throws {
         let (test, policy) = try month()
         let run = try run(policy.policy, test)
         let total = run.backtest.comparison.total
@@ -51,7 +51,7 @@ import Testing
         #expect(run.backtest.slices.values.reduce(0) { $0 + $1.questions } == 4_000)
     }
 
-    @Test func aLooserRuleIsSeenInItsFlipsAndInWhatBecameOfThosePeople() throws {
+    @Test func backtest_looserRule_countsFlipsAndOutcomes() throws {
         let (test, _) = try month()
         let run = try run(try candidate(("condition: inbox.signups_24h >= 3}", "condition: inbox.signups_24h >= 5}")), test)
         let backtest = run.backtest
@@ -91,7 +91,7 @@ import Testing
         #expect(run.backtest.cautions.contains { $0.hasPrefix("Selection bias") })
     }
 
-    @Test func aStricterRuleNewlyAsksWhoWasAllowed() throws {
+    @Test func backtest_stricterRule_countsNewlyAsked() throws {
         let (test, _) = try month()
         let stricter = try candidate(
             ("condition: account.hours_since_seen >= 4320}", "condition: account.hours_since_seen >= 200}"))
@@ -102,7 +102,7 @@ import Testing
         #expect(backtest.flippingRules.map(\.id) == ["dormant-return"])
     }
 
-    @Test func decisionsThatLackANewSignalAreCountedAndNamed() throws {
+    @Test func backtest_newSignalMissingInLog_isCountedAndNamed() throws {
         let (test, _) = try month(500)
         let new = try candidate(
             ("  app.signups_1h_baseline: double?", "  app.signups_1h_baseline: double?\n  context.amount: int?"),
@@ -126,7 +126,7 @@ import Testing
         #expect(try run(unread, test).backtest.lackingRows == 0)
     }
 
-    @Test func rulesThatBreakTheirGuaranteeOnTheLogAreNamed() throws {
+    @Test func backtest_guaranteeBroken_isNamed() throws {
         let (test, _) = try month(1_000)
         var options = PolicyLoadOptions()
         options.generatedInputs = 0
@@ -138,7 +138,7 @@ import Testing
         #expect(backtest.cautions[0].contains("break its own guarantees"))
     }
 
-    @Test func decisionsOfThoseWithTheirOwnPolicyAreLeftOut() throws {
+    @Test func backtest_teamsWithOwnPolicy_areLeftOut() throws {
         let (test, policy) = try month(300)
         _ = try test.store.teams.add(id: "other", name: "Other", PolicyTestStore.change)
         let other = try test.store.teams.team("other").number
@@ -155,7 +155,7 @@ import Testing
         #expect(try run(policy.policy, test, team: "other").backtest.comparison.total.questions == 200)
     }
 
-    @Test func statisticsGiveRatesByRule() throws {
+    @Test func policyStatistics_ofLog_giveRatesByRule() throws {
         let (test, _) = try month(3_000)
         var statistics = PolicyStatistics(now: Self.now)
         let decisions = try test.store.decisions.newest(DecisionFilter(), limit: 10_000)
@@ -172,7 +172,7 @@ import Testing
         #expect(statistics.rules["young-unproven"]?.waived == decisions.count { $0.record.waived.contains("young-unproven") })
     }
 
-    @Test func anOutcomeIsOpenForAnHourAndAbandonedThen() {
+    @Test func outcome_withoutReport_isOpenThenAbandoned() {
         func counts(_ checks: [CheckRecord], after seconds: Int64) -> OutcomeCounts {
             let record = DecisionRecord(
                 id: "rd_x", teamNumber: 1, clientID: "a", claimedEvent: "sign_in", event: "sign_in",
@@ -196,7 +196,7 @@ import Testing
         #expect(counts([failed], after: 10).failed == 1)
     }
 
-    @Test func thePageStandsAlone() throws {
+    @Test func backtestPage_labelAndPlots_areEscapedAndSelfContained() throws {
         let (test, _) = try month(3_000)
         let run = try run(try candidate(("inbox.signups_24h >= 3}", "inbox.signups_24h >= 5}")), test)
         let page = BacktestPage(run.backtest, label: "a <b> & \"c\"", leftOut: 3, madeAt: Self.now).html
@@ -214,7 +214,7 @@ import Testing
 
     /// On a phone the plots were as wide as the window, with letters of four pixels, and the table ran out of it.
     @Test(.enabled(if: Browser.driver != nil && Axe.script != nil, "skipped: no Chromium or no axe-core (make test-tools)"))
-    func thePageReadsWellOnAPhoneAndOnADesk() throws {
+    func backtestPage_onPhoneAndDesktop_isReadable() throws {
         let (test, _) = try month(3_000)
         let run = try run(try candidate(("inbox.signups_24h >= 3}", "inbox.signups_24h >= 5}")), test)
         let html = BacktestPage(run.backtest, label: "mine", leftOut: 3, madeAt: Self.now).html
@@ -251,7 +251,7 @@ import Testing
         return open.isEmpty
     }
 
-    @Test func anEmptyLogIsSaid() throws {
+    @Test func backtest_emptyLog_saysNoDecisions() throws {
         let test = try PolicyTestStore()
         _ = try ActivePolicies.installBuiltIn(test.policies, PolicyTestStore.change)
         let run = try run(try LoadedPolicy(.builtIn).policy, test)

@@ -6,7 +6,7 @@ import Testing
 
 @Suite(.blocking) struct BoundedMemoryTests {
     /// A key that was removed stayed in the order: set again, it went with its first place, before older ones.
-    @Test func aKeyThatWasRemovedAndSetAgainIsNoOlderThanItsLastTime() {
+    @Test func boundedMemory_keyRemovedAndSetAgain_countsAsNew() {
         var memory = BoundedMemory<String, Int>(capacity: 3)
         memory.set("a", 1)
         memory.remove("a")
@@ -20,7 +20,7 @@ import Testing
     }
 
     /// Where all that was set was removed again, the order grew without end.
-    @Test func whatIsRemovedLeavesNothing() {
+    @Test func boundedMemory_keysRemoved_staysBounded() {
         var memory = BoundedMemory<Int, Int>(capacity: 10)
         for number in 0..<10_000 {
             memory.set(number, number)

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct DefaultPolicyVersionTests {
-    @Test func aVersionNeverHasTwoContents() throws {
+    @Test func defaultPolicy_contentChanged_needsNewVersion() throws {
         let file = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "default-policy-versions.txt")
         let lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n").filter { !$0.hasPrefix("#") }
         let known = lines.map { $0.split(separator: " ").map(String.init) }

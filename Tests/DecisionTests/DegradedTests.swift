@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    @Test func withoutTheStoreAnswersGoOn() async throws {
+    @Test func decision_storeAway_isStillAnswered() async throws {
         let bench = try await DecisionFixture()
         let sub = try bench.user("u1")
         _ = try await bench.ask(.signIn, sub: sub)
@@ -47,7 +47,7 @@ import Testing
         await #expect(throws: DecisionError.notFound) { _ = try await bench.service.decision(sensitive.id, for: bench.other) }
     }
 
-    @Test func aStoreThatIsAwayLetsNobodyTryAgain() async throws {
+    @Test func nonce_reusedWhileStoreAway_isRefused() async throws {
         let bench = try await DecisionFixture()
         try bench.storeIsAway(true)
         let token = try bench.token("mallory", status: 1, nonce: "n1")
@@ -62,7 +62,7 @@ import Testing
         #expect(later.decision == "require_verification")
     }
 
-    @Test func aNonceFromBeforeIsKnownWhileTheStoreIsAway() async throws {
+    @Test func nonce_usedBeforeStoreWentAway_isRefused() async throws {
         let bench = try await DecisionFixture()
         let token = try bench.token("real", status: 2, nonce: "n1")
         let answer = try await bench.ask(.signUp, token: token, nonce: "n1")
@@ -71,7 +71,7 @@ import Testing
         await expectConflict { _ = try await bench.ask(.signUp, token: bench.token("x", status: 2, nonce: "n1"), nonce: "n1") }
     }
 
-    @Test func whatWasDecidedMeanwhileIsWrittenWhenTheStoreIsBack() async throws {
+    @Test func decisionLog_storeBack_isWritten() async throws {
         let bench = try await DecisionFixture()
         try bench.storeIsAway(true)
         let token = try bench.token("mallory", status: 1, nonce: "n1")
@@ -91,7 +91,7 @@ import Testing
         #expect(try await bench.ask(.signIn, sub: "mallory").decision == "allow")
     }
 
-    @Test func theStoreMayGoAndComeUnderLoad() async throws {
+    @Test func decision_storeGoesAndComesUnderLoad_isLogged() async throws {
         let bench = try await DecisionFixture()
         let subs = try (0..<20).map { try bench.user("u\($0)") }
         for sub in subs { _ = try await bench.ask(.signIn, sub: sub) }
@@ -136,7 +136,7 @@ import Testing
         #expect(ids.isSubset(of: Set(logged.map(\.record.id))))
     }
 
-    @Test func oneQuestionFindsOutAndTheOthersDoNotWait() async throws {
+    @Test func storeBreaker_storeFailed_pausesThenTriesAgain() async throws {
         let bench = try await DecisionFixture()
         let sub = try bench.user("u1")
         _ = try await bench.ask(.signIn, sub: sub)
@@ -149,7 +149,7 @@ import Testing
         #expect(try await !bench.ask(.signIn, sub: sub).degraded)
     }
 
-    @Test func memoryIsBounded() {
+    @Test func decisionMemory_manyNonces_staysBounded() {
         let memory = DecisionMemory(capacity: 3)
         func nonce(_ number: UInt8) -> ConsumedNonce {
             ConsumedNonce(mark: [number], subject: [], claimedEvent: "", event: "", decisionID: "", answer: "", expiresAt: 0)
@@ -163,7 +163,7 @@ import Testing
         #expect(memory.firstStatus([1], given: 2) == 1)
     }
 
-    @Test func issuerKeysThatCannotBeHadAreNotTreatedAsNoToken() async throws {
+    @Test func decision_issuerKeysMissing_isUnavailable() async throws {
         let bench = try await DecisionFixture(keys: DecisionFixture.NoKeys())
         do {
             _ = try await bench.signUp("real", status: 2)

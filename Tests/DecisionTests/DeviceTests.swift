@@ -64,7 +64,7 @@ import Testing
         return Setting(bench: bench, authority: authority)
     }
 
-    @Test func aDeviceThatDidNotAttestIsKnownAsSuch() async throws {
+    @Test func device_notAttestedByThisApp_isUnattested() async throws {
         let setting = try await setting()
         #expect(try await setting.ask("a", nil) == "allow", "missing where none is named")
         #expect(try await setting.ask("a", "dv_no-such-device") == "require_verification")
@@ -74,7 +74,7 @@ import Testing
         #expect(try await setting.ask("a", device, app: DecisionFixture.otherApp) == "require_verification")
     }
 
-    @Test func accountsOfADeviceAreCounted() async throws {
+    @Test func device_usedByAccounts_countsThem() async throws {
         let setting = try await setting()
         let device = try setting.attested(TestDevice(setting.authority))
         for _ in 0..<3 {
@@ -94,7 +94,7 @@ import Testing
     }
 
     /// Each account that a team named made a row, and was counted with every question.
-    @Test func accountsOfADeviceHaveAnEnd() async throws {
+    @Test func device_tooManyAccounts_stopsCounting() async throws {
         let setting = try await setting()
         let device = try setting.attested(TestDevice(setting.authority))
         let (store, now) = (setting.bench.store, setting.bench.clock.now)
@@ -113,7 +113,7 @@ import Testing
         #expect(try store.devices.facts(device: device, app: app, account: "new", now: later).accounts == 1)
     }
 
-    @Test func assertionsAreCounted() async throws {
+    @Test func device_assertionsMade_countsThem() async throws {
         let setting = try await setting()
         let device = try TestDevice(setting.authority)
         let id = try setting.attested(device)
@@ -123,14 +123,14 @@ import Testing
         #expect(try await setting.ask("a", id) == "require_verification")
     }
 
-    @Test func withoutTheStoreADeviceIsMissing() async throws {
+    @Test func device_storeAway_isMissing() async throws {
         let setting = try await setting()
         #expect(try await setting.ask("a", "dv_no-such-device") == "require_verification")
         try setting.bench.storeIsAway(true)
         #expect(try await setting.ask("a", "dv_no-such-device") == "allow")
     }
 
-    @Test func aDeviceThatWasNotHeardOfForLongIsForgotten() async throws {
+    @Test func device_unusedForLong_isForgotten() async throws {
         let setting = try await setting()
         let device = try setting.attested(TestDevice(setting.authority))
         setting.bench.clock.advance(DeviceLimits.device - 1)

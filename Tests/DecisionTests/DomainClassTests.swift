@@ -25,12 +25,12 @@ import Testing
         ("privaterelay.appleid.com", .relay), ("opayq.com", .relay), ("0-mail.com", .disposable), ("mx.0-mail.com", .disposable),
         ("x0-mail.com", .own), ("home.example", .own), ("com", .own), ("", .own), ("münchen.example", .own),
     ])
-    func domainsHaveAClass(_ domain: String, _ expected: DomainClass) {
+    func domainClass_ofDomain_isThatOfTheLists(_ domain: String, _ expected: DomainClass) {
         #expect(DomainClass.of(domain) == expected)
     }
 
     /// Each line of the files can be looked up, and none is in two classes but where the order says which.
-    @Test func theListsOfTheProgramAreWhole() {
+    @Test func domainLists_builtIn_areNormalAndDisjoint() {
         #expect(DomainLists.disposable.count == 8_335)
         for domain in DomainLists.disposable + DomainLists.relay + DomainLists.providers {
             #expect(LiveListEntries.normal(domain, .domain) == domain)
@@ -39,7 +39,7 @@ import Testing
         #expect(Set(DomainLists.relay).intersection(DomainLists.disposable) == ["opayq.com"])
     }
 
-    @Test func anInboxOfDisposableMailIsAskedAndTheInstallationsListTakesThePlaceOfTheProgram() async throws {
+    @Test func domainClass_installationList_replacesBuiltIn() async throws {
         let stored = StoredPolicy(
             name: "p", version: "1", document: PolicyDocument(files: ["policy.yaml": Self.text]).octets)
         let bench = try await DecisionFixture(policy: LoadedPolicy(stored))

@@ -17,7 +17,7 @@ import Testing
         GrantView(claimed: event, history: nil, token: token, now: Self.now)
     }
 
-    @Test func nobodyKnownWithATokenSignsUp() {
+    @Test func grantView_unknownSubjectWithToken_signsUp() {
         for event in PolicyEvent.allCases {
             let view = view(event, token: Self.token)
             #expect(view.event == .signUp)
@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    @Test func nobodyKnownWithoutATokenIsAskedWhatTheEventAsks() {
+    @Test func grantView_unknownSubjectWithoutToken_keepsStricterEvent() {
         #expect(view(.signIn).event == .signUp)
         #expect(view(.signUp).event == .signUp)
         #expect(view(.sensitiveAction).event == .sensitiveAction, "the stricter ones stay what they are")
@@ -38,13 +38,13 @@ import Testing
         #expect(!view(.signIn).mustSettle)
     }
 
-    @Test func withoutTheStoreTheFirstRememberedStatusCounts() {
+    @Test func grantView_storeAway_usesRememberedStatus() {
         let view = GrantView(claimed: .signUp, token: Self.token, rememberedStatus: 1)
         #expect(view.realUserStatus == 1)
         #expect(view.credentialState == GrantView.unknownCredential)
     }
 
-    @Test func aNewAccountHasAnEmptyHistoryAndAnUnknownOneNone() throws {
+    @Test func signalSource_newAccount_hasEmptyHistory() throws {
         let policy = try #require(DecisionFixture.policy)
         let source = SignalSource(policy.policy)
         let ring = try #require(KeyRing(random: (0..<96).map { UInt8($0) }))
@@ -73,12 +73,12 @@ import Testing
         arguments: [
             (0, "1970-01-01T00:00:00Z"), (951_827_696, "2000-02-29T12:34:56Z"), (1_763_673_243, "2025-11-20T21:14:03Z"),
             (4_107_542_399, "2100-02-28T23:59:59Z"), (4_107_542_400, "2100-03-01T00:00:00Z"), (-1, "1969-12-31T23:59:59Z"),
-        ] as [(Int64, String)]) func timesAreWrittenWithoutAFormatter(_ seconds: Int64, _ text: String)
+        ] as [(Int64, String)]) func utcTime_ofSeconds_isISO8601Text(_ seconds: Int64, _ text: String)
     {
         #expect(UTCTime.text(seconds) == text)
     }
 
-    @Test func timesAgreeWithFoundation() {
+    @Test func utcTime_manySeconds_agreesWithFoundation() {
         var seconds: Int64 = -2_000_000_000
         while seconds < 20_000_000_000 {
             #expect(UTCTime.text(seconds) == Date(timeIntervalSince1970: Double(seconds)).formatted(.iso8601))
@@ -112,7 +112,7 @@ import Testing
         return LoadedPolicy(policy: try PolicyLoader.load(text), hash: "sha256:test")
     }
 
-    @Test func contextIsCheckedReadAndLoggedAsHashes() async throws {
+    @Test func context_declared_isReadAndLoggedAsHash() async throws {
         let bench = try await DecisionFixture(policy: try Self.policy())
         let sub = try bench.user("u1")
         _ = try await bench.ask(.signIn, sub: sub)
@@ -298,7 +298,7 @@ import Testing
 }
 
 @Suite(.blocking) struct ReplayTests {
-    @Test func everyDecisionIsReplayedToTheSameAnswer() async throws {
+    @Test func replay_everyDecision_givesSameAnswer() async throws {
         let bench = try await DecisionFixture()
         let policy = try #require(DecisionFixture.policy).policy
         let sub = try bench.user("u1")
@@ -320,7 +320,7 @@ import Testing
         }
     }
 
-    @Test func aDifferenceIsNamed() async throws {
+    @Test func replay_signalChanged_namesDifference() async throws {
         let bench = try await DecisionFixture()
         let policy = try #require(DecisionFixture.policy).policy
         var record = try bench.logged(try await bench.signUp("jane", status: 1).id)

@@ -43,7 +43,7 @@ import Testing
         ).decision
     }
 
-    @Test func aListIsInForceFromTheNextLookOnWithAndWithoutTheStore() async throws {
+    @Test func liveList_refreshed_isInForceEvenWithoutStore() async throws {
         let bench = try await fixture()
         let (ip, phone) = (("ip", CELValue.string("198.51.100.7")), ("phone", CELValue.string(" +49 30 1")))
         #expect(try await ask(bench, [ip]) == "allow")
@@ -64,7 +64,7 @@ import Testing
     }
 
     /// What lists held then is not in the log, and they hold something else now.
-    @Test func aReplayTakesRulesThatReadListsAsLogged() async throws {
+    @Test func replay_ruleReadsList_takesItAsLogged() async throws {
         let bench = try await fixture()
         bench.lists.refresh(now: bench.clock.now)
         #expect(try await ask(bench, [("ip", .string("198.51.100.7"))]) == "require_verification")

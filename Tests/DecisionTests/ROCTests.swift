@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct ROCTests {
-    @Test func strongerChecksAndMoreRulesComeFirst() {
+    @Test func roc_strongerChecksAndMoreRules_comeFirst() {
         var roc = ROC()
         #expect(roc.area == nil && roc.points.isEmpty)
         for (rank, rules, isFraud) in [(2, 1, true), (2, 1, true), (1, 2, true), (1, 1, false), (0, 0, true), (0, 0, false)] {
@@ -17,13 +17,13 @@ import Testing
         #expect(ROC.score(rank: 1, rules: 500) < ROC.score(rank: 2, rules: 0))
     }
 
-    @Test func oneKindAloneHasNoCurve() {
+    @Test func roc_oneKindOnly_hasNoArea() {
         var roc = ROC()
         roc.add(1, isFraud: true)
         #expect(roc.area == nil)
     }
 
-    @Test func chanceIsAHalf() {
+    @Test func roc_sameScores_hasAreaOfHalf() {
         var roc = ROC()
         for score in [0, 5] { for isFraud in [true, false] { roc.add(score, isFraud: isFraud) } }
         #expect(roc.area == 0.5)

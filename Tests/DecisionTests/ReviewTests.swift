@@ -36,7 +36,7 @@ import Testing
             Change(actor: "uid:0", now: bench.clock.now))
     }
 
-    @Test func aSnoozedRuleAsksNothingOfOneAccountUntilItsTime() async throws {
+    @Test func snooze_ofRule_waivesItForOneAccount() async throws {
         let (bench, sub) = try await bench()
         let other = try bench.user("u2")
         let first = try await bench.ask(.signIn, sub: sub)
@@ -60,7 +60,7 @@ import Testing
     }
 
     /// With a hundred others that had ended it counted as ended by whoever asked, and was in the audit.
-    @Test func aSnoozeThatIsOverIsNotEndedAgain() async throws {
+    @Test func snooze_over_cannotBeEnded() async throws {
         let (bench, sub) = try await bench()
         let first = try await bench.ask(.signIn, sub: sub)
         for number in 0..<120 {
@@ -74,7 +74,7 @@ import Testing
         #expect(error?.code == .refused(.notFound))
     }
 
-    @Test func aGuaranteeHoldsWhateverIsSnoozed() async throws {
+    @Test func snooze_ofGuaranteedRule_keepsGuarantee() async throws {
         let (bench, sub) = try await bench()
         _ = try await bench.ask(.signIn, sub: sub)
         let first = try await bench.ask(.upgrade, sub: sub)
@@ -83,7 +83,7 @@ import Testing
         #expect(second.decision == "require_verification" && second.reasons == ["POLICY_GUARANTEE"])
     }
 
-    @Test func whatIsNotKnownIsNotSnoozed() async throws {
+    @Test func snooze_storeAway_hasNoEffect() async throws {
         let (bench, sub) = try await bench()
         let first = try await bench.ask(.signIn, sub: sub)
         try snooze(bench, first.id, until: bench.clock.now + 3_600)
@@ -92,7 +92,7 @@ import Testing
         try bench.storeIsAway(false)
     }
 
-    @Test func aShadowRuleCanAskPeopleToLookWithoutAskingTheUser() async throws {
+    @Test func shadowRule_withReview_isListedForReview() async throws {
         let (bench, sub) = try await bench()
         _ = try await bench.ask(.signUp, sub: sub)
         let answer = try await bench.ask(.signIn, sub: sub)

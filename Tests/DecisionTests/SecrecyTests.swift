@@ -33,7 +33,7 @@ import Testing
         return (bench, sub)
     }
 
-    @Test func whatOtherTeamsKnowHasOneCode() async throws {
+    @Test func reasons_factsOfOtherTeams_haveOneCode() async throws {
         let (bench, sub) = try await bench(signUpsElsewhere: 4)
         let answer = try await bench.signUp(sub, status: 0, isOwn: true)
         #expect(answer.decision == "require_verification")
@@ -49,7 +49,7 @@ import Testing
         #expect(burst.challenges == answer.challenges)
     }
 
-    @Test func anAnswerHoldsNoRulesAndNothingButItsMembers() async throws {
+    @Test func decision_answered_holdsOnlyItsMembers() async throws {
         let (bench, sub) = try await bench(signUpsElsewhere: 4)
         let answer = try await bench.signUp(sub, status: 1, isOwn: true)
         #expect(
@@ -66,7 +66,7 @@ import Testing
         #expect(try await bench.service.decision(answer.id, for: bench.juice) == answer.body)
     }
 
-    @Test func challengesDoNotDependOnOtherTeams() async throws {
+    @Test func challenges_factsOfOtherTeams_areTheSame() async throws {
         let (quiet, sub) = try await bench(signUpsElsewhere: 0)
         let (bouncing, other) = try await bench(signUpsElsewhere: 0, bouncesElsewhere: 9)
         let first = try await quiet.signUp(sub, status: 1, isOwn: true)
@@ -77,7 +77,7 @@ import Testing
         #expect(second.body.utf8.count == first.body.utf8.count)
     }
 
-    @Test func anAnswerTakesTheSameWorkWhateverOthersKnow() async throws {
+    @Test func decision_factsOfOtherTeams_takesSameStatements() async throws {
         // Time cannot be compared in a test; the statements that take it can.
         var work: [[String]] = []
         for signUps in [0, 2] {
@@ -91,7 +91,7 @@ import Testing
         #expect(work[0].count == 1, "a known account is read with one statement, and nothing is written before the answer")
     }
 
-    @Test func theLogHoldsNoTokenNonceSubjectOrAddress() async throws {
+    @Test func decisionLog_stored_holdsNoTokenNonceOrSubject() async throws {
         let bench = try await DecisionFixture()
         let nonce = "a-nonce-to-look-for"
         let token = try bench.token("subject-to-look-for", status: 1, nonce: nonce)

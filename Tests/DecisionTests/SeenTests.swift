@@ -21,7 +21,7 @@ import Testing
         )
     }
 
-    @Test func theSignInItselfDoesNotHideThatAnAccountSlept() async throws {
+    @Test func hoursSinceSeen_signInAfterLongAbsence_countsAbsence() async throws {
         let bench = try await DecisionFixture()
         let sub = try bench.user("u1")
         #expect(try await bench.ask(.signUp, sub: sub).decision == "allow")
@@ -67,7 +67,7 @@ import Testing
         #expect(try await bench.ask(.sensitiveAction, sub: sub).decision == "allow")
     }
 
-    @Test func comingBackAfterLeavingIsBeingSeen() async throws {
+    @Test func hoursSinceSeen_returnAfterRevocation_startsAgain() async throws {
         let bench = try await DecisionFixture()
         let sub = try bench.user("u1")
         _ = try await bench.ask(.signUp, sub: sub)
@@ -79,7 +79,7 @@ import Testing
         #expect(try hours(bench, try await bench.ask(.signIn, sub: sub)) == 48)
     }
 
-    @Test func aDayOfManyQuestionsIsOneVisit() async throws {
+    @Test func hoursSinceSeen_manyQuestionsInADay_areOneVisit() async throws {
         let bench = try await DecisionFixture()
         let sub = try bench.user("u1")
         _ = try await bench.ask(.signUp, sub: sub)
@@ -96,7 +96,7 @@ import Testing
     }
 
     /// Whoever comes every twelve hours is never away, though no two visits are a day apart.
-    @Test func anAccountThatIsUsedAllTheTimeNeverSleeps() async throws {
+    @Test func hoursSinceSeen_usedEveryTwelveHours_staysLow() async throws {
         let bench = try await DecisionFixture()
         let sub = try bench.user("u1")
         _ = try await bench.ask(.signUp, sub: sub)
@@ -109,7 +109,7 @@ import Testing
         }
     }
 
-    @Test func signingInIsBeingSeenWhereTheAppDoesNotAsk() async throws {
+    @Test func hoursSinceSeen_signInWithoutQuestion_isReset() async throws {
         let bench = try await DecisionFixture()
         let sub = try bench.user("u1")
         _ = try await bench.ask(.signUp, sub: sub)

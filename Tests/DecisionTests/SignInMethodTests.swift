@@ -29,7 +29,7 @@ import Testing
             marks: DecisionMarks(keys: ring))
     }
 
-    @Test func aPolicyReadsHowTheUserSignedInAndSoDoesItsReplay() throws {
+    @Test func amr_inToken_isReadByPolicyAndReplay() throws {
         let policy = try PolicyLoader.load(Self.text)
         for (methods, isAsked) in [(["mfa", "user"], false), (["otp"], true), ([], true), (nil, false)] as [([String]?, Bool)] {
             let made = try input(policy, TokenFacts(issuedAt: Self.now, methods: methods))
@@ -46,7 +46,7 @@ import Testing
         #expect(try !input(policy, nil).signals.contains("amr"))
     }
 
-    @Test func onlyAShortListOfWordsIsTaken() throws {
+    @Test func amr_invalidOrTooLong_isIgnored() throws {
         func methods(_ amr: JSONValue?) throws -> [String]? {
             var claims: JSONObject = [
                 "iss": "https://id.example", "sub": "s", "aud": "a", "iat": .integer(Self.now), "exp": .integer(Self.now + 60),

@@ -69,7 +69,7 @@ import Testing
         return all
     }
 
-    @Test func whateverAnotherTeamDoesAnswersAndSignalsStayTheSame() async throws {
+    @Test func decision_otherTeamActs_isUnchanged() async throws {
         let stored = StoredPolicy(
             name: "p", version: "1", document: PolicyDocument(files: ["policy.yaml": Self.text]).octets)
         let bench = try await DecisionFixture(policy: LoadedPolicy(stored))

@@ -16,7 +16,7 @@ import Testing
         bench.clock.advance(AppDirectory.freshness)
     }
 
-    @Test func theOldTeamIsToldThatTheAccountWasTransferred() async throws {
+    @Test func decision_oldTeamAfterTransfer_isTransferred() async throws {
         let bench = try await DecisionFixture()
         let sub = try bench.user("u1")
         #expect(try await bench.ask(.signIn, sub: sub).credentialState == "authorized")
@@ -41,7 +41,7 @@ import Testing
         #expect(try bench.logged(answer.id).credentialState == "transferred")
     }
 
-    @Test func nobodySignsUpWithATeamThatTheAppLeft() async throws {
+    @Test func signUp_oldTeamAfterTransfer_isNotPossible() async throws {
         let bench = try await DecisionFixture()
         let before = try await bench.ask(DecisionRequest(event: .upgrade, clientID: DecisionFixture.app, appAccount: "acc-1"))
         try move(bench)
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test func theNewTeamAsksNobodyAnew() async throws {
+    @Test func decision_newTeamAfterTransfer_keepsChecks() async throws {
         let bench = try await DecisionFixture()
         let sub = try bench.user("u1")
         _ = try await bench.ask(.signIn, sub: sub)

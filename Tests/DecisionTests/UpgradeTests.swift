@@ -24,7 +24,7 @@ import Testing
         try await bench.report(answer.id, .passed, answer.challenges[0])
     }
 
-    @Test func anAccountIsBoundOnceAfterItsCheck() async throws {
+    @Test func upgrade_checkPassed_bindsAccountOnce() async throws {
         let bench = try await DecisionFixture()
         let answer = try await upgrade(bench)
         #expect(answer.event == "upgrade")
@@ -52,7 +52,7 @@ import Testing
         #expect(try await upgrade(bench, "acc-2").upgradeResult == "two_factor_required")
     }
 
-    @Test func aCheckOfYesterdayCompletesNothing() async throws {
+    @Test func upgrade_checkPassedADayAgo_isNotCompleted() async throws {
         let bench = try await DecisionFixture()
         let answer = try await upgrade(bench)
         try await pass(bench, answer)
@@ -66,7 +66,7 @@ import Testing
         #expect(try await complete(other, today.id, "jane").contains(#""upgrade_result":"success""#))
     }
 
-    @Test func onlyAnUpgradeOfAnAppAccountIsCompleted() async throws {
+    @Test func upgrade_decisionOfOtherKind_isNotCompleted() async throws {
         let bench = try await DecisionFixture()
         let signUp = try await bench.signUp("jane", status: 2)
         await expectConflict { _ = try await complete(bench, signUp.id, "jane") }
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test func aRevokedAccountCannotBeUpgraded() async throws {
+    @Test func upgrade_accountRevoked_fails() async throws {
         let bench = try await DecisionFixture()
         let sub = try bench.user("u1")
         _ = try await bench.ask(.signIn, sub: sub)
@@ -97,7 +97,7 @@ import Testing
         #expect(try await bench.ask(.upgrade, sub: "nobody").upgradeResult == "failure")
     }
 
-    @Test func theNonceOfAQuestionDoesNotCompleteAnUpgrade() async throws {
+    @Test func upgrade_nonceUsedBefore_isNotCompleted() async throws {
         let bench = try await DecisionFixture()
         let answer = try await upgrade(bench)
         try await pass(bench, answer)

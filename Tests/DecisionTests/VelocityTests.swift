@@ -45,7 +45,7 @@ import Testing
                 nonce: nonce, context: [("network", .string(network))]), team: isOther ? bench.other : bench.juice)
     }
 
-    @Test func theThirdSignUpOfANetworkIsAskedAndTheWindowEnds() async throws {
+    @Test func counter_thirdSignUpInWindow_isAsked() async throws {
         let bench = try await fixture()
         #expect(try await ask(bench, "a").decision == "allow")
         #expect(try await ask(bench, "b").decision == "allow")
@@ -66,7 +66,7 @@ import Testing
         #expect(try await ask(bench, "a", event: .signIn).decision == "allow")
     }
 
-    @Test func anotherTeamsQuestionsAreNothingToATeam() async throws {
+    @Test func counter_questionsOfOtherTeam_areNotCounted() async throws {
         let bench = try await fixture()
         for subject in ["a", "b", "c"] { try await ask(bench, subject, isOther: true) }
         try bench.log.flush()
@@ -74,14 +74,14 @@ import Testing
         #expect(try await ask(bench, "d", isOther: true).decision == "require_verification")
     }
 
-    @Test func aQuestionThatIsAskedAgainWithItsNonceCountsOnce() async throws {
+    @Test func counter_sameNonceAgain_countsOnce() async throws {
         let bench = try await fixture()
         for _ in 0..<5 { #expect(try await ask(bench, "a", nonce: "once").decision == "allow") }
         #expect(try await ask(bench, "b", nonce: "two").decision == "allow")
         #expect(try await ask(bench, "c", nonce: "three").decision == "require_verification")
     }
 
-    @Test func questionsAtOnceEachCountOneMore() async throws {
+    @Test func counter_concurrentQuestions_countsEach() async throws {
         let bench = try await fixture()
         let asked = try await withThrowingTaskGroup(of: Bool.self) { group in
             for number in 0..<40 {
@@ -96,7 +96,7 @@ import Testing
     }
 
     /// The same sub on the same inbox of this installation, from three networks.
-    @Test func anInboxIsCountedByWithoutItsAddress() async throws {
+    @Test func counter_byInbox_countsWithoutItsAddress() async throws {
         let bench = try await fixture()
         let sub = try bench.user("u")
         var signals = ""
@@ -113,7 +113,7 @@ import Testing
         #expect(!"\(rows)".contains("n1"))
     }
 
-    @Test func whileTheStoreIsAwayCountsAreMissingAndGoOnAfterwards() async throws {
+    @Test func counter_storeAway_goesOnAfterwards() async throws {
         let bench = try await fixture()
         for subject in ["a", "b"] { try await ask(bench, subject) }
         try bench.log.flush()
@@ -127,7 +127,7 @@ import Testing
     }
 
     /// A process that is killed loses what it had not written, and nothing else; another host sees what is written.
-    @Test func anotherHostSeesWhatIsWritten() async throws {
+    @Test func counter_anotherHost_seesWhatIsWritten() async throws {
         let bench = try await fixture()
         try await ask(bench, "a")
         try bench.log.flush()
@@ -150,7 +150,7 @@ import Testing
     }
 
     /// Ten inboxes at one domain of its owner's are seen by it; two at a provider have nothing in common.
-    @Test func aDomainOfItsOwnersIsCountedByAndAProviderIsNot() async throws {
+    @Test func counter_byInboxDomain_leavesOutProviders() async throws {
         let text = """
             policy: p
             version: "1"

@@ -10,7 +10,7 @@ import Testing
 @Suite(.blocking) struct PlanTests {
     static let vectors = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Vectors")
 
-    @Test func everyPlanIsTheExpectedOne() throws {
+    @Test func plan_ofVectors_isAsExpected() throws {
         let folder = Self.vectors.appending(path: "plan")
         let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
         #expect(names.count >= 7)
@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    @Test func everyInvalidFileIsRefusedWithItsPlaces() throws {
+    @Test func declaration_invalid_isRefusedWithPlaces() throws {
         let folder = Self.vectors.appending(path: "invalid")
         let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".yaml") }.sorted()
         #expect(names.count >= 7)
@@ -39,7 +39,7 @@ import Testing
     }
 
     /// A team is in one file; both places are named.
-    @Test func aTeamOfTwoFilesIsRefused() throws {
+    @Test func declaration_teamInTwoFiles_isRefused() throws {
         var reader = DeclarationReader()
         reader.read("teams:\n  juice: {name: Juice}\n", name: "a.yaml")
         reader.read("teams:\n  pear: {name: Pear}\n  juice: {sources: []}\n", name: "b.yaml")

@@ -7,7 +7,7 @@ import Testing
 
 @Suite(.blocking) struct WriterTests {
     /// Names that YAML takes for something else, and every field.
-    @Test func whatIsWrittenIsReadAsItWas() throws {
+    @Test func declarationWriter_anyDeclaration_isReadBackUnchanged() throws {
         var random = SeededGenerator(seed: 7)
         var made = 0
         for _ in 0..<500 {
@@ -76,7 +76,7 @@ enum Tools {
 @Suite(.blocking, .enabled(if: Tools.python != nil, "skipped: no Python with jsonschema-rs and PyYAML; see make test-tools"))
 struct SchemaTests {
     /// What the reader takes the schema allows, and what has a wrong form it refuses.
-    @Test func readerAndSchemaAgree() throws {
+    @Test func schema_vectors_agreesWithReader() throws {
         let vectors = PlanTests.vectors
         let plans = try FileManager.default.contentsOfDirectory(atPath: vectors.appending(path: "plan").path).sorted()
         let examples = try FileManager.default.contentsOfDirectory(atPath: vectors.appending(path: "examples").path).sorted()
@@ -91,7 +91,7 @@ struct SchemaTests {
     }
 
     /// The same keys in both, wherever they are.
-    @Test func readerAndSchemaHaveTheSameKeys() throws {
+    @Test func schema_keys_areThoseOfReader() throws {
         let schema = try #require(
             try JSONSerialization.jsonObject(with: Data(DeclarationSchema.text.utf8)) as? [String: Any])
         func keys(_ path: [String]) throws -> Set<String> {

@@ -11,7 +11,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct DeliveryTests {
-    @Test func aReceiverCanVerifyWhatItGets() async throws {
+    @Test func event_delivered_isVerifiable() async throws {
         try await withFixture { fixture, receiver in
             try fixture.toggle("u0", on: false)
             await fixture.delivery.deliverDue()
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    @Test func anObjectionNamesTheDecisionAndNoAddress() async throws {
+    @Test func checkObjected_delivered_namesDecisionNotAddress() async throws {
         try await withFixture { fixture, receiver in
             let account = try #require(try fixture.store.accounts.accounts().first)
             try fixture.toggle("u0", on: false)
@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    @Test func eventsOfAnAccountArriveInOrderAndAccountsDoNotWaitForEachOther() async throws {
+    @Test func event_ofOneAccount_arrivesInOrder() async throws {
         try await withFixture(users: 4) { fixture, receiver in
             for round in 0..<10 {
                 for user in 0..<4 { try fixture.toggle("u\(user)", on: round % 2 == 1) }
@@ -70,7 +70,7 @@ import Testing
         }
     }
 
-    @Test func anEventThatFailsComesAgainUnderTheSameJTI() async throws {
+    @Test func event_deliveryFailed_isRetriedWithSameJTI() async throws {
         try await withFixture { fixture, receiver in
             try fixture.toggle("u0", on: false)
             try fixture.toggle("u0", on: true)
@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [301, 302, 307, 308]) func redirectsAreNotFollowed(_ status: Int) async throws {
+    @Test(arguments: [301, 302, 307, 308]) func delivery_redirect_isNotFollowed(_ status: Int) async throws {
         try await withFixture { fixture, receiver in
             let other = try await TestReceiver()
             try fixture.toggle("u0", on: false)
@@ -103,7 +103,7 @@ import Testing
 
     /// They took all threads: nothing that was delivered was written down, and the lease ran out, so that all was delivered again
     /// and again.
-    @Test func namesThatDoNotResolveHoldUpNobody() async throws {
+    @Test func delivery_unresolvableNames_doesNotDelayOthers() async throws {
         try await withFixture { fixture, receiver in
             let dead = 20
             for number in 0..<dead {
@@ -141,7 +141,7 @@ import Testing
         }
     }
 
-    @Test func anEndpointThatHangsHoldsUpNobodyElse() async throws {
+    @Test func delivery_endpointHangs_doesNotDelayOthers() async throws {
         try await withFixture(timeout: 4) { fixture, hanging in
             let working = try await TestReceiver()
             _ = try fixture.store.teams.add(id: "milk", name: "Milk", fixture.change)
@@ -166,7 +166,7 @@ import Testing
         }
     }
 
-    @Test func anEndpointThatComesBackAfterAnHourGetsEverythingInOrder() async throws {
+    @Test func delivery_endpointBackAfterAnHour_isCompleteAndInOrder() async throws {
         try await withFixture(users: 20) { fixture, receiver in
             let port = receiver.port
             await receiver.stop()
@@ -194,7 +194,7 @@ import Testing
         }
     }
 
-    @Test func oneEventThatIsNeverTakenHoldsUpItsAccountAlone() async throws {
+    @Test func event_neverTaken_delaysItsAccountOnly() async throws {
         for status in [422, 500] {
             try await withFixture(users: 3) { fixture, receiver in
                 for user in 0..<3 { try fixture.toggle("u\(user)", on: false) }
@@ -223,7 +223,7 @@ import Testing
     }
 
     /// It counted as failing for as long as it delivered nothing: one event after the other was its probe, without a pause.
-    @Test func anEndpointThatComesBackAndRefusesAllEventsIsNotFloodedWithThem() async throws {
+    @Test func delivery_endpointRefusesAllEvents_isPaced() async throws {
         try await withFixture(users: 3) { fixture, receiver in
             for user in 0..<3 { try fixture.toggle("u\(user)", on: false) }
             receiver.rule { _, _ in .status(503) }
@@ -246,7 +246,7 @@ import Testing
         }
     }
 
-    @Test func anAnswerWithoutEndDoesNotKeepUs() async throws {
+    @Test func delivery_endlessResponse_isDelivered() async throws {
         try await withFixture(timeout: 2) { fixture, receiver in
             receiver.rule { _, _ in .flood }
             try fixture.toggle("u0", on: false)
@@ -255,7 +255,7 @@ import Testing
         }
     }
 
-    @Test func aConnectionThatEndsWithoutAnswerIsAFailure() async throws {
+    @Test func delivery_connectionClosed_isRetried() async throws {
         try await withFixture { fixture, receiver in
             receiver.rule { _, count in count == 0 ? .close : .status(200) }
             try fixture.toggle("u0", on: false)
@@ -266,7 +266,7 @@ import Testing
         }
     }
 
-    @Test func anEndpointMayAskForTime() async throws {
+    @Test func delivery_retryAfter_isRespected() async throws {
         try await withFixture { fixture, receiver in
             receiver.rule { _, count in count == 0 ? .status(429, ["Retry-After": "120"]) : .status(200) }
             try fixture.toggle("u0", on: false)
@@ -277,7 +277,7 @@ import Testing
         }
     }
 
-    @Test func aTestEventHasTheFormOfOthers() async throws {
+    @Test func testEvent_sent_hasFormOfOthers() async throws {
         try await withFixture { fixture, receiver in
             let endpoint = try fixture.store.endpoints.endpoint(team: "juice", app: nil)
             #expect(try await fixture.delivery.test(endpoint) == .delivered)
@@ -302,7 +302,7 @@ import Testing
         #expect(accepted.lastSuccessAt == 8 && accepted.lastError == nil)
     }
 
-    @Test func theScheduleIsTheOneThatIsStated() {
+    @Test func retrySchedule_failures_isAsDocumented() {
         let middle = (1...12).map { RetrySchedule.delay(failures: $0, random: 0.5) }
         #expect(middle == [5, 10, 20, 40, 80, 160, 320, 640, 900, 900, 900, 900])
         #expect(RetrySchedule.delay(failures: 1, random: 0) == 4)

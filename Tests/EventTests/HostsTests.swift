@@ -23,7 +23,7 @@ struct HostsTests {
 
     /// Its connection lived on, and with it the lock: nothing was delivered until someone noticed. Once it went on, it delivered
     /// beside its successor, and what had failed by standing still paused an endpoint that works.
-    @Test(.timeLimit(.minutes(20))) func aHungLeaderIsSucceededAndDoesNothingWhenItGoesOn() async throws {
+    @Test(.timeLimit(.minutes(20))) func leader_hung_isReplacedAndStopsDelivering() async throws {
         try await withHosts(users: 20) { hosts in
             let receiver = hosts.receiver
             let leader = try hosts.serve("mx1")
@@ -55,7 +55,7 @@ struct HostsTests {
 
     /// An event was due when the clock of the host that wrote it said so: 20 s later than it was.
     @Test(.enabled(if: EventHosts.hasCompiler, "there is no C compiler"), .timeLimit(.minutes(20)))
-    func anEventOfAHostWhoseClockIsAheadDoesNotWait() async throws {
+    func event_writtenByHostWithClockAhead_isNotDelayed() async throws {
         try await withHosts(users: 1) { hosts in
             _ = try hosts.serve("mx1")
             let address = try #require(hosts.addresses.first)
@@ -69,7 +69,7 @@ struct HostsTests {
     }
 
     @Test(.enabled(if: EventHosts.hasCompiler, "there is no C compiler"), .timeLimit(.minutes(20)))
-    func hostsWhoseClocksDifferAreNamed() async throws {
+    func statusCommand_hostClocksDiffer_namesThem() async throws {
         try await withHosts(users: 1) { hosts in
             func said(_ arguments: [String]) throws -> String {
                 try ManagedProcess.run(hosts.program, arguments + ["--config", hosts.data]).output

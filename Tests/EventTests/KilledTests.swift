@@ -15,7 +15,7 @@ import Testing
     private static let users = 20
     private static let changes = 1_000
 
-    @Test(.timeLimit(.minutes(60))) func everyEventArrivesAlthoughTheServiceIsKilledAgainAndAgain() async throws {
+    @Test(.timeLimit(.minutes(60))) func events_serviceKilled_allArriveInOrder() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-killed-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }

@@ -31,7 +31,7 @@ import Testing
         LeaderLease(leases, name: "events", now: { clock.now })
     }
 
-    @Test func whoRenewsItKeepsIt() throws {
+    @Test func lease_renewed_isKept() throws {
         try withLeases { leases, clock in
             let (first, second) = (lease(leases, clock), lease(leases, clock))
             let held = try #require(first.acquire())
@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    @Test func whoStoodStillHasLostItBeforeOthersTakeIt() throws {
+    @Test func lease_holderPaused_isLostBeforeOthersTakeIt() throws {
         try withLeases { leases, clock in
             let (first, second) = (lease(leases, clock), lease(leases, clock))
             let held = try #require(first.acquire())
@@ -61,7 +61,7 @@ import Testing
     }
 
     /// What it began before may have failed by its standing still: it is void, although no one else was there.
-    @Test func whoComesBackAloneHasAnotherFence() throws {
+    @Test func lease_holderPausedAlone_getsNewFence() throws {
         try withLeases { leases, clock in
             let only = lease(leases, clock)
             let held = try #require(only.acquire())
@@ -72,7 +72,7 @@ import Testing
     }
 
     /// An observer that stood still itself has seen nothing for long, and must not take that for silence of the holder's.
-    @Test func anObserverThatStoodStillLooksAgain() throws {
+    @Test func lease_observerPaused_isNotTaken() throws {
         try withLeases { leases, clock in
             let (first, second) = (lease(leases, clock), lease(leases, clock))
             let held = try #require(first.acquire())
@@ -85,7 +85,7 @@ import Testing
         }
     }
 
-    @Test func whatIsGivenBackIsFreeAtOnce() throws {
+    @Test func lease_released_isFreeAtOnce() throws {
         try withLeases { leases, clock in
             let (first, second) = (lease(leases, clock), lease(leases, clock))
             _ = try #require(first.acquire())

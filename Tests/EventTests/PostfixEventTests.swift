@@ -49,7 +49,7 @@ struct PostfixEventTests {
         return receiver.taken.map(\.type)
     }
 
-    @Test(.timeLimit(.minutes(15))) func whoSwitchesForwardingOffIsSentNoMoreAndTheTeamIsToldAtOnce() async throws {
+    @Test(.timeLimit(.minutes(15))) func forwarding_switchedOff_refusesMailAndNotifiesTeam() async throws {
         let (fixture, receiver, address) = try await Self.world()
         let start = ContinuousClock.now
         try fixture.run(["address", "off", address])
@@ -69,7 +69,7 @@ struct PostfixEventTests {
         await receiver.stop()
     }
 
-    @Test(.timeLimit(.minutes(15))) func mailMeetsRevocationReturnAndDeletion() async throws {
+    @Test(.timeLimit(.minutes(15))) func account_revokedOrDeleted_refusesMailAndNotifiesTeam() async throws {
         let (fixture, receiver, address) = try await Self.world()
         try fixture.run(["account", "revoke", "juice", "anna"])
         #expect(try Self.send(fixture, to: address) == "550 5.1.6")
@@ -85,7 +85,7 @@ struct PostfixEventTests {
         await receiver.stop()
     }
 
-    @Test(.timeLimit(.minutes(15))) func for60DaysAfterATransferTheOldAddressAlsoTakesTheNewTeamsMail() async throws {
+    @Test(.timeLimit(.minutes(15))) func transfer_finished_oldAddressTakesNewTeamsMail() async throws {
         let (fixture, receiver, address) = try await Self.world()
         try fixture.addTeam("milk", name: "Milk", source: "milk.example")
         #expect(try Self.send(fixture, from: "milk.example", to: address) == "550 5.1.1")

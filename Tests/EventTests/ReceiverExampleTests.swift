@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test(.enabled(if: python != nil, "skipped: no python3 with PyJWT (make test-tools)"), .timeLimit(.minutes(15)))
-    func theReceiverOfThePageTakesWhatIsSent() async throws {
+    func receiverExample_ofDocs_takesEventsAndRefusesForged() async throws {
         let fixture = try EventFixture(users: 2, timeout: 10)
         let keys = try await fixture.signer.publishedKeys()
         let keyFile = fixture.folder.appendingPathComponent("keys.json")

@@ -13,7 +13,7 @@ import Testing
 
 @Suite(.blocking, .enabled(if: ReceiverExampleTests.python != nil, "skipped: no python3 with PyJWT (make test-tools)"))
 struct SignalPollerTests {
-    @Test(.timeLimit(.minutes(10))) func everyEventIsTakenOnceAndWhatIsWrongIsNamed() async throws {
+    @Test(.timeLimit(.minutes(10))) func signalPoller_faultyTransmitter_takesEachEventOnce() async throws {
         let fixture = try EventFixture()
         let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
             "Tools/ssf_transmitter.py")

@@ -100,7 +100,7 @@ struct StreamReceiverTests {
         return try await signer.publishedKeys()
     }
 
-    @Test(.timeLimit(.minutes(15))) func aReceiverThatAnswersSlowlyWithGarbageAndWithErrorsGetsEverythingInOrder() async throws {
+    @Test(.timeLimit(.minutes(15))) func stream_slowOrFailingReceiver_getsEventsInOrder() async throws {
         let fixture = try EventFixture(users: 4, timeout: 2)
         Self.setClock(fixture)
         let receiver = try PythonReceiver(
@@ -135,7 +135,7 @@ struct StreamReceiverTests {
         await fixture.stop()
     }
 
-    @Test(.timeLimit(.minutes(5))) func whatTheReceiverSaysIsWrongIsNamedAndNothingItWroteIsKept() async throws {
+    @Test(.timeLimit(.minutes(5))) func stream_receiverRefuses_namesErrorCode() async throws {
         let fixture = try EventFixture(users: 2, timeout: 5)
         Self.setClock(fixture)
         let receiver = try PythonReceiver(
@@ -154,7 +154,7 @@ struct StreamReceiverTests {
     }
 
     /// `events.private_receivers: no` took back nothing that was allowed before.
-    @Test(arguments: [true, false]) func aPrivateReceiverOfBeforeIsRefusedWhereItIsNoLongerAllowed(_ isHTTP: Bool) async throws {
+    @Test(arguments: [true, false]) func stream_privateReceiverNoLongerAllowed_isRefused(_ isHTTP: Bool) async throws {
         let fixture = try EventFixture(allowsPrivateStreams: false)
         let receiver = try await TestReceiver()
         let url = isHTTP ? "http://hooks.example:\(receiver.port)/" : "https://hooks.example:\(receiver.port)/"
@@ -174,7 +174,7 @@ struct StreamReceiverTests {
         await fixture.stop()
     }
 
-    @Test func appleIn2025SaysAccountDeletedAndWhenItExpires() async throws {
+    @Test func notification_apple2025Dialect_namesAccountDeleted() async throws {
         try await withFixture { fixture, receiver in
             _ = try fixture.store.endpoints.set(
                 team: "juice", app: "com.juice", url: EndpointURL("https://hooks.example:\(receiver.port)/"), allowsPrivate: true,
@@ -200,10 +200,10 @@ struct StreamReceiverTests {
 struct StreamHostsTests {
     private static let (users, rounds) = (10, 12)
 
-    @Test(.timeLimit(.minutes(20))) func aKilledHostLosesNothing() async throws { try await run(nil, hosts: 1) }
+    @Test(.timeLimit(.minutes(20))) func stream_hostKilled_losesNothing() async throws { try await run(nil, hosts: 1) }
 
     @Test(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"), .timeLimit(.minutes(20)))
-    func twoHostsOfWhichOneIsKilledLoseNothing() async throws {
+    func stream_oneOfTwoHostsKilled_losesNothing() async throws {
         let server = try #require(PostgresServer.shared)
         try await run(server, hosts: 2)
     }

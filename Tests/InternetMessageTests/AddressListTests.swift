@@ -15,7 +15,7 @@ struct AddressListTests {
         }.joined(separator: " ")
     }
 
-    @Test func everyVectorIsReadAndItsDefectsAreTold() throws {
+    @Test func addressList_vectors_returnMailboxesAndDefects() throws {
         let lines = try TestData.vectors("addresses/lists.txt")
         for line in lines {
             let fields = line.split(separator: "\t", omittingEmptySubsequences: false)
@@ -27,7 +27,7 @@ struct AddressListTests {
         print("addresses: \(lines.count) lists")
     }
 
-    @Test func rangesPointIntoTheRawValue() {
+    @Test func addressList_ranges_pointIntoRawValue() {
         let field = HeaderField(bytes: "To: A <a@b>,\r\n \"x\" <@r:c@d> (z), e@f".octets)
         let mailboxes = AddressList.parse(field.rawValue).mailboxes
         #expect(
@@ -62,7 +62,7 @@ struct AddressListTests {
     ]
 
     @Test(.enabled(if: TestData.conformance != nil, TestData.skipReason))
-    func publicAddressListsAreRead() throws {
+    func addressList_publicCases_agreeWithMailParser() throws {
         let cases = try TestData.json("address/mail-parser/address.json", as: [ParserCase].self)
         try #require(!cases.isEmpty)
         var agreed = 0
@@ -101,7 +101,7 @@ struct AddressListTests {
         ("a@b\r\n.c", ["a@b.c"]),
         ("<@r.x:a@b>", ["a@b"]),
     ])
-    func candidatesAreAllFound(_ value: String, _ expected: [String]) {
+    func candidates_damagedValue_includeEveryAddress(_ value: String, _ expected: [String]) {
         let found = Set(AddressCandidates.find(in: value).map(\.addrSpec.wireForm))
         for address in expected { #expect(found.contains(address), "\(value): \(found)") }
     }
@@ -113,11 +113,11 @@ struct AddressListTests {
         ("=?utf-8?q?x?=", "=?utf-8?b?PT91dGYtOD9xP3g/PQ==?="),
         ("a\r\nBcc: x", "\"a  Bcc: x\""), ("ハロー", "=?utf-8?b?44OP44Ot44O8?="), ("a  b", "\"a  b\""),
     ])
-    func displayNamesAreWrittenAsPhrases(_ name: String, _ expected: String) {
+    func phrase_displayName_isQuotedOrEncoded(_ name: String, _ expected: String) {
         #expect(Mailbox.phrase(name) == expected)
     }
 
-    @Test func writtenMailboxesAreReadBack() {
+    @Test func mailbox_writtenIntoField_isReadBack() {
         var random = SeededGenerator(seed: 11)
         let alphabet = Array("abc .,;:<>@\"\\()[]=?_äß漢字😀é'-")
         for _ in 0..<1500 {
@@ -134,7 +134,7 @@ struct AddressListTests {
         }
     }
 
-    @Test func groupsAreWritten() {
+    @Test func addressList_groups_areWrittenAndReadBack() {
         let member = Mailbox(displayName: "A", addrSpec: AddrSpec(localPart: "a", domain: "b"))
         let list = AddressList(addresses: [.group(name: "My: group", [member]), .group(name: "empty", []), .mailbox(member)])
         #expect(list.serialized == "\"My: group\": A <a@b>;, empty:;, A <a@b>")

@@ -3,7 +3,7 @@ import InternetMessage
 import Testing
 
 struct AuthorAddressTests {
-    @Test func everyVectorIsReadOrRefusedForItsReason() throws {
+    @Test func authorAddress_vectors_areReadOrRefusedWithReason() throws {
         let lines = try TestData.vectors("author/values.txt") + TestData.vectors("author/forms.txt")
         for line in lines {
             let cut = try #require(line.lastIndex(of: "\t"))
@@ -21,7 +21,7 @@ struct AuthorAddressTests {
     }
 
     /// What is accepted strictly must be what the forgiving reader and the candidate search see, and nothing else.
-    @Test func theForgivingReaderAgreesWithEveryAcceptedValue() throws {
+    @Test func authorAddress_acceptedValue_agreesWithAddressList() throws {
         for line in try TestData.vectors("author/values.txt") + TestData.vectors("author/forms.txt") {
             let cut = try #require(line.lastIndex(of: "\t"))
             let value = TestData.unescaped(line[..<cut])
@@ -46,7 +46,7 @@ struct AuthorAddressTests {
 
     private let good = AddrSpec(localPart: "a", domain: "good")
 
-    @Test func exactlyOneFromFieldCounts() {
+    @Test func authorAddress_notExactlyOneFromField_isRefused() {
         #expect(author("Subject: x", "from: a@good", "To: b@c") == .success(good))
         #expect(author("Subject: From: b@evil", "From: a@good") == .success(good))
         #expect(author("Subject: x\\r\\n From: b@evil", "From: a@good") == .success(good))
@@ -63,12 +63,12 @@ struct AuthorAddressTests {
         "Subject: x\\rFrom: b@evil", "Subject: x\\nFrom: b@evil", "Subject: x\\r\\nFrom: b@evil", "Subject: x\\r From : b@evil",
         "Subject: x\\n\\nfrom: b@evil",
     ])
-    func linesThatSomeProgramsTakeForFromAreRefused(_ line: String) {
+    func authorAddress_disguisedFromLine_isRefused(_ line: String) {
         #expect(author(line, "From: a@good") == .failure(.disguisedFrom))
         #expect(author("From: a@good", line) == .failure(.disguisedFrom))
     }
 
-    @Test func reasonsHaveTextsWithoutContent() {
+    @Test func authorDefect_descriptions_areUnique() {
         #expect(Set(AuthorDefect.allCases.map(\.description)).count == AuthorDefect.allCases.count)
     }
 }

@@ -42,7 +42,9 @@ struct ContentTypeTests {
             ("text/", "text/plain", "charset=us-ascii", [.invalidValue]),
             ("a/b;\r\n x=1;\r\n\ty=2", "a/b", "x=1 y=2", []),
         ] as [(String, String, String, Set<ParameterDefect>)])
-    func valuesAreReadAndDefectsTold(_ text: String, _ type: String, _ parameters: String, _ defects: Set<ParameterDefect>) {
+    func contentType_validOrDamaged_isReadWithDefects(
+        _ text: String, _ type: String, _ parameters: String, _ defects: Set<ParameterDefect>
+    ) {
         let read = ContentType.parse(text)
         #expect("\(read.type)/\(read.subtype)" == type)
         if !defects.contains(.invalidValue) {
@@ -51,14 +53,14 @@ struct ContentTypeTests {
         #expect(read.defects == defects)
     }
 
-    @Test func dispositionsAreRead() {
+    @Test func contentDisposition_value_isReadWithParameters() {
         let read = ContentDisposition.parse("Attachment; filename=\"a b.txt\"; size=3")
         #expect(read.disposition == "attachment" && read.filename == "a b.txt" && read.parameters["SIZE"] == "3")
         #expect(ContentDisposition.parse("; filename=x").disposition == "attachment")
         #expect(ContentDisposition.parse("; filename=x").defects == [.invalidValue])
     }
 
-    @Test func writtenParametersAreReadBack() {
+    @Test func contentType_writtenParameters_areReadBack() {
         var random = SeededGenerator(seed: 13)
         let alphabet = Array("ab c;=\"\\()*'%é漢😀?/_")
         for _ in 0..<1500 {
@@ -87,7 +89,7 @@ struct ContentTypeTests {
     }
 
     @Test(.enabled(if: TestData.conformance != nil, TestData.skipReason))
-    func publicContentTypesAreRead() throws {
+    func contentType_publicCases_agreeWithMailParser() throws {
         let cases = try TestData.json("address/mail-parser/content_type.json", as: [ParserCase].self)
         try #require(!cases.isEmpty)
         var agreed = 0

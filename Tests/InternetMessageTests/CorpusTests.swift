@@ -51,7 +51,7 @@ private func check(_ part: MIMEPart, _ bytes: [UInt8]) {
 
 struct CorpusTests {
     @Test(.enabled(if: TestData.conformance != nil, TestData.skipReason))
-    func everyPublicMessageIsReadWholeCutAndDamaged() throws {
+    func readers_wholeCutOrDamagedMessage_keepInvariants() throws {
         let files = TestData.files(["mail", "bounces", "replies", "calendar"])
         try #require(!files.isEmpty, "the conformance folder holds no messages")
         var random = SeededGenerator(seed: 29)
@@ -82,7 +82,7 @@ struct CorpusTests {
         print("corpus: \(files.count) files, \(count) messages")
     }
 
-    @Test func randomAddressFieldsHoldTheInvariants() {
+    @Test func readers_randomAddressField_keepInvariants() {
         var random = SeededGenerator(seed: 31)
         let pieces =
             [
@@ -102,7 +102,7 @@ struct CorpusTests {
 
     /// A reader that goes back, or into itself, for each opening character does not come to an end here.
     @Test(arguments: ["(", "<", "\"", "=?", "["])
-    func aMegabyteOfOpeningCharactersIsRead(_ piece: String) {
+    func readers_megabyteOfOpenings_findNothing(_ piece: String) {
         let value = [UInt8](repeatElement(piece.octets, count: Self.million / piece.utf8.count).joined())
         #expect(AddressList.parse(value).mailboxes.isEmpty)
         if case .success = AuthorAddress.parse(value: value[...]) { Issue.record("rubbish has no author") }
@@ -119,7 +119,7 @@ struct CorpusTests {
         "=?utf-8?q?=?=", "=?x1?q?a?= ", "a.", "@:", "<@a:",
         "\\\"@", "\r\n ", ", ", "é", "＠", "a@[", "?=", "=?utf-8?b?w6?= ", "x :", "@x:",
     ])
-    func repeatedPiecesAreReadInLinearTime(_ piece: String) {
+    func readers_longRepeatedPiece_keepInvariants(_ piece: String) {
         let value = Array(repeatElement(piece.octets, count: Self.length / piece.utf8.count).joined())
         exerciseAddresses(value[...])
         _ = EncodedWord.decode(value[...])
@@ -132,12 +132,12 @@ struct CorpusTests {
     @Test(arguments: [
         "a=b;", ";", "a*0=b;", "\"", "(", "a=\"", "a ", "a=b ", "=", "a*1=b;c*2*=d;", "é", "/", "a=b c=", "x=(", "a=?;",
     ])
-    func repeatedParameterPiecesAreReadInLinearTime(_ piece: String) {
+    func contentType_longRepeatedPiece_limitsParameters(_ piece: String) {
         let value = "text/plain;".octets + repeatElement(piece.octets, count: Self.length / piece.utf8.count).joined()
         #expect(ContentType.parse(value[...]).parameters.list.count <= MIMEParameters.maximumCount)
     }
 
-    @Test func aHundredThousandAddressesAreRead() {
+    @Test func addressList_hundredThousandMailboxes_isRead() {
         let value = (0..<100_000).map { "N \($0) <a\($0)@b.example>" }.joined(separator: ", ")
         let list = AddressList.parse(value)
         #expect(list.mailboxes.count == 100_000 && list.defects.isEmpty)
@@ -145,7 +145,7 @@ struct CorpusTests {
         #expect(AddressList.parse(HeaderField.addresses("To", list.mailboxes).rawValue).mailboxes.count == 100_000)
     }
 
-    @Test func manyBoundariesInALargeBodyAreReadInOnePass() {
+    @Test func mimePart_manyBoundariesInLargeBody_isParsed() {
         let open = (0..<30).map { "Content-Type: multipart/mixed; boundary=level\($0)\r\n\r\n--level\($0)\r\n" }.joined()
         let body = String(repeating: "--level\r\n--level29\r\n\r\n" + String(repeating: "-- text\r\n", count: 40), count: 9_000)
         let message = Message.parse((open + body).octets)

@@ -12,7 +12,7 @@ struct DomainNameTests {
         ("mu\u{308}nchen.de", "xn--mnchen-3ya.de"),
         ("a_b.example", "a_b.example"), ("☃.net", "xn--n3h.net"),
     ])
-    func namesBecomeASCII(_ name: String, _ expected: String) {
+    func domainName_unicodeOrMixedCase_becomesASCII(_ name: String, _ expected: String) {
         #expect(DomainName.toASCII(name) == expected)
     }
 
@@ -22,12 +22,12 @@ struct DomainNameTests {
             "a\u{200B}b.com", "a\u{AD}b.com", "\u{300}a.com",
             "ﬁ.com", "xn--fi-.com", "aa--ü.de", "a\u{202E}b.c", "a\0b.c", "ü\u{200D}.de",
         ] + [String(repeating: "a", count: 64), String(repeating: "a.", count: 200) + "b", String(repeating: "ü", count: 3000)])
-    func whatIsNoNameIsNil(_ name: String) {
+    func domainName_invalid_returnsNil(_ name: String) {
         #expect(DomainName.toASCII(name) == nil)
         #expect(DomainName.toUnicode(name) == nil)
     }
 
-    @Test func namesBecomeUnicodeAgain() {
+    @Test func domainName_aLabelOrULabel_isConvertedBothWays() {
         #expect(DomainName.toUnicode("xn--mnchen-3ya.Example") == "münchen.example")
         #expect(
             AddrSpec(localPart: "A", domain: "MÜNCHEN.de").normalized == AddrSpec(localPart: "A", domain: "xn--mnchen-3ya.de"))
@@ -41,7 +41,7 @@ struct DomainNameTests {
     }
 
     @Test(.enabled(if: TestData.conformance != nil, TestData.skipReason))
-    func publicPunycodeCasesPass() throws {
+    func punycode_publicCases_areEncodedAndDecoded() throws {
         let cases = try TestData.json("idna/tests/punycode_tests.json", as: [PunycodeCase].self)
         let bad = try TestData.json("idna/tests/bad_punycode_tests.json", as: [PunycodeCase].self)
         try #require(!cases.isEmpty && !bad.isEmpty)
@@ -60,7 +60,7 @@ struct DomainNameTests {
 
     /// UTS 46: where we give a name it is the right one. We refuse more: see `DomainName`.
     @Test(.enabled(if: TestData.conformance != nil, TestData.skipReason))
-    func namesOfUTS46AreRightOrRefused() throws {
+    func domainName_uts46Cases_areRightOrRefused() throws {
         let root = try #require(TestData.conformance)
         let lines = try String(decoding: TestData.bytes(root.appending(path: "idna/tests/IdnaTestV2.txt")), as: UTF8.self)
             .split(separator: "\n").filter { !$0.hasPrefix("#") }

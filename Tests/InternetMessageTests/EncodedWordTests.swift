@@ -18,11 +18,11 @@ struct EncodedWordTests {
         ("=?gb2312?b?1tC5+g==?=", "中国"), ("=?utf-7?q?+AOk-?=", "é"), ("=?utf-8?q?a =?utf-8?q?b?=", "=?utf-8?q?a b"),
         ("é =?utf-8?q?=C3=A9?=", "é é"), ("=?utf-8?q?=FF?=", "\u{FFFD}"), ("  =?utf-8?q?a?=  ", "  a  "),
     ])
-    func wordsAreDecoded(_ text: String, _ expected: String) {
+    func encodedWord_validOrMalformed_isDecodedOrKept(_ text: String, _ expected: String) {
         #expect(EncodedWord.decode(text) == expected)
     }
 
-    @Test func everyWrittenWordIsShortWholeAndReadBack() {
+    @Test func encodedWord_randomText_isShortAndReadBack() {
         var random = SeededGenerator(seed: 3)
         let alphabet = Array("ab _=?.,é漢字😀🇩🇪👩‍👩‍👧‍👦e\u{301}")
         for _ in 0..<1000 {
@@ -42,7 +42,7 @@ struct EncodedWordTests {
         }
     }
 
-    @Test func plainTextStaysAsItIs() {
+    @Test func encodedWord_plainText_staysUnencoded() {
         #expect(EncodedWord.encodeWhereNeeded("Re: your order (3 items)") == "Re: your order (3 items)")
         #expect(EncodedWord.encodeWhereNeeded("Re: Größe 3") == "Re: =?utf-8?b?R3LDtsOfZQ==?= 3")
         #expect(EncodedWord.encodeWhereNeeded("a\r\nBcc: b@c") == "a  Bcc: b@c")
@@ -58,14 +58,14 @@ struct EncodedWordTests {
             ("utf-16be", [0, 0x61], "a"), ("utf-16", [0, 0x61], "a"), ("utf-16", [0xFF, 0xFE, 0x61, 0], "a"),
             ("gb18030", [0xD6, 0xD0], "中"),
         ] as [(String, [UInt8], String)])
-    func charsetsAreDecodedAndEncoded(_ label: String, _ bytes: [UInt8], _ text: String) throws {
+    func charset_knownLabel_isDecodedAndEncoded(_ label: String, _ bytes: [UInt8], _ text: String) throws {
         #expect(Charset.decode(bytes, label) == text)
         #expect(Charset.decodeStrict(bytes, label) == text)
         let encoded = try #require(Charset.encode(text, label))
         #expect(Charset.decode(encoded, label) == text)
     }
 
-    @Test func whatDoesNotDecodeIsTold() throws {
+    @Test func charset_unknownLabelOrBadOctets_isReported() throws {
         for label in [
             "", "x-unknown", "utf-8//TRANSLIT", "../../etc", "char", "wchar_t", "INTERNAL", String(repeating: "a", count: 100),
             "é",
@@ -87,7 +87,7 @@ struct EncodedWordTests {
         #expect(Charset.encode("\u{81}", "windows-1252") == nil)
     }
 
-    @Test func longTextsGoThroughIconvWhole() throws {
+    @Test func charset_longText_isConvertedWhole() throws {
         let text = String(repeating: "日本語 text ", count: 20_000)
         for label in ["iso-2022-jp", "euc-jp", "utf-16le", "gb18030"] {
             let bytes = try #require(Charset.encode(text, label))

@@ -16,7 +16,7 @@ struct EnvelopeAddressTests {
         ("<jürgen@münchen.example>", .address(AddrSpec(localPart: "jürgen", domain: "münchen.example"))),
         ("<a@under_score.example>", .address(AddrSpec(localPart: "a", domain: "under_score.example"))),
     ])
-    func reversePathsAreRead(_ text: String, _ expected: ReversePath) {
+    func reversePath_validForm_isRead(_ text: String, _ expected: ReversePath) {
         #expect(AddrSpec.parseReversePath(text) == expected)
     }
 
@@ -27,16 +27,16 @@ struct EnvelopeAddressTests {
         "<a@b\r\n>", "<a\0@b>",
         "<\"a\r\nb\"@c>", "<<a@b>>", "<a@b!c>",
     ])
-    func malformedPathsAreNil(_ text: String) {
+    func reversePath_malformed_returnsNil(_ text: String) {
         #expect(AddrSpec.parseReversePath(text) == nil)
     }
 
-    @Test func octetsThatAreNotUTF8AreNil() {
+    @Test func addrSpec_notUTF8OrTooLong_returnsNil() {
         #expect(AddrSpec(envelope: [0x61, 0xFF, 0x40, 0x62]) == nil)
         #expect(AddrSpec(envelope: [UInt8](repeating: 0x61, count: 5_000_000) + "@b".utf8) == nil)
     }
 
-    @Test func onlyWhatMustBeQuotedIsQuoted() {
+    @Test func addrSpec_wireForm_quotesOnlyWhereNeeded() {
         #expect(AddrSpec(localPart: "a.b+c", domain: "d").wireForm == "a.b+c@d")
         #expect(AddrSpec(localPart: "a b", domain: "d").wireForm == "\"a b\"@d")
         #expect(AddrSpec(localPart: "a\"\\", domain: "d").wireForm == "\"a\\\"\\\\\"@d")
@@ -46,7 +46,7 @@ struct EnvelopeAddressTests {
         #expect(AddrSpec(localPart: "a\r\nBcc: x", domain: "d\r\n").wireForm == "\"aBcc: x\"@d")
     }
 
-    @Test func theWireFormIsReadBack() {
+    @Test func addrSpec_wireFormOfRandomLocalPart_isReadBack() {
         var random = SeededGenerator(seed: 7)
         let alphabet = Array("ab.@\"\\ ()<>,;:[]é=?\t")
         for _ in 0..<2000 {
@@ -60,14 +60,14 @@ struct EnvelopeAddressTests {
         }
     }
 
-    @Test func equalityLooksAtOctetsNotAtCharacters() {
+    @Test func addrSpec_equality_comparesOctets() {
         #expect(AddrSpec(localPart: "é", domain: "b") != AddrSpec(localPart: "e\u{301}", domain: "b"))
         #expect(AddrSpec(localPart: "a", domain: "B.Example") == AddrSpec(localPart: "a", domain: "b.eXample"))
         #expect(AddrSpec(localPart: "A", domain: "b") != AddrSpec(localPart: "a", domain: "b"))
         #expect(Set([AddrSpec(localPart: "a", domain: "B"), AddrSpec(localPart: "a", domain: "b")]).count == 1)
     }
 
-    @Test func limitsOfSMTPAreTold() {
+    @Test func addrSpec_localPartOver64Octets_exceedsSMTPLimits() {
         let domain = "d.example"
         #expect(AddrSpec(localPart: String(repeating: "a", count: 64), domain: domain).fitsSMTPLimits)
         #expect(!AddrSpec(localPart: String(repeating: "a", count: 65), domain: domain).fitsSMTPLimits)
@@ -96,7 +96,7 @@ struct EnvelopeAddressTests {
     }
 
     @Test(.enabled(if: TestData.conformance != nil, TestData.skipReason))
-    func isEmailCasesAreJudgedAsTheRFCsSay() throws {
+    func addrSpec_isEmailCases_agreeWithRFCs() throws {
         let cases = try TestData.json("address/isemail.json", as: [IsEmailCase].self)
         try #require(!cases.isEmpty)
         var envelopeAgreed = 0

@@ -4,7 +4,7 @@ import Testing
 import TestSupport
 
 struct FieldNamesTests {
-    @Test func sets() {
+    @Test func fieldNameSet_nameInAnyCase_isFound() {
         let set: FieldNameSet = ["From", "to", "X-Long-Name", "cc", "TO"]
         for (name, isThere) in [
             ("from", true), ("FROM", true), ("To", true), ("tO", true), ("x-long-name", true), ("CC", true), ("", false),
@@ -20,7 +20,7 @@ struct FieldNamesTests {
 
     /// Against the plain way: strings in a dictionary. Names that are alike in all but one octet, and more of them than fit one
     /// table.
-    @Test func indexFindsWhatADictionaryFinds() {
+    @Test func fieldNameIndex_randomFields_matchesDictionary() {
         var generator = SeededGenerator(seed: 11)
         let letters = Array("aAbB-_@`".utf8)
         for round in 0..<60 {
@@ -81,7 +81,7 @@ struct FieldNamesTests {
         return found
     }
 
-    @Test func controlsAreFoundWhereverTheyStand() {
+    @Test func headerControls_anyPosition_areFound() {
         var generator = SeededGenerator(seed: 12)
         let octets: [UInt8] = [0x0D, 0x0A, 0x0D, 0x0A, 0x20, 0x20, 0x09, 0, 0x1F, 0x7F, 0x61, 0x80, 0xFF]
         for round in 0..<4000 {
@@ -102,7 +102,7 @@ struct FieldNamesTests {
         }
     }
 
-    @Test func lineBreaksAreFoundAtEachPlace() {
+    @Test func firstLineBreak_anyPosition_isFound() {
         for octet in UInt8.min...UInt8.max {
             for place in 0..<33 {
                 var bytes = [UInt8](repeating: 0x61, count: 33)

@@ -21,7 +21,7 @@ struct MIMEPartTests {
         "Content-Type: multipart/mixed; boundary=\"\(boundary)\"\r\n\r\n\(body)"
     }
 
-    @Test func aMultipartIsTakenApart() {
+    @Test func part_multipart_isSplitIntoChildren() {
         let (part, message) = parse(
             mixed("pre\r\n--b\r\n\r\none\r\n--b\r\nContent-Type: text/html\r\n\r\ntwo\r\n\r\n--b--\r\nepi\r\n"))
         #expect(show(part, message.bytes) == "multipart/mixed(text/plain\"one\" text/html\"two|\")")
@@ -49,7 +49,7 @@ struct MIMEPartTests {
             ("--b\r\n\r\nx--b\r\n --b\r\n--b--", "multipart/mixed(text/plain\"x--b| --b\")", []),
             ("--b\r\n\r\nx\r\r\n--b--", "multipart/mixed(text/plain\"x\r\")", []),
         ] as [(String, String, Set<MIMEDefect>)])
-    func delimitersAreFoundAsTheRFCSays(_ body: String, _ expected: String, _ defects: Set<MIMEDefect>) {
+    func part_delimiterVariants_areReadAsInRFC2046(_ body: String, _ expected: String, _ defects: Set<MIMEDefect>) {
         let (part, message) = parse(mixed(body))
         #expect(show(part, message.bytes) == expected)
         #expect(part.defects == defects)
@@ -72,7 +72,7 @@ struct MIMEPartTests {
         #expect(part.children.first?.headerDefects.contains(.lineWithoutColon) == true)
     }
 
-    @Test func aPartMayEndWithinItsHeader() {
+    @Test func part_endsWithinItsHeader_reportsUnterminatedHeader() {
         let (part, message) = parse(mixed("--b\r\nContent-Type: text/html\r\n--b\r\n\r\nx\r\n--b--"))
         #expect(show(part, message.bytes) == "multipart/mixed(text/html\"\" text/plain\"x\")")
         #expect(part.children[0].defects == [.unterminatedHeader])
@@ -82,7 +82,7 @@ struct MIMEPartTests {
         --outer\r\nContent-Type: multipart/alternative; boundary=outer-1\r\n\r\n--outer-1\r\n\r\na\r\n--outer-1\r\n\r\nb\r\n--outer-1--\r\n\r\n--outer\r\n\r\nc\r\n--outer--\r\n
         """
 
-    @Test func boundariesMayBePrefixesOfOneAnother() {
+    @Test func part_boundaryIsPrefixOfAnother_isSplitCorrectly() {
         let (part, message) = parse(mixed(nested, boundary: "outer"))
         #expect(
             show(part, message.bytes) == "multipart/mixed(multipart/alternative(text/plain\"a\" text/plain\"b\") text/plain\"c\")"
@@ -90,7 +90,7 @@ struct MIMEPartTests {
         #expect(part.defects == [.delimiterPrefix] && part.children[0].defects.isEmpty)
     }
 
-    @Test func anOuterDelimiterEndsInnerParts() {
+    @Test func part_outerDelimiter_endsInnerParts() {
         let text = nested.replacing("--outer-1--\r\n\r\n", with: "")
         let (part, message) = parse(mixed(text, boundary: "outer"))
         #expect(
@@ -99,14 +99,14 @@ struct MIMEPartTests {
         #expect(part.children[0].defects == [.missingClosingBoundary])
     }
 
-    @Test func oneBoundaryForTwoMultipartsIsTold() {
+    @Test func part_boundaryUsedTwice_reportsAmbiguousDelimiter() {
         let (part, message) = parse(
             mixed("--b\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nx\r\n--b--\r\n--b--\r\n"))
         #expect(show(part, message.bytes) == "multipart/mixed(multipart/mixed(text/plain\"x\"))")
         #expect(part.defects.contains(.ambiguousDelimiter))
     }
 
-    @Test func aBoundaryThatEndsInDashesIsNotTheClosingOne() {
+    @Test func part_boundaryEndsInDashes_isNotClosingDelimiter() {
         let text = "--b\r\nContent-Type: multipart/mixed; boundary=\"b--\"\r\n\r\n--b--\r\n\r\nx\r\n--b----\r\n--b--\r\n"
         let (part, message) = parse(mixed(text))
         #expect(show(part, message.bytes) == "multipart/mixed(multipart/mixed(text/plain\"x\"))")
@@ -114,14 +114,14 @@ struct MIMEPartTests {
     }
 
     @Test(arguments: ["rfc822", "global"])
-    func messagesAreTakenApart(_ subtype: String) {
+    func part_messageRFC822OrGlobal_isParsed(_ subtype: String) {
         let inner = "Subject: x\r\nContent-Type: multipart/mixed; boundary=i\r\n\r\n--i\r\n\r\ndeep\r\n--i--\r\n"
         let (part, message) = parse(mixed("--b\r\nContent-Type: message/\(subtype)\r\n\r\n\(inner)\r\n--b--"))
         #expect(show(part, message.bytes) == "multipart/mixed(message/\(subtype)(multipart/mixed(text/plain\"deep\")))")
         #expect(part.children[0].children[0].header.first("Subject")?.unfoldedValue == "x")
     }
 
-    @Test func encodedMessagesAndUnknownEncodingsStayOpaque() {
+    @Test func part_encodedMessage_staysOpaque() {
         let (part, message) = parse("Content-Type: message/rfc822\r\nContent-Transfer-Encoding: base64\r\n\r\nU3ViamVjdDogeA==")
         #expect(show(part, message.bytes) == "message/rfc822\"U3ViamVjdDogeA==\"" && part.defects == [.encodedComposite])
         #expect(parse("Content-Transfer-Encoding: x\r\n\r\n").part.defects == [.unknownTransferEncoding])
@@ -148,25 +148,25 @@ struct MIMEPartTests {
                 [.encodedComposite]
             ),
         ] as [(String, Set<MIMEDefect>)])
-    func whatTwoProgramsReadDifferentlyIsTold(_ text: String, _ defects: Set<MIMEDefect>) {
+    func part_ambiguousHeader_reportsDefect(_ text: String, _ defects: Set<MIMEDefect>) {
         #expect(parse(text).part.defects == defects)
     }
 
-    @Test func aDigestHoldsMessages() {
+    @Test func part_digest_holdsMessages() {
         let (part, message) = parse(
             "Content-Type: multipart/digest; boundary=b\r\n\r\n--b\r\n\r\nSubject: x\r\n\r\nbody\r\n--b--")
         #expect(show(part, message.bytes) == "multipart/digest(message/rfc822(text/plain\"body\"))")
         #expect(part.children[0].children[0].header.first("subject") != nil)
     }
 
-    @Test func rangesMayBeOfASlice() {
+    @Test func part_bodyIsASlice_keepsItsIndices() {
         let bytes = "xxxxx--b\r\n\r\none\r\n--b--".octets
         let header = HeaderSection([HeaderField("Content-Type", "multipart/mixed; boundary=b")])
         let part = MIMEPart.parse(header: header, body: bytes[5...])
         #expect(part.bodyRange == 5..<bytes.count && String(decoding: bytes[part.children[0].bodyRange], as: UTF8.self) == "one")
     }
 
-    @Test func nestingStopsAtItsLimit() {
+    @Test func part_nestedTooDeep_stopsAtMaximumDepth() {
         var text = ""
         for level in 0..<100 { text += "Content-Type: multipart/mixed; boundary=b\(level)\r\n\r\n--b\(level)\r\n" }
         let (part, _) = parse(text)
@@ -177,7 +177,7 @@ struct MIMEPartTests {
         #expect(parse(messages).part.flattened.map(\.depth).max() == MIMEPart.maximumDepth)
     }
 
-    @Test func partsBeyondTheLimitStayInTheLastOne() {
+    @Test func part_tooManyParts_leavesRestInLastPart() {
         let (part, message) = parse(mixed(String(repeating: "--b\r\n\r\nx\r\n", count: MIMEPart.maximumPartCount + 5) + "--b--"))
         #expect(part.children.count == MIMEPart.maximumPartCount && part.defects.contains(.tooManyParts))
         #expect(part.children.last?.bodyRange.upperBound == message.bytes.count)

@@ -4,7 +4,7 @@ import Testing
 import TestSupport
 
 struct MessageTests {
-    @Test func aMessageIsSplitAtItsFirstEmptyLine() {
+    @Test func message_firstEmptyLine_endsHeader() {
         let message = Message.parse("A: 1\r\nB: 2\r\n\t3\r\n\r\nbody\r\n\r\nmore".octets)
         #expect(message.header.fields.map(\.name) == ["A", "B"])
         #expect(message.header.first("b")?.unfoldedValue == "2\t3")
@@ -13,7 +13,7 @@ struct MessageTests {
         #expect(message.defects.isEmpty)
     }
 
-    @Test func bareLineFeedsEndLinesAndAreTold() {
+    @Test func message_bareLineFeeds_endLinesAndAreReported() {
         let message = Message.parse("A: 1\nB: 2\n 3\n\nbody\n".octets)
         #expect(message.header.fields.map(\.unfoldedValue) == ["1", "2 3"])
         #expect(String(decoding: message.body, as: UTF8.self) == "body\n")
@@ -34,15 +34,15 @@ struct MessageTests {
             ("A:\r\n\r\n", []), ("", []), ("\r\n", []),
             ("A: é\r\n\r\n", []),
         ] as [(String, Set<MessageDefect>)])
-    func everyDefectIsTold(_ text: String, _ defects: Set<MessageDefect>) {
+    func message_eachDefect_isReported(_ text: String, _ defects: Set<MessageDefect>) {
         #expect(Message.parse(text.octets).defects == defects)
     }
 
-    @Test func rawEightBitIsToldOnlyWhereItIsNotUTF8() {
+    @Test func message_headerNotUTF8_isReported() {
         #expect(Message.parse("A: ".octets + [0xFF] + "\r\n\r\n".octets).defects == [.notUTF8])
     }
 
-    @Test func aFieldTellsItsControlOctets() {
+    @Test func headerField_controlOctets_areReported() {
         func controls(_ text: String) -> HeaderControls { HeaderField(bytes: text.octets).controls }
         #expect(controls("A: b\r\n c") == [])
         #expect(controls("A: \0") == .nul)
@@ -57,7 +57,7 @@ struct MessageTests {
         #expect(HeaderField(bytes: "S: =?utf-8?q?=C3=A9?=\r\n =?utf-8?q?x?= y".octets).decodedValue == "éx y")
     }
 
-    @Test func foldsKeepLinesShortAndTheTextWhole() {
+    @Test func headerField_folded_keepsLinesShortAndTextWhole() {
         var random = SeededGenerator(seed: 5)
         for _ in 0..<500 {
             let words = (0..<Int.random(in: 0...40, using: &random)).map { _ in

@@ -47,7 +47,7 @@ import Testing
         ("jane@outlook.com", "jane@hotmail.com", false), ("jane@outlook.com", "jane@outlook.com", true),
         ("j.a.n.e@gmail.com", "jane@googlemail.com", true), ("jane@home.example", "jane@inbox.example", false),
     ])
-    func areOnePersons(_ one: String, _ other: String, _ expected: Bool) throws {
+    func areOnePersons_twoAddresses_followsProviderRules(_ one: String, _ other: String, _ expected: Bool) throws {
         let addresses = try #require(AddrSpec(envelope: one).flatMap { one in AddrSpec(envelope: other).map { (one, $0) } })
         #expect(ProviderRules.standard.areOnePersons(addresses.0, addresses.1) == expected)
         #expect(ProviderRules.standard.areOnePersons(addresses.1, addresses.0) == expected)

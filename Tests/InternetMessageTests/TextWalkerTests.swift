@@ -82,14 +82,14 @@ struct TextWalkerTests {
     }
 
     @Test(.enabled(if: TestData.conformance != nil, TestData.skipReason))
-    func anyChunkingGivesTheTextsOfTheTree() throws {
+    func textWalker_publicMessageInAnyChunks_matchesTree() throws {
         let files = TestData.files(["mail", "bounces", "replies", "calendar"])
         try #require(!files.isEmpty, "the conformance folder holds no messages")
         var random = SeededGenerator(seed: 41)
         for file in files { compare(try TestData.bytes(file), "\(file)", random: &random) }
     }
 
-    @Test func damagedTreesReadAlike() {
+    @Test func textWalker_randomBrokenMultipart_matchesTree() {
         var random = SeededGenerator(seed: 43)
         let pieces = [
             "--a", "--a--", "--b", "--b--", "--", "-", "a", "\r\n", "\r\n", "\r\n\r\n", "\n", "\r", " ", "x", "=", "=4", "=\r\n",
@@ -108,7 +108,7 @@ struct TextWalkerTests {
     }
 
     @Test(arguments: ["base64", "quoted-printable", "8bit", "x-unknown"])
-    func longTextsComeInStretchesThatOverlap(_ encoding: String) throws {
+    func textWalker_longText_returnsOverlappingStretches(_ encoding: String) throws {
         var random = SeededGenerator(seed: 47)
         for lineLength in [76, 0] {
             let text = (0..<300_000).map { _ in "abcdefgh =\r\n.é".utf8.randomElement(using: &random) ?? 0 }
@@ -124,7 +124,7 @@ struct TextWalkerTests {
         }
     }
 
-    @Test func aWideTextIsCutBetweenCharacters() {
+    @Test func textWalker_utf16Text_isCutBetweenCharacters() {
         let text = Array(String(repeating: "Gr\u{FC}\u{DF}e ", count: 20_000).utf16).flatMap {
             [UInt8($0 & 255), UInt8($0 >> 8)]
         }
@@ -137,7 +137,7 @@ struct TextWalkerTests {
         #expect(stretches.count > 3 && stretches.allSatisfy { $0.start % 4 == 0 })
     }
 
-    @Test func attachmentsAreNotHandedOut() {
+    @Test func textWalker_attachment_isSkipped() {
         let body = """
             --b\r\n\r\ntext\r\n--b\r\nContent-Type: application/pdf\r\n\r\n%PDF\r\n--b\r\nContent-Type: message/rfc822\r\n\r\nSubject: x\r\n\r\ninner\r\n--b--\r\n
             """.octets
@@ -153,7 +153,7 @@ struct TextWalkerTests {
         ("--b\r\nX: " + String(repeating: "y", count: MIMEPart.maximumHeaderSize + 1), MIMEStop.longHeader),
         ("--b\r\n\r\ntext\r\n--b" + String(repeating: " ", count: MIMEPart.maximumDelimiterLine), .longDelimiter),
     ])
-    func whatCannotBeHeldStopsTheWalk(_ body: String, _ stop: MIMEStop) {
+    func textWalker_headerOrDelimiterTooLong_stops(_ body: String, _ stop: MIMEStop) {
         var walker = TextWalker(header: HeaderSection([HeaderField("Content-Type", "multipart/mixed; boundary=b")])) { _ in true }
         var texts: [TextStretch] = []
         for chunk in stride(from: 0, to: body.utf8.count, by: 10_000).map({ body.octets[$0..<min($0 + 10_000, body.utf8.count)] })
@@ -165,7 +165,7 @@ struct TextWalkerTests {
         #expect(walker.stop == stop && texts.allSatisfy { String(decoding: $0.octets, as: UTF8.self) == "text" })
     }
 
-    @Test func aLongLineOfDashesIsText() {
+    @Test func textWalker_longLineOfDashes_isText() {
         let line = "--" + String(repeating: "-", count: 3 * MIMEPart.maximumDelimiterLine)
         var walker = TextWalker(header: HeaderSection([HeaderField("Content-Type", "multipart/mixed; boundary=b")])) { _ in true }
         var texts: [TextStretch] = []

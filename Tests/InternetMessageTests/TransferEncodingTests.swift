@@ -15,7 +15,7 @@ struct TransferEncodingTests {
             ("YWJj=", "abc", [.strayPadding]), ("YQ===", "a", [.strayPadding]),
             ("YQ=YmM=", "abc", [.incompleteGroup, .dataAfterPadding]),
         ] as [(String, String, Set<TransferDefect>)])
-    func base64IsDecoded(_ text: String, _ expected: String, _ defects: Set<TransferDefect>) {
+    func base64_validOrDamaged_isDecodedWithDefects(_ text: String, _ expected: String, _ defects: Set<TransferDefect>) {
         let plain = Base64.decode(text.octets)
         #expect(plain.bytes == expected.octets && plain.defects == defects)
         let mapped = DecodedText(base64: text.octets[...])
@@ -35,7 +35,7 @@ struct TransferEncodingTests {
             (String(repeating: "a", count: 77), String(repeating: "a", count: 77), []),
             (String(repeating: "a", count: 78), String(repeating: "a", count: 78), [.longLine]),
         ] as [(String, String, Set<TransferDefect>)])
-    func quotedPrintableIsDecoded(_ text: String, _ expected: String, _ defects: Set<TransferDefect>) {
+    func quotedPrintable_validOrDamaged_isDecodedWithDefects(_ text: String, _ expected: String, _ defects: Set<TransferDefect>) {
         let decoded = QuotedPrintable.decode(text.octets[...])
         #expect(decoded.bytes == expected.octets && decoded.defects == defects)
     }
@@ -51,7 +51,7 @@ struct TransferEncodingTests {
         }
     }
 
-    @Test func encodedTextIsCanonicalAndReadBack() {
+    @Test func encodedText_randomOctets_isCanonicalAndReadBack() {
         var random = SeededGenerator(seed: 17)
         for _ in 0..<600 {
             // A bare LF becomes CRLF in quoted-printable, which is for text.
@@ -72,7 +72,7 @@ struct TransferEncodingTests {
     }
 
     /// For random damaged input: decoding the raw range of a decoded range gives that range's octets.
-    @Test func theMapLeadsBackToTheRawOctets() {
+    @Test func decodedText_randomDamagedInput_mapsToRawOctets() {
         var random = SeededGenerator(seed: 19)
         let alphabet = "YWJjZ012==\r\n !%a".octets
         for _ in 0..<1500 {
@@ -98,7 +98,7 @@ struct TransferEncodingTests {
         }
     }
 
-    @Test func oneReplacedWordLeavesTheRestAsItWas() {
+    @Test func decodedText_wordReplaced_keepsOtherOctets() {
         let raw = "Hello =\r\na@b.example, =C3=A9=\r\n weird =zz   \r\nend".octets
         let text = DecodedText(quotedPrintable: raw[...])
         let at = 6..<17
@@ -110,7 +110,7 @@ struct TransferEncodingTests {
         #expect(identity.replacing([.init(0..<2, "X".octets), .init(6..<8, [])]) == "X cd ".octets)
     }
 
-    @Test func replacementsAreReadBackInEveryEncoding() {
+    @Test func decodedText_replacedInEachEncoding_isReadBack() {
         var random = SeededGenerator(seed: 23)
         for _ in 0..<800 {
             let bytes = Message.canonicalLineBreaks(randomOctets(&random))
@@ -146,7 +146,7 @@ struct TransferEncodingTests {
             ("8BIT", .eightBit), ("binary;", .binary),
             ("", .sevenBit), ("x-uuencode", .unknown("x-uuencode")),
         ] as [(String, TransferEncoding)])
-    func namesAreRead(_ text: String, _ expected: TransferEncoding) {
+    func transferEncoding_fieldValue_isParsed(_ text: String, _ expected: TransferEncoding) {
         #expect(TransferEncoding.parse(text) == expected)
     }
 }

@@ -10,7 +10,7 @@ import Testing
     private func parse(_ value: String) -> AuthenticationResults? { AuthenticationResults.parse(Array(value.utf8)) }
 
     /// The examples of RFC 8601 appendix B, and forms that real filters write.
-    @Test func wellFormedFields() throws {
+    @Test func authenticationResults_wellFormed_isParsed() throws {
         let none = try #require(parse(" example.org 1; none"))
         #expect(none.authservID == "example.org" && none.version == 1 && none.results.isEmpty)
 
@@ -69,9 +69,9 @@ import Testing
         "mx; spf=pass header.d=a reason=late", "mx; spf=pass reason=a reason=b", "mx; spf=pass smtp.helo=\"a\"smtp.mailfrom=b",
         "mx; spf=pass smtp.helo=a\0", "mx; dkim=pass header.d=a,b", "mx;; spf=pass", "mx (a; spf=pass", "mx; spf pass",
     ])
-    func malformedFields(_ value: String) { #expect(parse(value) == nil) }
+    func authenticationResults_malformed_returnsNil(_ value: String) { #expect(parse(value) == nil) }
 
-    @Test func evidenceOfATrustedFilterOnly() {
+    @Test func evidence_untrustedAuthservID_isIgnored() {
         let header = HeaderSection([
             HeaderField(
                 "Authentication-Results", "MX.Relay.example; spf=pass smtp.mailfrom=bounce@Mail.App.example smtp.helo=h.example"),
@@ -105,12 +105,12 @@ import Testing
         "spf=pass smtp.mailfrom=a.example smtp.mailfrom=b.example", "spf=pass smtp.mailfrom=\"\"",
         "dmarc=ok header.from=a.example",
     ])
-    func ambiguousResultsAreNoEvidence(_ result: String) {
+    func evidence_ambiguousResult_isIgnored(_ result: String) {
         let header = HeaderSection([HeaderField("Authentication-Results", "mx; \(result)")])
         #expect(AuthenticationResults.evidence(from: header, trusting: ["mx"]) == AuthenticationEvidence())
     }
 
-    @Test func helOnlyAndIdentifierOnly() {
+    @Test func evidence_onlyHeloOrHeaderI_isRead() {
         let header = HeaderSection([
             HeaderField("Authentication-Results", "mx; spf=hardfail smtp.helo=h.example; dkim=pass header.i=u@a.example")
         ])
@@ -119,7 +119,7 @@ import Testing
         #expect(evidence.dkim.first?.domain == "a.example")
     }
 
-    @Test func lengthTagIsNeverCoverage() {
+    @Test func evidence_bodyLengthTag_isNotWholeBody() {
         let results = HeaderField("Authentication-Results", "mx; dkim=pass header.d=a.example; dkim=pass header.d=b.example")
         let cut = HeaderField("DKIM-Signature", "v=1; d=\r\n A.example; h=from:l=; l = 10; b=x")
         let whole = HeaderField("DKIM-Signature", "v=1; d=b.example; b=l=")
@@ -127,7 +127,7 @@ import Testing
         #expect(evidence.dkim.map(\.coversWholeBody) == [false, true])
     }
 
-    @Test func signaturesThatAResultCanBeAbout() {
+    @Test func evidence_dkimResult_isMatchedWithSignature() {
         func finding(_ result: String, _ signatures: String...) -> DKIMFinding? {
             let fields = [HeaderField("Authentication-Results", "mx; dkim=pass header.d=a.example\(result)")]
             let header = HeaderSection(fields + signatures.map { HeaderField("DKIM-Signature", $0) })
@@ -143,7 +143,7 @@ import Testing
         #expect(finding("")?.result == .pass)
     }
 
-    @Test func disagreeingFiltersDoNotPassDMARC() {
+    @Test func evidence_dmarcResultsDisagree_isFail() {
         let header = HeaderSection([
             HeaderField("Authentication-Results", "mx; dmarc=fail header.from=a.example"),
             HeaderField("Authentication-Results", "mx; dmarc=pass header.from=a.example"),
@@ -151,7 +151,7 @@ import Testing
         #expect(AuthenticationResults.evidence(from: header, trusting: ["mx"]).dmarc?.result == .fail)
     }
 
-    @Test func fieldsThatClaimOurIdentifier() {
+    @Test func fieldsClaiming_ownAuthservID_returnsTheirIndices() {
         let header = HeaderSection([
             HeaderField("Subject", "mx.example; none"),
             HeaderField("Authentication-Results", "other.example; none"),
@@ -164,7 +164,7 @@ import Testing
         #expect(AuthenticationResults.fieldsClaiming(ids: ["mx.example"], in: header) == [2, 3, 4, 6])
     }
 
-    @Test func ourOwnField() throws {
+    @Test func field_ownEvidence_isWrittenAndParsedAgain() throws {
         let evidence = AuthenticationEvidence(
             spf: [
                 SPFFinding(result: .pass, identity: .mailFrom, domain: "app.example", reason: "secret@inbox.example"),
@@ -196,7 +196,7 @@ import Testing
     }
 
     /// Random mixtures of the grammar's own pieces: never a trap, and what parses is written and read back the same.
-    @Test func randomFields() {
+    @Test func authenticationResults_randomField_isReadBack() {
         let pieces = [
             "mx", ";", " ", "(", ")", "\"", "\\", "=", ".", "@", "/", "1", "spf", "pass", "none", "smtp", "mailfrom", "reason",
             "\r\n ", "\0", "\u{e9}", "a.example",

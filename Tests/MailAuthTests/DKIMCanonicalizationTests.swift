@@ -29,7 +29,7 @@ struct DKIMCanonicalizationTests {
     }
 
     @Test(arguments: [DKIMCanonicalization.simple, .relaxed])
-    func bodiesInChunks(kind: DKIMCanonicalization) {
+    func canonicalBody_anyChunks_matchesPlainReading(kind: DKIMCanonicalization) {
         var generator = SeededGenerator(seed: 7)
         let alphabets: [[UInt8]] = [
             [32, 9, 13, 10, 97], [13, 10], [32, 9], [97, 98, 99, 100, 101, 32, 102, 103, 13, 10], [32, 13],
@@ -67,7 +67,7 @@ struct DKIMCanonicalizationTests {
         }
     }
 
-    @Test func longRunsAndBuffers() {
+    @Test func canonicalBody_longRuns_matchesPlainReading() {
         var generator = SeededGenerator(seed: 8)
         var body = [UInt8]()
         for length in [2047, 2048, 2049, 16383, 16384, 16385, 40000] {
@@ -83,7 +83,7 @@ struct DKIMCanonicalizationTests {
         }
     }
 
-    @Test func emptyBodies() {
+    @Test func canonicalBody_empty_isAsInRFC6376() {
         #expect(canonicalBody(.simple, [], chunk: 1) == [13, 10])
         #expect(canonicalBody(.relaxed, [], chunk: 1) == [])
         #expect(canonicalBody(.simple, [13, 10, 13, 10], chunk: 1) == [13, 10])
@@ -100,7 +100,7 @@ struct DKIMCanonicalizationTests {
             ])
     }
 
-    @Test func headerFields() {
+    @Test func canonicalHeader_simpleOrRelaxed_isAsInRFC6376() {
         func form(_ kind: DKIMCanonicalization, _ text: String) -> String {
             var output = [UInt8]()
             kind.append(HeaderField(bytes: Array(text.utf8)), to: &output)
@@ -117,7 +117,7 @@ struct DKIMCanonicalizationTests {
         #expect(form(.relaxed, "X: a:b : c") == "x:a:b : c")
     }
 
-    @Test func tagLists() throws {
+    @Test func tagList_validOrMalformed_isReadOrRefused() throws {
         let tags = try DKIMTagList(Array(" a = 1 ; b=\r\n x\r\n\ty ;c=;".utf8)[...])
         #expect(tags.names == ["a", "b", "c"])
         #expect(tags["a"].map { Array($0.value) } == Array("1".utf8))
@@ -131,7 +131,7 @@ struct DKIMCanonicalizationTests {
         }
     }
 
-    @Test func base64() {
+    @Test func base64_validOrMalformed_isDecodedOrNil() {
         func decode(_ text: String) -> [UInt8]? { DKIMBase64.decode(Array(text.utf8)[...]) }
         #expect(decode("Zm9v") == Array("foo".utf8))
         #expect(decode(" Z\r\n m\t9v Yg = = ") == Array("foob".utf8))
@@ -149,7 +149,7 @@ struct DKIMCanonicalizationTests {
     }
 
     /// Changed messages, signatures and keys are judged, whatever they hold, and the same in every cut.
-    @Test func mutations() throws {
+    @Test func verification_mutatedMessageOrKey_ignoresChunks() throws {
         let dns = try DKIMForge.dns()
         let template =
             "v=1; a=ed25519-sha256; c=relaxed/relaxed; d=app.example; i=a@app.example; s=s; t=1; l=20; "

@@ -44,7 +44,7 @@ private struct Case: Decodable {
 
 @Suite(.blocking, .enabled(if: DKIMConformance.isPresent, "skipped: no conformance folder (set POSTERN_CONFORMANCE)"))
 struct DKIMConformanceTests {
-    @Test func cases() throws {
+    @Test func verification_publicCases_givesExpectedVerdict() throws {
         let folder = DKIMConformance.folder.appendingPathComponent("dkim")
         let cases = try JSONDecoder().decode([Case].self, from: Data(contentsOf: folder.appendingPathComponent("cases.json")))
             .filter(\.usable)
@@ -69,7 +69,7 @@ struct DKIMConformanceTests {
     /// The clock of cases without one: when they were written down, years after the last was signed.
     private static let present: Int64 = 1_795_000_000
 
-    @Test func canonicalizationPairs() throws {
+    @Test func canonicalization_publicPairs_givesExpectedOctets() throws {
         let folder = DKIMConformance.folder.appendingPathComponent("dkim/canonicalization")
         let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasPrefix("email.") }.sorted()
         #expect(!names.isEmpty)

@@ -60,7 +60,7 @@ private enum Signed {
 }
 
 struct DKIMSigningTests {
-    @Test func verifiesHere() throws {
+    @Test func signature_generatedMail_passesOwnVerification() throws {
         let fixture = try Signed.fixture.get()
         let dns = DKIMTestDNS(txt: fixture.records)
         for (number, message) in fixture.messages.enumerated() {
@@ -74,7 +74,7 @@ struct DKIMSigningTests {
     }
 
     @Test(.enabled(if: DKIMVerifiers.python != nil, "skipped: no python3 with dkimpy and PyNaCl (make test-tools)"))
-    func verifiesWithDkimpy() throws {
+    func signature_generatedMail_passesDkimpy() throws {
         let python = try #require(DKIMVerifiers.python)
         let folder = try Signed.write()
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -88,7 +88,7 @@ struct DKIMSigningTests {
     }
 
     @Test(.enabled(if: DKIMVerifiers.hasMailDKIM, "skipped: no perl with Mail::DKIM (Debian: libmail-dkim-perl)"))
-    func verifiesWithMailDKIM() throws {
+    func signature_generatedMail_passesMailDKIM() throws {
         let folder = try Signed.write()
         defer { try? FileManager.default.removeItem(at: folder) }
         let lines = try DKIMVerifiers.mailDKIM(folder)
@@ -103,7 +103,7 @@ struct DKIMSigningTests {
                 + (skipped ? " (Ed25519 skipped: unknown to this version)" : ""))
     }
 
-    @Test func layout() throws {
+    @Test func signature_fieldLayout_hasShortLinesAndNoLengthTag() throws {
         let fixture = try Signed.fixture.get()
         for message in fixture.messages {
             for field in message.header.fields.prefix(2) {
@@ -117,7 +117,7 @@ struct DKIMSigningTests {
         }
     }
 
-    @Test func overSignsEveryName() throws {
+    @Test func signature_eachSignedName_isOversigned() throws {
         let signer = try DKIMSigner(domain: "relay.example", selector: "s", key: .ed25519(.generate()))
         var header = GeneratedMail.message(0).header
         header.fields.append(HeaderField("cc", "a@example.org"))
@@ -131,7 +131,7 @@ struct DKIMSigningTests {
     }
 
     /// Nothing that is signed can be added, removed or changed; what is not signed can.
-    @Test func everyChangeBreaksIt() throws {
+    @Test func signature_signedPartChanged_fails() throws {
         let fixture = try Signed.fixture.get()
         let dns = DKIMTestDNS(txt: fixture.records)
         let message = fixture.messages[0]
@@ -157,7 +157,7 @@ struct DKIMSigningTests {
         #expect(other.verify(dns, now: Signed.now).map(\.result) == [.pass, .pass])
     }
 
-    @Test func refusesNames() throws {
+    @Test func signer_invalidDomainOrSelector_throws() throws {
         let key = DKIMSigningKey.ed25519(try .generate())
         for (domain, selector) in [
             ("", "s"), ("relay example", "s"), ("relay.example", ""), ("relay.example", "a;b"), ("-a.example", "s"),
@@ -174,7 +174,7 @@ struct DKIMSigningTests {
         #expect(throws: Never.self) { try DKIMSignature(DKIMTagList(field.rawValue)["t"] == nil ? field : field.withTime("5")) }
     }
 
-    @Test func publication() throws {
+    @Test func keyPublication_rsaOrEd25519_isWrittenAsTXTRecord() throws {
         let rsa = try RSAPrivateKey.generate(bits: 4096)
         let publication = try DKIMKeyPublication(domain: "relay.example", selector: "a.b", key: .rsa(rsa))
         #expect(publication.name == "a.b._domainkey.relay.example")
@@ -191,7 +191,7 @@ struct DKIMSigningTests {
 }
 
 struct DKIMKeyPublicationTests {
-    @Test func whatTheDNSHolds() throws {
+    @Test func keyPublication_dnsAnswer_givesObjection() throws {
         let publication = try DKIMKeyPublication(domain: "app.example", selector: "s", key: .ed25519(DKIMForge.ed25519.get()))
         let own = DNSRecord.txt(Array(publication.text.utf8))
         let rsa = DNSRecord.txt(Array("p=\(try DKIMForge.publicKey("rsa"))".utf8))

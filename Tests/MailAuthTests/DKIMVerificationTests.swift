@@ -34,7 +34,7 @@ struct DKIMVerificationTests {
         "v=1; a=ed25519-sha256; t=1793650400; d=app.example; s=s; h=from; bh={bh}; b={b}",
         "v=1; a=ed25519-sha256; x=1793600000; d=app.example; s=s; h=from; bh={bh}; b={b}",
     ])
-    func passes(template: String) throws {
+    func signature_validForm_passes(template: String) throws {
         let finding = try verify(template)
         #expect(finding.result == .pass, "\(finding.reason)")
         #expect(finding.domain == "app.example" && finding.selector == "s" && finding.coversWholeBody)
@@ -93,7 +93,7 @@ struct DKIMVerificationTests {
         "v=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}; n=\u{1}",
         "V=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}", "", " ",
     ])
-    func malformedIsPermerror(template: String) throws {
+    func signature_malformed_isPermerror(template: String) throws {
         let finding = try verify(template)
         #expect(finding.result == .permerror, "\(finding)")
     }
@@ -118,7 +118,7 @@ struct DKIMVerificationTests {
         "v=1; a=ed25519-sha256; t=99999999999999999999999; d=app.example; s=s; h=from; bh={bh}; b={b}",
         "v=1; a=ed25519-sha256; t=999999999999; d=app.example; s=s; h=from; bh={bh}; b={b}",
     ])
-    func unacceptableIsPolicyWithoutALookup(template: String) throws {
+    func signature_unacceptable_isPolicyWithoutDNSQuery(template: String) throws {
         let dns = try DKIMForge.dns()
         #expect(try verify(template, dns: dns).result == .policy)
         #expect(dns.questions.isEmpty)
@@ -135,13 +135,13 @@ struct DKIMVerificationTests {
         ("v=DKIM1; k=ed25519; s=other;", .permerror), ("v=DKIM1; k=ed25519; p=;", .permerror),
         ("v=DKIM1; k=ed25519; k=ed25519;", .permerror), ("nonsense;", .permerror),
     ])
-    func keyRecords(tags: String, result: DKIMResult) throws {
+    func keyRecord_eachTag_givesExpectedResult(tags: String, result: DKIMResult) throws {
         let finding = try verify("v=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}", dns: DKIMForge.dns(tags))
         #expect(finding.result == result, "\(finding)")
         #expect(finding.isTesting == (result == .policy))
     }
 
-    @Test func keysThatAreNotThere() throws {
+    @Test func keyRecord_missingOrUnusable_isError() throws {
         let template = "v=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}"
         for (answer, result) in [
             (DNSAnswer.nxDomain, DKIMResult.permerror), (.noData, .permerror), (.temporaryFailure("SERVFAIL"), .temperror),
@@ -158,7 +158,7 @@ struct DKIMVerificationTests {
                 .contains("revoked"))
     }
 
-    @Test func severalKeyRecords() throws {
+    @Test func keyRecord_several_usesAnyOfFirstThree() throws {
         let good = DNSRecord.txt(Array("v=DKIM1; k=ed25519; p=\(try DKIMForge.publicKey())".utf8))
         let otherKey = try Ed25519PrivateKey.generate().rawPublicKey()
         let other = DNSRecord.txt(
@@ -177,13 +177,13 @@ struct DKIMVerificationTests {
         }
     }
 
-    @Test func sameDomainFlag() throws {
+    @Test func keyRecord_sameDomainFlag_refusesSubdomain() throws {
         let template = "v=1; a=ed25519-sha256; i=@mail.app.example; d=app.example; s=s; h=from; bh={bh}; b={b}"
         #expect(try verify(template, dns: DKIMForge.dns("v=DKIM1; k=ed25519; t=s;")).result == .permerror)
         #expect(try verify(template).result == .pass)
     }
 
-    @Test func typesOfKeyAndSignature() throws {
+    @Test func keyRecord_otherTypeThanSignature_isPermerror() throws {
         let rsaTemplate = "v=1; a=rsa-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}"
         #expect(try verify(rsaTemplate, dns: DKIMForge.dns("v=DKIM1;", algorithm: "rsa")).result == .pass)
         #expect(try verify(rsaTemplate, dns: DKIMForge.dns()).result == .permerror)
@@ -192,7 +192,7 @@ struct DKIMVerificationTests {
         #expect(try verify(edTemplate, dns: DKIMForge.dns("v=DKIM1; k=ed25519;", algorithm: "rsa")).result == .permerror)
     }
 
-    @Test func lengthsOfRSAKeys() throws {
+    @Test func keyRecord_rsaLengthOutsideLimits_isPolicy() throws {
         let message = try DKIMForge.sign(DKIMForge.message, "v=1; a=rsa-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}")
         var limits = DKIMLimits()
         for (range, result) in [(1024...4096, DKIMResult.pass), (1025...4096, .policy), (512...1023, .policy)] {
@@ -205,7 +205,7 @@ struct DKIMVerificationTests {
         #expect(DKIMLimits().rsaBits == 1024...4096)
     }
 
-    @Test func bodyLength() throws {
+    @Test func signature_bodyLengthTag_coversOnlyThatPart() throws {
         let template = "v=1; a=ed25519-sha256; l={l}; d=app.example; s=s; h=from; bh={bh}; b={b}"
         for (length, whole) in [(0, false), (5, false), (19, false), (20, true)] {
             let finding = try verify(template.replacing("{l}", with: "\(length)"), length: length)
@@ -220,7 +220,7 @@ struct DKIMVerificationTests {
         #expect(message.verify(try DKIMForge.dns(), now: now).map(\.result) == [.fail])
     }
 
-    @Test func aWrongBodyAsksNoDNS() throws {
+    @Test func signature_wrongBodyHash_failsWithoutDNSQuery() throws {
         var message = try DKIMForge.sign()
         message.body[0] ^= 1
         let dns = try DKIMForge.dns()
@@ -228,7 +228,7 @@ struct DKIMVerificationTests {
         #expect(finding.result == .fail && finding.reason.contains("body") && dns.questions.isEmpty)
     }
 
-    @Test func limits() throws {
+    @Test func signature_manyOnOneMessage_keepsLimits() throws {
         var message = DKIMForge.message
         let template = "v=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}"
         let signature = try #require(try DKIMForge.sign(message, template).header.fields.first)
@@ -248,12 +248,12 @@ struct DKIMVerificationTests {
         #expect(other.verify(dns, now: now).last?.result == .pass)
     }
 
-    @Test func noSignature() {
+    @Test func signature_none_givesNoFinding() {
         #expect(DKIMForge.message.verify(DKIMTestDNS([:])).isEmpty)
     }
 
     /// h= repeated names go from the bottom up; one time more than there are fields signs that there is no other.
-    @Test func repeatedNames() throws {
+    @Test func signature_repeatedNames_countFromBottom() throws {
         var message = DKIMForge.message
         message.header.fields.insert(HeaderField("X", "top"), at: 0)
         message.header.fields.append(HeaderField("x", "bottom"))
@@ -274,7 +274,7 @@ struct DKIMVerificationTests {
         #expect(try results(["from", "x"], { $0.fields.removeLast() }) == [.fail])
     }
 
-    @Test func aSecondFromIsNoProof() throws {
+    @Test func signature_secondFromField_isPolicy() throws {
         for bottom in [false, true] {
             var message = try DKIMForge.sign()
             message.header.fields.insert(HeaderField("From", "evil@example.net"), at: bottom ? message.header.fields.count : 0)
@@ -283,7 +283,7 @@ struct DKIMVerificationTests {
     }
 
     /// A signature may cover other signatures, never itself.
-    @Test func signaturesOverSignatures() throws {
+    @Test func signature_overOtherSignature_passes() throws {
         let inner = try DKIMForge.sign()
         let template = "v=1; a=ed25519-sha256; d=app.example; s=s; h=from:dkim-signature; bh={bh}; b={b}"
         var outer = try DKIMForge.sign(inner, template, names: ["from", "dkim-signature"])
@@ -297,7 +297,7 @@ struct DKIMVerificationTests {
     }
 
     /// Several canonicalizations and lengths at once, every hash its own.
-    @Test func differentSignaturesAtOnce() throws {
+    @Test func signature_severalCanonicalizations_passAtOnce() throws {
         var message = DKIMTestMessage(header: DKIMForge.message.header, body: Array("a  b \r\n\tc\r\n\r\n \r\n\r\n".utf8))
         let plain = message
         let dns = try DKIMForge.dns()
@@ -319,7 +319,7 @@ struct DKIMVerificationTests {
     }
 
     /// Reasons go to the log: nothing of a signature's free text may be in them.
-    @Test func reasonsNameNobody() throws {
+    @Test func finding_freeTextInSignature_isNotQuoted() throws {
         for tag in [
             "i=joe.inbox@gmail.example", "z=From:joe.inbox@gmail.example", "joe.inbox@gmail.example", "q=joe.inbox@gmail.example",
         ] {

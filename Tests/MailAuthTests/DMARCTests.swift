@@ -38,7 +38,7 @@ import Testing
             algorithm: "rsa-sha256", coversWholeBody: true, reason: "")
     }
 
-    @Test func vectorFiles() throws {
+    @Test func dmarc_vectors_giveExpectedFinding() throws {
         let all = try vectors("dmarc", as: Vector.self)
         for vector in all {
             let resolver = RecordingResolver(vector.dns.resolver)
@@ -58,7 +58,7 @@ import Testing
         #expect(all.count >= 30)
     }
 
-    @Test func recordSyntax() throws {
+    @Test func dmarcRecord_anyText_isParsedOrReturnsNil() throws {
         func record(_ text: String) -> DMARCRecord? { DMARCRecord(parsing: Array(text.utf8)) }
         for text in [
             "", "v=DMARC1x", "v=dmarc1;p=none", " v=DMARC1", "p=none;v=DMARC1", "v=DMARC2", "v=DMARC1 p=none", "x", "v",
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test func organizationalDomains() {
+    @Test func organizationalDomain_treeWalk_returnsDomainOrFailure() {
         let record = [DNSRecordType.txt: [DNSRecord.txt(Array("v=DMARC1; p=none".utf8))]]
         let zone = ZoneResolver([
             "_dmarc.example.com": .init(records: record),
@@ -104,7 +104,7 @@ import Testing
         #expect(DMARC.organizationalDomain(of: "a..example.com", resolver: zone) == .none)
     }
 
-    @Test func manySignaturesAskFewQuestions() throws {
+    @Test func dmarc_manySignatures_limitsQueries() throws {
         let record = [DNSRecordType.txt: [DNSRecord.txt(Array("v=DMARC1; p=none".utf8))]]
         let resolver = RecordingResolver(ZoneResolver(["_dmarc.example.com": .init(records: record)]))
         var dkim: [DKIMFinding] = []
@@ -118,7 +118,7 @@ import Testing
         #expect(resolver.questions.count <= 4 + DMARC.maximumAlignmentWalks * DMARCTreeWalk.maximumQueries)
     }
 
-    @Test func randomRecords() {
+    @Test func dmarcRecord_randomText_doesNotTrap() {
         let pieces = [
             "v=DMARC1", ";", "p", "=", "reject", "sp", "np=none", "rua=mailto:", ",", "psd=y", " ", "\t", "\0", "\u{e9}", "t=y",
             ":",
@@ -137,7 +137,7 @@ import Testing
         #expect(parsed > 1000)
     }
 
-    @Test func envelopeAuthenticationFallsBackToHelo() throws {
+    @Test func envelopeAuthentication_noMailFromRecord_checksHelo() throws {
         let spf = [DNSRecordType.txt: [DNSRecord.txt(Array("v=spf1 ip4:192.0.2.1 -all".utf8))]]
         let record = [DNSRecordType.txt: [DNSRecord.txt(Array("v=DMARC1; p=reject".utf8))]]
         let zone = ZoneResolver(["mail.example.com": .init(records: spf), "_dmarc.example.com": .init(records: record)])

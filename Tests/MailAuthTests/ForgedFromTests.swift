@@ -56,9 +56,9 @@ private struct ForgedFrom: CustomTestStringConvertible {
 }
 
 @Suite(.blocking) struct ForgedFromTests {
-    @Test func theFilesAreThere() { #expect(ForgedFrom.all.count >= 57) }
+    @Test func forgedFrom_vectorFiles_arePresent() { #expect(ForgedFrom.all.count >= 57) }
 
-    @Test(arguments: ForgedFrom.all) fileprivate func isRefusedForItsReason(_ forged: ForgedFrom) {
+    @Test(arguments: ForgedFrom.all) fileprivate func forgedFrom_eachVector_isRefusedWithReason(_ forged: ForgedFrom) {
         switch AuthorAddress.parse(header: Message.parse(forged.message).header) {
         case .success(let author): Issue.record("\(author) was read")
         case .failure(let defect): #expect(defect.rawValue == forged.defect)
@@ -66,7 +66,7 @@ private struct ForgedFrom: CustomTestStringConvertible {
     }
 
     /// Whatever proves the client, nothing is said of an author who cannot be determined.
-    @Test(arguments: ForgedFrom.all) fileprivate func hasNoDMARCFinding(_ forged: ForgedFrom) {
+    @Test(arguments: ForgedFrom.all) fileprivate func forgedFrom_eachVector_hasNoDMARCFinding(_ forged: ForgedFrom) {
         let zone = ZoneResolver([
             "good.example": .init(records: [.txt: [.txt(Array("v=spf1 +all".utf8))]]),
             "_dmarc.good.example": .init(records: [.txt: [.txt(Array("v=DMARC1; p=none".utf8))]]),

@@ -11,7 +11,7 @@ import Testing
 @testable import MailAuth
 
 @Suite(.blocking) struct ParsedRecordsTests {
-    @Test func textsThatDifferInOneOctetAreDifferent() {
+    @Test func parsedRecords_textsDifferInOneOctet_areKeptApart() {
         let parses = Mutex(0)
         let records = ParsedRecords<[UInt8]>(capacity: 600, longest: 300) { text in
             parses.withLock { $0 += 1 }
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test func neverMoreThanItsCapacityAndNothingLong() {
+    @Test func parsedRecords_manyOrLongTexts_staysWithinCapacity() {
         let parses = Mutex(0)
         let records = ParsedRecords<Int>(capacity: 8, longest: 10) { text in
             parses.withLock { $0 += 1 }
@@ -50,7 +50,7 @@ import Testing
         #expect(parses.withLock { $0 } == before + 3)
     }
 
-    @Test func manyThreadsReadTheSame() {
+    @Test func parsedRecords_manyThreads_returnsRecordOfEachText() {
         let records = ParsedRecords<[UInt8]>(capacity: 16) { $0 + [0] }
         DispatchQueue.concurrentPerform(iterations: 8) { thread in
             for number in 0..<2_000 {
@@ -61,7 +61,7 @@ import Testing
     }
 
     /// A name's key was changed, and changed back: the message counts as what the DNS says then.
-    @Test func aChangedKeyUnderTheSameNameCounts() throws {
+    @Test func dkimKey_changedUnderSameName_isUsed() throws {
         for algorithm in ["rsa-sha256", "ed25519-sha256"] {
             let message = try DKIMForge.sign(
                 DKIMForge.message, "v=1; a=\(algorithm); d=app.example; s=s; h=from; bh={bh}; b={b}")
@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    @Test func changedPoliciesCount() {
+    @Test func policyRecord_changedUnderSameName_isUsed() {
         func spf(_ record: String) -> SPFResult {
             SPF.check(
                 client: SMTPClientIdentity(address: "192.0.2.1", helo: "h.example", mailFrom: "a@app.example"),

@@ -24,18 +24,18 @@ import Testing
         return "\(finding.result.rawValue) \(finding.policy.isEmpty ? "-" : finding.policy)\(strict)"
     }
 
-    @Test func aFilterThatJudgedNoDMARCHidTheRecord() {
+    @Test func dmarc_filterGaveNoDMARCResult_isEvaluatedHere() {
         #expect(dmarc("spf=none smtp.mailfrom=b@app.example; dkim=pass header.d=child.app.example") == "fail reject dkim spf")
         #expect(dmarc("spf=none smtp.mailfrom=b@app.example; dkim=pass header.d=app.example") == "pass reject dkim spf")
     }
 
     /// Another method, which no filter judged, may have passed.
-    @Test func withOneMethodJudgedNothingHasFailed() {
+    @Test func dmarc_onlyOneMethodJudged_doesNotFail() {
         #expect(dmarc("spf=fail smtp.mailfrom=b@app.example") == "none reject dkim spf")
         #expect(dmarc("spf=pass smtp.mailfrom=b@app.example") == "pass reject dkim spf")
     }
 
-    @Test func aFailureWithoutItsPolicyGetsItFromTheRecord() {
+    @Test func dmarc_failWithoutPolicy_takesPolicyFromRecord() {
         #expect(dmarc("dmarc=fail (p=reject) header.from=app.example") == "fail reject")
         #expect(dmarc("dmarc=fail header.from=app.example", record: "v=DMARC1; p=none") == "fail none")
         #expect(dmarc("dmarc=fail header.from=app.example", record: "v=spf1 -all") == "fail none")
@@ -43,7 +43,7 @@ import Testing
         #expect(dmarc("dmarc=fail header.from=app.example policy.dmarc=quarantine") == "fail quarantine")
     }
 
-    @Test func whatTheFilterSaidIsBelieved() {
+    @Test func dmarc_filterGavePass_isKept() {
         #expect(dmarc("dmarc=pass header.from=app.example; dkim=pass header.d=child.app.example") == "pass -")
     }
 }

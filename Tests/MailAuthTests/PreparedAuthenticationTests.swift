@@ -20,7 +20,7 @@ struct PreparedAuthenticationTests {
         NativeAuthenticator { dns }.begin(client: client, header: message.header, now: now)
     }
 
-    @Test func nothingIsAskedBehindTheBody() throws {
+    @Test func session_prepared_asksNoDNSAfterBody() throws {
         let message = try DKIMForge.sign()
         let dns = try Self.dns()
         let session = Self.session(message, dns)
@@ -37,7 +37,7 @@ struct PreparedAuthenticationTests {
         #expect(plain.finish() == evidence)
     }
 
-    @Test func whatIsFoundBeforehandIsTheBestThatCanBe() throws {
+    @Test func session_wrongBody_failsOnlyAtFinish() throws {
         let message = try DKIMForge.sign()
         let session = Self.session(message, try Self.dns())
         #expect(session.prepare()?.dkim.first?.result == .pass)
@@ -47,7 +47,7 @@ struct PreparedAuthenticationTests {
     }
 
     /// A signature made up by someone who has not the key is none before the body either.
-    @Test func signedFieldsAreCheckedBeforehand() throws {
+    @Test func session_signedFieldChanged_failsInPreparation() throws {
         var message = try DKIMForge.sign()
         message.header.fields = message.header.fields.map { $0.isNamed("From") ? HeaderField("From", "eve@app.example") : $0 }
         #expect(Self.session(message, try Self.dns()).prepare()?.dkim.first?.result == .fail)

@@ -114,7 +114,7 @@ private let decidedByRFC7208: [String: (result: String, reason: String)] = [
 
 @Suite(.blocking) struct SPFConformanceTests {
     @Test(.enabled(if: FileManager.default.fileExists(atPath: conformanceFolder.path), "the conformance folder is absent"))
-    func everyCase() throws {
+    func spf_publicCases_giveExpectedResult() throws {
         let data = try Data(contentsOf: conformanceFolder.appendingPathComponent("spf/spf-cases.json"))
         let file = try JSONDecoder().decode(SuiteFile.self, from: data)
         var passed = 0

@@ -30,7 +30,7 @@ private func addresses(_ list: String...) -> ZoneResolver.Node {
     }
 
     /// RFC 7208 section 5.2, the table of results of the included record.
-    @Test func nestedResults() {
+    @Test func spf_includeOrRedirect_isEvaluatedAsInRFC7208() {
         for (inner, expected) in [
             ("v=spf1 +all", SPFResult.pass), ("v=spf1 -all", .neutral), ("v=spf1 ~all", .neutral), ("v=spf1 ?all", .neutral),
             ("v=spf1", .neutral), ("v=spf1 nonsense", .permerror), ("no record", .permerror),
@@ -47,7 +47,7 @@ private func addresses(_ list: String...) -> ZoneResolver.Node {
         #expect(result("v=spf1 redirect=absent.example ip4:192.0.2.1") == .pass)
     }
 
-    @Test func identitiesAndDomains() {
+    @Test func spf_mailFromOrHelo_givesIdentityAndDomain() {
         let zone = ["a.example": txt("v=spf1 -all"), "mx.a.example": txt("v=spf1 ip4:192.0.2.1 -all")]
         #expect(check(zone).domain == "a.example" && check(zone).identity == .mailFrom)
         let null = check(zone, mailFrom: "")
@@ -65,7 +65,7 @@ private func addresses(_ list: String...) -> ZoneResolver.Node {
         #expect(check(zone, ip: "::ffff:192.0.2.1", mailFrom: "").result == .pass)
     }
 
-    @Test func reasonsNameTheTerm() {
+    @Test func spf_reason_namesTermWithoutLocalPart() {
         #expect(
             check(["a.example": txt("v=spf1 a:b.example -all"), "b.example": addresses("192.0.2.1")]).reason
                 == "a:b.example matched, in the record of a.example")
@@ -106,7 +106,7 @@ private func addresses(_ list: String...) -> ZoneResolver.Node {
         "v=spf1 a\tmx", "v=spf1 a\u{7f}", "v=spf1 redirect=b.example redirect=c.example", "v=spf1 exp=b.example EXP=c.example",
         "v=spf1 -redirect=b.example",
     ])
-    func syntaxErrors(_ record: String) {
+    func spf_syntaxError_isPermerror(_ record: String) {
         // An error anywhere counts, even behind a term that would have matched.
         #expect(result(record) == .permerror)
         #expect(result("v=spf1 +all " + record.dropFirst(7)) == .permerror)
@@ -121,7 +121,7 @@ private func addresses(_ list: String...) -> ZoneResolver.Node {
         "v=spf1 ptr:a.example", "v=spf1 ptr",
         "v=spf1 a:foo:x/y.a.example a:b.example -all",
     ])
-    func wellFormedRecords(_ record: String) {
+    func spf_wellFormedRecord_passes(_ record: String) {
         var mx = addresses("192.0.2.1")
         mx.records[.mx] = [.mx(preference: 0, exchange: ""), .mx(preference: 9, exchange: "b.example")]
         let zone: [String: ZoneResolver.Node] = [
@@ -132,7 +132,7 @@ private func addresses(_ list: String...) -> ZoneResolver.Node {
         #expect(result(record, zone) == .pass)
     }
 
-    @Test func recordsAreFoundWithoutEvaluation() {
+    @Test func spf_recordLookup_doesNotEvaluate() {
         let resolver = RecordingResolver(
             ZoneResolver([
                 "a.example": txt("other", "v=spf1 include:b.example -all"), "two.example": txt("v=spf1", "V=SPF1 -all"),
@@ -150,7 +150,7 @@ private func addresses(_ list: String...) -> ZoneResolver.Node {
         #expect(resolver.questions.count == 6)
     }
 
-    @Test func lookupLimits() {
+    @Test func spf_lookupLimitExceeded_isPermerror() {
         let terms = { (count: Int) in (0..<count).map { "a:h\($0).example" }.joined(separator: " ") }
         var zone: [String: ZoneResolver.Node] = [:]
         for number in 0..<20 { zone["h\(number).example"] = addresses("198.51.100.1") }
@@ -180,7 +180,7 @@ private func addresses(_ list: String...) -> ZoneResolver.Node {
         #expect(loop.questions.count == 11)
     }
 
-    @Test func pointers() {
+    @Test func spf_ptrMechanism_requiresNameThatLeadsBack() {
         var names = (0..<20).map { DNSRecord.ptr("h\($0).other.example") }
         names[3] = .ptr("mail.A.example.")
         var zone: [String: ZoneResolver.Node] = ["mail.a.example": addresses("192.0.2.1"), "a.example": txt("v=spf1 ptr -all")]
@@ -203,7 +203,7 @@ private func addresses(_ list: String...) -> ZoneResolver.Node {
         #expect(check(zone).result == .fail)
     }
 
-    @Test func explanationsAreFetchedOnlyOnRequest() {
+    @Test func spf_explanation_isFetchedOnlyOnRequest() {
         let zone = ["a.example": txt("v=spf1 -all exp=why.a.example"), "why.a.example": txt("%{c} %{r} %{t} %{l} %{S} %%%_%-")]
         let client = SMTPClientIdentity(address: "2001:DB8::1", helo: "h.example", mailFrom: "a/b@a.example")
         let resolver = RecordingResolver(ZoneResolver(zone))
@@ -220,7 +220,7 @@ private func addresses(_ list: String...) -> ZoneResolver.Node {
         #expect(bombed.finding.result == .fail && bombed.explanation == nil)
     }
 
-    @Test func macroBombsAreBounded() {
+    @Test func spf_longMacroExpansion_isBounded() {
         let macro = String(repeating: "%{s100r.-+,/_=}", count: 4_000)
         let long = String(repeating: "l.", count: 2_000) + "x"
         let zone = ["a.example": txt("v=spf1 exists:\(macro).b.example include:\(macro).b.example -all")]
@@ -241,14 +241,14 @@ private func addresses(_ list: String...) -> ZoneResolver.Node {
         #expect(cut.questions.dropFirst() == ["\(kept ?? "") A"])
     }
 
-    @Test func localPartsOutsideASCIIMatchNothing() {
+    @Test func spf_localPartNotASCII_matchesNothing() {
         let resolver = RecordingResolver(ZoneResolver(["a.example": txt("v=spf1 exists:%{l}.b.example -all")]))
         let client = SMTPClientIdentity(address: "192.0.2.1", helo: "", mailFrom: "j\u{f6}rg@a.example")
         #expect(SPF.check(client: client, resolver: resolver).result == .fail)
         #expect(resolver.questions == ["a.example TXT"])
     }
 
-    @Test func randomRecordsNeverTrap() {
+    @Test func spf_randomRecord_doesNotTrap() {
         let pieces = [
             "a", "mx", "ptr", "include:", "exists:", "redirect=", "exp=", "ip4:", "ip6:", "192.0.2.1", "2001:db8::", "/24",
             "//64", "%{", "}", "%", "l", "r", "2", ".", "-", "a.example", " ", "+all", "~all", "=", "\u{e9}", "\0",
@@ -270,7 +270,7 @@ private func addresses(_ list: String...) -> ZoneResolver.Node {
 }
 
 @Suite(.blocking) struct IPAddressTests {
-    @Test func textForms() {
+    @Test func ipAddress_anyText_isParsedOrReturnsNil() {
         for (text, shown) in [
             ("192.0.2.1", "192.0.2.1"), ("0.0.0.0", "0.0.0.0"), ("::", "::"), ("::1", "::1"), ("1::", "1::"),
             ("2001:DB8::1", "2001:db8::1"),
@@ -290,7 +290,7 @@ private func addresses(_ list: String...) -> ZoneResolver.Node {
         }
     }
 
-    @Test func networksAndReverseNames() throws {
+    @Test func ipAddress_prefixAndReverseName_areComputed() throws {
         let address = try #require(IPAddress("192.0.2.130"))
         #expect(address.matches([192, 0, 2, 128], prefix: 25) && !address.matches([192, 0, 2, 127], prefix: 25))
         #expect(
@@ -301,7 +301,7 @@ private func addresses(_ list: String...) -> ZoneResolver.Node {
         #expect(IPAddress("2001:db8::1")?.reverseName == "1" + String(repeating: ".0", count: 23) + ".8.b.d.0.1.0.0.2.ip6.arpa")
     }
 
-    @Test func domainNames() {
+    @Test func domainName_syntaxAndHierarchy_areChecked() {
         #expect(DomainName.queryable("A.b.") == "a.b" && DomainName.queryable(".") == nil && DomainName.queryable("a..") == nil)
         #expect(
             DomainName.mailDomain("_x.a-b.1") == "_x.a-b.1" && DomainName.mailDomain("com") == nil

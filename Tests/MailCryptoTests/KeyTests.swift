@@ -5,7 +5,7 @@ import MailCrypto
 import Testing
 
 struct KeyTests {
-    @Test(arguments: [1024, 2048]) func rsa(bits: Int) throws {
+    @Test(arguments: [1024, 2048]) func rsaKey_generated_signsAndVerifies(bits: Int) throws {
         let key = try RSAPrivateKey.generate(bits: bits)
         let again = try RSAPrivateKey(pem: key.pem())
         #expect(key.bitCount == bits && again.bitCount == bits)
@@ -23,7 +23,7 @@ struct KeyTests {
     }
 
     /// Contexts are used again: neither a failure before nor another thread beside it changes an answer.
-    @Test func contextsThatAreUsedAgainKeepNothing() throws {
+    @Test func rsaKey_contextsReused_keepsNothing() throws {
         let key = try RSAPrivateKey.generate(bits: 1024)
         let publicKey = try RSAPublicKey(der: key.publicKeyInfo())
         let digests = (0..<16).map { SHA256.hash([UInt8($0)]) }
@@ -39,7 +39,7 @@ struct KeyTests {
         }
     }
 
-    @Test func ed25519() throws {
+    @Test func ed25519Key_rfc8032Vector_signsAndVerifies() throws {
         // RFC 8032 section 7.1, test 3.
         let key = try Ed25519PrivateKey(rawBytes: hex("c5aa8df43f9f837bedb7442f31dcb7b166d38535076f094b85ce3a2e0b4458f7"))
         #expect(try key.rawPublicKey() == hex("fc51cd8e6218a1a38da47ed00230f0580816ed13ba3303ac5deb911548908025"))
@@ -57,7 +57,7 @@ struct KeyTests {
         #expect(try Ed25519PrivateKey.generate().rawPublicKey() != Ed25519PrivateKey.generate().rawPublicKey())
     }
 
-    @Test func refusesOtherKeys() throws {
+    @Test func keys_ofOtherKindOrDamaged_areRefused() throws {
         let rsa = try RSAPrivateKey.generate(bits: 1024)
         let ed25519 = try Ed25519PrivateKey.generate()
         #expect(throws: CryptoError.self) { try RSAPrivateKey(pem: ed25519.pem()) }
@@ -88,7 +88,7 @@ struct KeyTests {
         #expect(throws: CryptoError.self) { try RSAPrivateKey.generate(bits: 512) }
     }
 
-    @Test func refusesToAskForAPassPhrase() {
+    @Test func privateKey_encryptedPEM_isRefused() {
         // Encrypted PKCS#8 (pass phrase "x"); reading must fail at once rather than ask the terminal.
         let pem = """
             -----BEGIN ENCRYPTED PRIVATE KEY-----
@@ -101,7 +101,7 @@ struct KeyTests {
         #expect(throws: CryptoError.self) { try Ed25519PrivateKey(pem: pem) }
     }
 
-    @Test func sharedBetweenThreads() async throws {
+    @Test func rsaKey_sharedBetweenThreads_signsAndVerifies() async throws {
         let key = try RSAPrivateKey.generate(bits: 1024)
         let publicKey = try RSAPublicKey(der: key.publicKeyInfo())
         let valid = try await withThrowingTaskGroup(of: Bool.self) { group in
@@ -119,7 +119,7 @@ struct KeyTests {
     /// Verifications, each with its own key, good and bad: memory stays where it was. One leaked context, key or signature a
     /// time (200 octets or more) makes 1,400 pages a round, in every round; what other tests take beside this one is not taken in
     /// every round, so one round that stays below is the proof.
-    @Test func verificationLeaksNothing() throws {
+    @Test func verification_repeated_leaksNothing() throws {
         let key = try RSAPrivateKey.generate(bits: 1024)
         let der = try key.publicKeyInfo()
         let digest = SHA256.hash([1])

@@ -15,13 +15,13 @@ import Testing
         "0ed1215379636c483c2f7f155807d402a3b228033af97c7e17819ac3169ea665"
             + "c50a07d38c3c70e5d8f12daf084a5480a66590c5f293509a8f3f7f8a83a354d5")
 
-    @Test func theExampleOfTheStandardVerifies() throws {
+    @Test func p256Key_rfc7515Example_verifies() throws {
         let key = try P256PublicKey(x: Self.x, y: Self.y)
         #expect(key.verifySHA256(message: Self.message, signature: Self.signature))
         #expect(!key.verifySHA256(message: Self.message + [0], signature: Self.signature))
     }
 
-    @Test func whatIsSignedVerifiesWithThePointAlone() throws {
+    @Test func p256Key_signed_verifiesWithPointAlone() throws {
         let key = try P256PrivateKey.generate()
         let other = try P256PublicKey(x: key.publicKey.x, y: key.publicKey.y)
         for count in 0..<64 {
@@ -36,14 +36,14 @@ import Testing
         }
     }
 
-    @Test func privateKeysAreReadAgain() throws {
+    @Test func p256Key_writtenAsPEM_isReadAgain() throws {
         let key = try P256PrivateKey.generate()
         let again = try P256PrivateKey(pem: key.pem())
         #expect(again.publicKey.publicKeyInfo == key.publicKey.publicKeyInfo)
         #expect(key.publicKey.verifySHA256(message: [1], signature: try again.signSHA256(message: [1])))
     }
 
-    @Test func onlyUncompressedPointsOfTheCurveAreTaken() throws {
+    @Test func p256Key_notAPointOfTheCurve_isRefused() throws {
         let key = try P256PrivateKey.generate().publicKey
         #expect(throws: CryptoError.self) { try P256PublicKey(x: key.x, y: key.x) }
         #expect(throws: CryptoError.self) {
@@ -55,7 +55,7 @@ import Testing
         #expect(throws: CryptoError.self) { try P256PublicKey(publicKeyInfo: Array(key.publicKeyInfo.dropLast())) }
     }
 
-    @Test func keysOfOtherKindsAreRefused() throws {
+    @Test func p256Key_ofOtherKind_isRefused() throws {
         #expect(throws: CryptoError.self) { try P256PrivateKey(pem: Ed25519PrivateKey.generate().pem()) }
         #expect(throws: CryptoError.self) { try P256PrivateKey(pem: RSAPrivateKey.generate(bits: 1024).pem()) }
         let info = try RSAPrivateKey.generate(bits: 1024).publicKeyInfo()
@@ -63,7 +63,7 @@ import Testing
     }
 
     /// Zero, and numbers as large as the order, are no signature (FIPS 186-5 section 6.4.2).
-    @Test func numbersOutsideTheRangeAreNoSignature() throws {
+    @Test func p256Signature_numbersOutOfRange_isRefused() throws {
         let key = try P256PrivateKey.generate()
         let order = hex("ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551")
         let zero = [UInt8](repeating: 0, count: 32)

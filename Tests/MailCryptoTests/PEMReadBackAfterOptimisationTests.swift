@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct PEMReadBackAfterOptimisationTests {
-    @Test func keysReadBackInOptimisedBuilds() throws {
+    @Test func pem_privateKeyWritten_isReadBack() throws {
         for _ in 0..<20 {
             let key = try Ed25519PrivateKey.generate()
             #expect(try Ed25519PrivateKey(pem: try key.pem()).rawPublicKey() == key.rawPublicKey())

@@ -5,12 +5,12 @@ import MailCrypto
 import Testing
 
 struct SymmetricTests {
-    @Test func sha256Vectors() {
+    @Test func sha256_knownText_givesDigest() {
         #expect(SHA256.hash(Array("abc".utf8)) == hex("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"))
         #expect(SHA256.hash([UInt8]()) == hex("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"))
     }
 
-    @Test func sha256InPieces() {
+    @Test func sha256_inPieces_equalsWhole() {
         let text = (0..<5000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
         let whole = SHA256.hash(text)
         for size in [1, 63, 64, 65, 999] {
@@ -45,7 +45,7 @@ struct SymmetricTests {
         // HMAC with neither key nor message.
         ("", "", "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad"),
     ])
-    func hmac(key: String, message: String, code: String) {
+    func hmac_rfc4231Vectors_givesCode(key: String, message: String, code: String) {
         #expect(HMACSHA256.authenticationCode(for: hex(message), key: hex(key)) == hex(code))
         // One key for many messages, from many threads: none leaves anything behind.
         let prepared = HMACSHA256(key: hex(key))
@@ -57,14 +57,14 @@ struct SymmetricTests {
         }
     }
 
-    @Test func constantTime() {
+    @Test func constantTimeEqual_anyOctets_comparesThem() {
         #expect(constantTimeEqual([], []))
         #expect(constantTimeEqual([1, 2, 3], [1, 2, 3]))
         #expect(!constantTimeEqual([1, 2, 3], [1, 2, 4]))
         #expect(!constantTimeEqual([1, 2, 3], [1, 2]))
     }
 
-    @Test func hkdf() throws {
+    @Test func hkdf_rfc5869Vectors_givesKey() throws {
         // RFC 5869 A.1 to A.3.
         let key = hex(String(repeating: "0b", count: 22))
         #expect(
@@ -84,7 +84,7 @@ struct SymmetricTests {
         #expect(try HKDFSHA256.derive(key: key, info: [], length: 8160).count == 8160)
     }
 
-    @Test func gcmVectors() throws {
+    @Test func aesGCM_specificationVectors_sealsAsStated() throws {
         // The GCM specification's test cases 13, 14 and 16.
         let zero = [UInt8](repeating: 0, count: 32)
         let nonce = [UInt8](repeating: 0, count: 12)
@@ -106,7 +106,7 @@ struct SymmetricTests {
         #expect(try AESGCM.open(sealed, key: key, nonce: hex("cafebabefacedbaddecaf888"), associatedData: data) == plaintext)
     }
 
-    @Test func gcmRefusesWhatWasTouched() throws {
+    @Test func aesGCM_changedOctet_isRefused() throws {
         let key = [UInt8](repeating: 7, count: 32), nonce = [UInt8](repeating: 9, count: 12)
         let sealed = try AESGCM.seal(Array("secret".utf8), key: key, nonce: nonce, associatedData: [1])
         for index in sealed.indices {
@@ -122,7 +122,7 @@ struct SymmetricTests {
         #expect(throws: CryptoError.self) { try AESGCM.seal([], key: key, nonce: [1], associatedData: []) }
     }
 
-    @Test func sivVectors() throws {
+    @Test func aesSIV_rfc5297Vectors_sealsAsStated() throws {
         // RFC 5297 A.1 and A.2.
         let first = try AESSIV.seal(
             hex("112233445566778899aabbccddee"),
@@ -145,7 +145,7 @@ struct SymmetricTests {
     }
 
     @Test(arguments: [32, 48, 64], [0, 1, 15, 16, 17, 31, 32, 33, 1000])
-    func sivRoundTrip(keyLength: Int, length: Int) throws {
+    func aesSIV_anyLength_opensWhatItSealed(keyLength: Int, length: Int) throws {
         let key = (0..<keyLength).map { UInt8($0) }
         let plaintext = (0..<length).map { UInt8(truncatingIfNeeded: $0) }
         for data: [[UInt8]] in [[], [[]], [[], []], [[1]], [Array(0..<200), [2]]] {
@@ -163,7 +163,7 @@ struct SymmetricTests {
         #expect(throws: CryptoError.self) { try AESSIV.seal([], key: key, associatedData: .init(repeating: [], count: 127)) }
     }
 
-    @Test func random() throws {
+    @Test func secureRandom_askedTwice_differs() throws {
         #expect(try SecureRandom.bytes(count: 32) != SecureRandom.bytes(count: 32))
         #expect(throws: CryptoError.self) { try SecureRandom.bytes(count: 0) }
     }

@@ -31,7 +31,7 @@ private struct WycheproofFile: Decodable {
 
 @Suite(.blocking, .enabled(if: Conformance.isPresent, "skipped: no conformance folder (set POSTERN_CONFORMANCE)"))
 struct WycheproofTests {
-    @Test func rsaSHA256() throws {
+    @Test func rsaSHA256_wycheproofCases_givesTheirResults() throws {
         let file = try WycheproofFile.read("rsa_signature_2048_sha256_test.json")
         var count = 0
         for group in file.testGroups {
@@ -50,7 +50,7 @@ struct WycheproofTests {
         print("wycheproof rsa-sha256: \(count) of \(file.numberOfTests) cases")
     }
 
-    @Test func ed25519() throws {
+    @Test func ed25519_wycheproofCases_givesTheirResults() throws {
         let file = try WycheproofFile.read("ed25519_test.json")
         var count = 0
         for group in file.testGroups {

@@ -55,7 +55,7 @@ import Testing
             credentials: user.map { SubmissionCredentials(user: $0, password: "very secret") }, timeout: 120, dataTimeout: 120)
     }
 
-    @Test func aMessageGoesEncryptedAndUnderOurName() throws {
+    @Test func submission_implicitTLS_sendsWithAuthPlain() throws {
         let server = try TLSServer(Self.willing)
         let receipt = try submission(server.port, roots: server.certificate.certificate).send(
             from: nil, to: Self.inbox, message: Self.message)
@@ -66,7 +66,7 @@ import Testing
         #expect(heard.contains("RCPT TO:<anna.secret@home.example>") && heard.contains("Subject: x"))
     }
 
-    @Test func aServerWithoutPlainIsToldByLogin() throws {
+    @Test func submission_serverWithoutPlain_usesAuthLogin() throws {
         var replies = Self.willing
         replies[2] = "250-AUTH LOGIN"
         replies.replaceSubrange(4...4, with: ["334 VXNlcm5hbWU6", "334 UGFzc3dvcmQ6", "235 2.7.0 ok"])
@@ -76,7 +76,7 @@ import Testing
         #expect(server.heard.contains(Data("very secret".utf8).base64EncodedString()))
     }
 
-    @Test func aServerThatNobodyVouchesForGetsNothing() throws {
+    @Test func submission_untrustedCertificate_sendsNothing() throws {
         let server = try TLSServer(Self.willing)
         let failure = #expect(throws: SubmissionFailure.self) {
             try submission(server.port, roots: nil).send(from: nil, to: Self.inbox, message: Self.message)
@@ -86,7 +86,7 @@ import Testing
         #expect(!server.process.output.contains("EHLO"))
     }
 
-    @Test func aRefusedPasswordIsSaidAndNotRepeated() throws {
+    @Test func submission_passwordRefused_doesNotEchoIt() throws {
         var replies = Self.willing
         replies[4] = "535 5.7.8 wrong: very secret"
         let server = try TLSServer(replies)
@@ -98,7 +98,7 @@ import Testing
         #expect(!"\(SubmissionCredentials(user: "a", password: "b"))".contains("b\""))
     }
 
-    @Test func whatSpeaksNoTLSIsNoMailServer() throws {
+    @Test func submission_serverWithoutTLS_sendsNothing() throws {
         let sink = try SMTPSink()
         defer { sink.stop() }
         #expect(throws: SubmissionFailure.self) {

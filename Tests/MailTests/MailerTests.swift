@@ -81,7 +81,7 @@ private struct TestSigner: MessageSigner {
             decoding: QuotedPrintable.decode(Array(text[head.upperBound..<end.lowerBound].utf8)[...]).bytes, as: UTF8.self)
     }
 
-    @Test func aVerificationMessageHoldsItsCodeItsLinkAndAnAddressForAnswers() throws {
+    @Test func verification_sent_holdsCodeLinkAndReplyAddress() throws {
         try mailer().sendConfirmation(user: "anna", .number(1), Self.change)
         let message = try #require(try sink.wait(for: 1).first)
         let parsed = Message.parse(message.data)
@@ -148,7 +148,7 @@ private struct TestSigner: MessageSigner {
         #expect(bare.header.first("Subject")?.decodedValue.contains("nicht gelesen") == true)
     }
 
-    @Test func everyMessageIsSignedByTheRelayDomain() throws {
+    @Test func verification_withSigner_isSignedByRelayDomain() throws {
         let key = try Ed25519PrivateKey.generate()
         let signer = try DKIMSigner(domain: "relay.example", selector: "s", key: .ed25519(key))
         try mailer(signer: TestSigner(signer: signer)).sendConfirmation(user: "anna", .number(1), Self.change)
@@ -157,7 +157,7 @@ private struct TestSigner: MessageSigner {
         for name in ["d=relay.example", "From", "Reply-To", "Subject", "To"] { #expect(field.contains(name), "\(field)") }
     }
 
-    @Test func whereTheServerIsAwayTheErrorIsTemporaryAndTellsNothing() throws {
+    @Test func verification_serverAway_isTemporaryError() throws {
         let port = try ScriptedServer([]).port
         do {
             try mailer(port: port).sendConfirmation(user: "anna", .number(1), Self.change)
@@ -168,7 +168,7 @@ private struct TestSigner: MessageSigner {
         }
     }
 
-    @Test func linksOfThePageGoToTheInboxWithTheNullSender() throws {
+    @Test func signInLink_sent_goesToInboxWithNullSender() throws {
         _ = try store.inboxes.confirm(user: "anna", .number(1), Self.change)
         let link = try #require(
             try store.page.signInLink(
@@ -182,7 +182,7 @@ private struct TestSigner: MessageSigner {
         #expect(!"\(link)".contains(token))
     }
 
-    @Test func aFullQueueRefusesAndAStoppedOneIsSilent() {
+    @Test func mailQueue_fullOrStopped_refuses() {
         let queue = MailQueue(capacity: 1)
         let gate = DispatchSemaphore(value: 0)
         let started = DispatchSemaphore(value: 0)
@@ -200,7 +200,7 @@ private struct TestSigner: MessageSigner {
     }
 
     /// 2,000 sign-in forms while the mail server takes its time over one message.
-    @Test func lookUpsDoNotWaitForMailThatIsBeingHandedOver() {
+    @Test func mailQueue_mailBeingSent_doesNotDelayLookUps() {
         let queue = MailQueue(capacity: 10)
         let gate = DispatchSemaphore(value: 0)
         let (started, looked) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
@@ -223,7 +223,7 @@ private struct TestSigner: MessageSigner {
     }
 
     /// A team would learn without end which mailboxes there are, if an answer to the recipient did not count.
-    @Test func aMessageCountsOnceTheServerWasToldTheRecipient() {
+    @Test func mailerError_fromRecipientStageOn_namesRecipient() {
         let before: [SubmissionStage] = [.connection, .greeting, .ehlo, .tls, .authentication, .mail]
         for stage in before {
             #expect(!MailerError.submission(.temporary(stage, "down")).namedRecipient, "\(stage)")

@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    @Test func aMessageArrivesAsItWasWritten() throws {
+    @Test func submission_messageWithDots_arrivesUnchanged() throws {
         let sink = try SMTPSink()
         defer { sink.stop() }
         try submission(sink.port).send(from: Self.sender, to: Self.inbox, message: Self.message)
@@ -37,14 +37,14 @@ import Testing
         #expect(arrived.data == Self.message + [0x0D, 0x0A])
     }
 
-    @Test func theNullSenderIsWrittenAsSuch() throws {
+    @Test func submission_nullSender_sendsEmptyReversePath() throws {
         let sink = try SMTPSink()
         defer { sink.stop() }
         try submission(sink.port).send(from: nil, to: Self.inbox, message: Self.message)
         #expect(try sink.wait(for: 1).first?.mailFrom == "<>")
     }
 
-    @Test func eightBitAndUTF8GoOnlyWhereTheyAreOffered() throws {
+    @Test func submission_eightBitOrUTF8_needsServersExtension() throws {
         let eightBit = Array("Subject: x\r\n\r\nfünf\r\n".utf8)
         let sink = try SMTPSink()
         defer { sink.stop() }
@@ -65,7 +65,7 @@ import Testing
         guard case .permanent = plain else { return #expect(Bool(false), "\(String(describing: plain))") }
     }
 
-    @Test func anInternationalDomainGoesAsALabels() throws {
+    @Test func submission_internationalDomain_isSentAsALabels() throws {
         let sink = try SMTPSink()
         defer { sink.stop() }
         try submission(sink.port).send(
@@ -98,7 +98,7 @@ import Testing
         (["220-one\r\n221 two\r\n"], "temporary greeting the server does not speak SMTP"),
         ([String(repeating: "2", count: 5000)], "temporary greeting the server does not speak SMTP"),
     ])
-    func everyAnswerIsTemporaryOrPermanentAndTellsNoAddress(_ replies: [String?], _ expected: String) throws {
+    func submission_refusedOrBroken_isClassifiedWithoutAddress(_ replies: [String?], _ expected: String) throws {
         let failure = try #require(try failure(replies))
         let told: String
         switch failure {
@@ -109,11 +109,11 @@ import Testing
         #expect(!"\(failure)".contains("secret"))
     }
 
-    @Test func aServerThatSaysNothingIsGivenUp() throws {
+    @Test func submission_serverSilent_timesOut() throws {
         #expect(try failure([""], timeout: 0.3) == .temporary(.greeting, "no answer in time"))
     }
 
-    @Test func nobodyListeningIsTemporary() throws {
+    @Test func submission_nobodyListening_isTemporary() throws {
         let port = try ScriptedServer([]).port
         do {
             try submission(port).send(from: nil, to: Self.inbox, message: Self.message)
@@ -124,7 +124,7 @@ import Testing
         }
     }
 
-    @Test func aReplyIsPutTogetherFromAnyPieces() throws {
+    @Test func smtpReply_inAnyPieces_isReadWhole() throws {
         let text = Array("250-mx.example\r\n250-SIZE 10\r\n250 8BITMIME\r\n220 2.0.0 next\r\n".utf8)
         for cut in 1..<text.count {
             var reader = SMTPReplyReader()

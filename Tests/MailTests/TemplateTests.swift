@@ -12,7 +12,7 @@ import Testing
         service: "Fig & Co", relayDomain: "relay.example", code: "012 345", link: "https://fig.example/me/confirm/x",
         lifetime: "24 hours")
 
-    @Test(arguments: NoticeKind.allCases) func everyBuiltInTextRendersWithoutLeftovers(_ kind: NoticeKind) throws {
+    @Test(arguments: NoticeKind.allCases) func template_builtIn_rendersCompletely(_ kind: NoticeKind) throws {
         let rendered = try NoticeTemplates.standard().render(kind, Self.values)
         #expect(!rendered.subject.isEmpty && !rendered.text.isEmpty && !rendered.html.isEmpty)
         for text in [rendered.subject, rendered.text, rendered.html] { #expect(!text.contains("{{") && !text.contains("}}")) }
@@ -21,7 +21,7 @@ import Testing
         #expect(rendered.text.split(separator: "\n").allSatisfy { $0.count <= 78 })
     }
 
-    @Test func withoutAPublicAddressTheMessageHasNoLink() throws {
+    @Test func template_verificationWithoutURL_hasNoLink() throws {
         var values = Self.values
         values.link = nil
         let rendered = try NoticeTemplates.standard().render(.verification, values)
@@ -35,7 +35,7 @@ import Testing
         return path
     }
 
-    @Test func aFileTakesThePlaceOfTheBuiltInText() throws {
+    @Test func template_fileInFolder_replacesBuiltIn() throws {
         let path = try folder(["verification.txt": "Subject: Bitte bestätigen\r\n\r\nIhr Code: {{code}}\r\n"])
         defer { try? FileManager.default.removeItem(atPath: path) }
         let rendered = try NoticeTemplates(folder: path).render(.verification, Self.values)
@@ -52,7 +52,7 @@ import Testing
         ("verification.txt", "Subject: x\n\n{{#code}} {{code}}\n", "not a valid Mustache template"),
         ("verifikation.txt", "Subject: x\n\n{{code}}\n", "no template has this name"),
     ])
-    func aTextThatCannotServeIsRefusedWhenItIsLoaded(_ name: String, _ text: String, _ message: String) throws {
+    func template_fileUnusable_isRefusedOnLoading(_ name: String, _ text: String, _ message: String) throws {
         let path = try folder([name: text])
         defer { try? FileManager.default.removeItem(atPath: path) }
         do {
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test func everyTextOfATranslatedMessageIsInEveryLanguage() throws {
+    @Test func template_everyLanguage_isTranslatedCompletely() throws {
         let languages = try Languages.builtIn()
         #expect(NoticeTemplates.texts.count > 15)
         let templates = try NoticeTemplates.standard(languages)
@@ -86,7 +86,7 @@ import Testing
     }
 
     /// What is no whole document is framed as the built-in ones are, and looks as they do on dark screens.
-    @Test func aFileOfContentAloneGetsTheFrame() throws {
+    @Test func template_contentOnlyFile_getsFrame() throws {
         let path = try folder(["verification.html": "<h1>Hello</h1>\n<p>{{code}}</p>\n"])
         defer { try? FileManager.default.removeItem(atPath: path) }
         let html = try NoticeTemplates(folder: path).render(.verification, Self.values).html
@@ -97,7 +97,7 @@ import Testing
         #expect(try NoticeTemplates(folder: whole).render(.verification, Self.values).html == "<HTML><p>012 345</p></HTML>")
     }
 
-    @Test func aCodeAloneHasNoWordOfALink() throws {
+    @Test func template_signInWithoutURL_hasNoLink() throws {
         var values = Self.values
         values.link = nil
         let message = try NoticeTemplates.standard().render(.signIn, values)

@@ -59,7 +59,7 @@ private final class Carrier: CopyCarrier {
     private static func fixture(_ carrier: Carrier) -> RelayMilterFixture { RelayMilterFixture(carrier: carrier, more: [carla]) }
 
     /// On a full disk all copies went out, each time the sender repeated the message.
-    @Test func noCopyIsMadeWhereNothingCanBeNoted() {
+    @Test func copy_storeFull_isNotMade() {
         let carrier = Carrier()
         let fixture = Self.fixture(carrier)
         fixture.directory.runFull(after: 0)
@@ -72,7 +72,7 @@ private final class Carrier: CopyCarrier {
         #expect(Self.send(fixture).delivered != nil && carrier.paths == [[Self.all[1]], [Self.all[2]]])
     }
 
-    @Test func aCopyThatCannotBeNotedIsTheLastOne() {
+    @Test func copy_storeFullAfterFirstNote_isTheLastOne() {
         let carrier = Carrier()
         let fixture = Self.fixture(carrier)
         // What is about to be handed over is noted, and nothing after it.
@@ -86,7 +86,7 @@ private final class Carrier: CopyCarrier {
     }
 
     /// What keeps a copy back, and has nothing to do with its recipient, was answered as if it had.
-    @Test func troubleOfTheStoreIsNotBlamedOnARecipient() {
+    @Test func copy_refusedForStoreTrouble_blamesNoRecipient() {
         let carrier = Carrier { _ in
             .refused(SMTPReply(code: 451, enhanced: "4.3.0", text: "Temporary trouble here; try again later"))
         }
@@ -99,7 +99,7 @@ private final class Carrier: CopyCarrier {
     }
 
     /// Anyone on the machine could connect to the smtpd for copies, say which client it was, and have SPF judged for that.
-    @Test func onlyOurOwnCopiesAreTaken() throws {
+    @Test func copyLogin_forgedUsedOrExpired_isRefused() throws {
         let carrier = Carrier()
         let fixture = Self.fixture(carrier)
         #expect(Self.send(fixture).delivered != nil)
@@ -132,7 +132,7 @@ private final class Carrier: CopyCarrier {
         #expect(!fixture.log.lines.contains { $0.contains(given) })
     }
 
-    @Test func aSessionMayHandOverSeveralCopiesByOneLogin() throws {
+    @Test func copyLogin_severalCopiesInOneSession_isTaken() throws {
         let fixture = Self.fixture(Carrier())
         let login = fixture.engine.copyLogin(for: "192.0.2.1", now: RelayMilterFixture.now)
         let session = MilterTransaction().connect(
@@ -145,7 +145,7 @@ private final class Carrier: CopyCarrier {
         #expect(outcome.messages.count == 2 && outcome.messages.allSatisfy { $0.delivered != nil }, "\(outcome.messages)")
     }
 
-    @Test func aLoginIsForgottenOnlyOnceItHasEnded() {
+    @Test func copyLogin_used_isRefusedWhileValid() {
         let used = UsedCopyLogins()
         let start = ContinuousClock.now
         func take(_ login: String, after seconds: Int) -> Bool { used.take(login, at: start + .seconds(seconds)) }
@@ -159,7 +159,7 @@ private final class Carrier: CopyCarrier {
     // MARK: Lists that name Postern twice
 
     /// The answer was that of any loop, and no one could tell what looped.
-    @Test func aMessageThatPassesTwiceWithinOneCleanupNamesTheCause() throws {
+    @Test func message_passedTwiceWithOneQueueID_namesTheCause() throws {
         let fixture = RelayMilterFixture()
         let handler = fixture.handler
         func pass(_ bytes: [UInt8], queueID: String) -> MessageOutcome {

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct MilterSocketTests {
-    @Test func socketNamesAreReadInBothSpellings() {
+    @Test func milterSocket_eitherSpelling_isRead() {
         for (text, socket) in [
             ("unix:/run/postern.sock", .unix(path: "/run/postern.sock")), ("local:/x", .unix(path: "/x")),
             ("/x", .unix(path: "/x")),
@@ -25,7 +25,7 @@ import Testing
         #expect(MilterSocket.unix(path: "/x").postfixName == "unix:/x")
     }
 
-    @Test func fieldValuesTravelThereAndBack() throws {
+    @Test func fieldValue_foldedLines_areConvertedBothWays() throws {
         for (value, wire) in [(" a", " a"), ("", " "), (" a\r\n\tb", " a\n\tb"), (" a\n b\r\n  c", " a\n b\n  c"), ("\t", "\t")] {
             let out = try MilterWire.outgoing(fieldValue: Array(value.utf8)[...])
             #expect(out == Array(wire.utf8))
@@ -46,7 +46,7 @@ private final class IdleSession: MilterSession {
 
 /// libmilter's state belongs to the process: everything about it is one test.
 @Suite(.blocking) struct MilterServerTests {
-    @Test func oneServerStartsOnceAndStops() async throws {
+    @Test func milterServer_startedTwice_isRefused() async throws {
         let folder = "/tmp/postern-milter-\(getpid())"
         mkdir(folder, 0o755)
         defer { rmdir(folder) }

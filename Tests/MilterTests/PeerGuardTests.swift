@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func whoMayConnectGoesOnAndASecondLookChangesNothing() throws {
+    @Test func peerGuard_allowedUser_keepsConnection() throws {
         for kind in Kind.allCases {
             let pair = try Pair(kind)
             let peers = PeerGuard(socket: pair.socket, allowed: [geteuid()])
@@ -76,7 +76,7 @@ import Testing
     }
 
     /// Every local user could connect and play Postfix.
-    @Test func aConnectionOfAnotherUserIsEnded() throws {
+    @Test func peerGuard_otherUser_endsConnection() throws {
         for kind in Kind.allCases {
             let pair = try Pair(kind)
             let peers = PeerGuard(socket: pair.socket, allowed: [geteuid() + 1])
@@ -85,7 +85,7 @@ import Testing
     }
 
     /// Of a socket that its process has closed the kernel says that it is root's.
-    @Test func whoSpeaksAndHangsUpIsNotTakenForRoot() throws {
+    @Test func peerGuard_peerHungUp_isNotTakenForRoot() throws {
         for kind in [Kind.ipv4, .ipv6] {
             let pair = try Pair(kind)
             pair.hangUp()
@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    @Test func otherSocketsOfTheProcessAreNotTouched() throws {
+    @Test func peerGuard_otherSocket_isNotTouched() throws {
         let pairs = try Kind.allCases.map(Pair.init)
         for other in [MilterSocket.unix(path: "/run/other"), .tcp(host: "127.0.0.1", port: 1)] {
             let peers = PeerGuard(socket: other, allowed: [geteuid() + 1])

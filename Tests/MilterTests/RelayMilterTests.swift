@@ -28,7 +28,7 @@ private struct BlindRewriter: BodyRewriting {
 
     // MARK: Answers
 
-    @Test func recipientsAreAnsweredAtRcpt() {
+    @Test func recipient_anyPath_isAnsweredAtRCPT() {
         let fixture = RelayMilterFixture()
         let recipients = [
             "<annarelay2@relay.example>", "<AnnaRelay2@Relay.Example>", "<bobrelay22@relay.example>", "<nobody@relay.example>",
@@ -46,7 +46,7 @@ private struct BlindRewriter: BodyRewriting {
     }
 
     /// It was told at RCPT whether a reverse address is of the relay address's account.
-    @Test func reverseAddressesOfWhateverAccountAreTakenBesideARelayAddress() {
+    @Test func recipient_reverseBesideRelayAddress_isTakenAtRCPT() {
         for account in [RelayMilterFixture.anna, RelayMilterFixture.bob] {
             let fixture = RelayMilterFixture()
             let recipients = ["<annarelay2@relay.example>", fixture.reverse(account, "billing@app.example")]
@@ -57,7 +57,7 @@ private struct BlindRewriter: BodyRewriting {
         }
     }
 
-    @Test func everyRefusalCarriesTheReferenceThatTheLogHas() throws {
+    @Test func refusal_eachStage_carriesTheLoggedReference() throws {
         let fixture = RelayMilterFixture()
         let outcome = fixture.play(
             connection.mail("<b@app.example>").rcpt("<nobody@relay.example>").rcpt("<annarelay2@relay.example>").rcpt(
@@ -75,7 +75,7 @@ private struct BlindRewriter: BodyRewriting {
 
     /// What the rewriting overlooks is refused as an unrewritable part, and is an error in the log, with nothing of the inbox in
     /// it.
-    @Test func anIncidentOfTheLeakCheckIsLoggedAsAnError() {
+    @Test func log_leakCheckIncident_isAnError() {
         let fixture = RelayMilterFixture()
         let engine = fixture.engine.rewriting { _, _ in BlindRewriter() }
         fixture.exchange(for: engine)
@@ -130,7 +130,7 @@ private struct BlindRewriter: BodyRewriting {
     }
 
     /// A link that stayed was a line in the log alone.
-    @Test func aForwardWithALinkPastTheRelayIsCounted() {
+    @Test func forward_linkLeftPastTheRelay_isCounted() {
         let fixture = RelayMilterFixture()
         func forward(_ text: String) -> MessageOutcome {
             fixture.play(
@@ -147,7 +147,7 @@ private struct BlindRewriter: BodyRewriting {
         #expect(fixture.metrics.registry.text().contains("\npostern_links_left_total 1\n"))
     }
 
-    @Test func storeTroubleIsTemporary() {
+    @Test func recipient_storeDown_isTemporaryFailure() {
         let fixture = RelayMilterFixture()
         fixture.directory.goDown()
         let message = fixture.play(connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>")).message
@@ -155,7 +155,7 @@ private struct BlindRewriter: BodyRewriting {
     }
 
     /// The end of the header section is not answered either: that would cost every message a round trip.
-    @Test func whatAHeaderSectionMeetsWithIsAnsweredAtTheEndOfTheMessage() {
+    @Test func message_badHeaderSection_isRefusedAtItsEnd() {
         let fixture = RelayMilterFixture()
         for field in ["X-Nul: a\0b\r\n", "From: second@app.example\r\n"] {
             let message = fixture.play(
@@ -167,7 +167,7 @@ private struct BlindRewriter: BodyRewriting {
     }
 
     /// Chunks are not answered: the answer has to wait, and the rest of the body is let pass.
-    @Test func whatABodyMeetsWithIsAnsweredAtTheEndOfTheMessage() {
+    @Test func message_bodyTooLarge_isRefusedAtItsEnd() {
         var limits = RelayLimits()
         limits.messageSize = 100_000
         let body = String(repeating: "x\r\n", count: 100_000)
@@ -208,7 +208,7 @@ private struct BlindRewriter: BodyRewriting {
 
     // MARK: Modifications
 
-    @Test func aForwardIsRewrittenWithItsFoldsAsCRLF() throws {
+    @Test func forward_foldedFields_areRewrittenWithCRLF() throws {
         let fixture = RelayMilterFixture()
         let message = fixture.play(
             connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>")
@@ -235,7 +235,7 @@ private struct BlindRewriter: BodyRewriting {
         }
     }
 
-    @Test func aReplyLosesWhatIsTheUsers() throws {
+    @Test func reply_inboxInHeaderAndBody_isRemoved() throws {
         let fixture = RelayMilterFixture()
         let reverse = fixture.reverse(RelayMilterFixture.anna, "billing@app.example")
         let message = fixture.play(
@@ -254,7 +254,7 @@ private struct BlindRewriter: BodyRewriting {
             !text.contains("inbox.example") && !text.contains("Received") && !text.contains("X-Test") && !text.contains(reverse))
     }
 
-    @Test func mailElsewhereIsLetGoAtTheEndOfItsHeader() {
+    @Test func message_forOtherDomain_isAcceptedUnchanged() {
         let fixture = RelayMilterFixture()
         let message = fixture.play(
             connection.mail("<a@b.example>").rcpt("<c@elsewhere.example>").message(
@@ -267,7 +267,7 @@ private struct BlindRewriter: BodyRewriting {
 
     /// Found by the fuzz target `milter`: mail for elsewhere is let go at the end of its header section, and what came behind
     /// that was no one's to judge.
-    @Test func aRecipientBehindTheDataIsNotTakenUnjudged() {
+    @Test func recipient_afterData_isTemporaryFailure() {
         let message = RelayMilterFixture().play(
             connection.mail("<b@app.example>").rcpt("<someone@elsewhere.example>").body("x\r\n").rcpt(
                 "<bobrelay22@relay.example>"
@@ -277,7 +277,7 @@ private struct BlindRewriter: BodyRewriting {
         #expect(message.recipients == ["<someone@elsewhere.example>"])
     }
 
-    @Test func aNoteThatProvesNothingIsDropped() {
+    @Test func message_unprovedAutoReply_isDiscarded() {
         let fixture = RelayMilterFixture()
         let message = fixture.play(
             connection.mail("<>").rcpt("<\(fixture.returnPath(RelayMilterFixture.anna))>")
@@ -287,7 +287,7 @@ private struct BlindRewriter: BodyRewriting {
     }
 
     /// Postfix's own bounces come without brackets, and cannot be refused permanently: they would be lost, or leak.
-    @Test func onTheInternalListenerNothingIsRefusedForGood() throws {
+    @Test func internalListener_refusal_isTemporary() throws {
         let fixture = RelayMilterFixture()
         let inside = MilterTransaction().connect("localhost", peer: .unknown, daemonName: "internal")
         let refused = ["nobody@relay.example", "bobrelay22@relay.example"]
@@ -361,7 +361,7 @@ private struct BlindRewriter: BodyRewriting {
 
     // MARK: One message after another
 
-    @Test func severalMessagesOnOneConnectionHaveNothingInCommon() throws {
+    @Test func connection_severalMessages_keepsThemApart() throws {
         let fixture = RelayMilterFixture()
         let reverse = fixture.reverse(RelayMilterFixture.bob, "billing@app.example")
         let outcome = fixture.play(
@@ -384,7 +384,7 @@ private struct BlindRewriter: BodyRewriting {
         #expect(fixture.engineRequests == 5)
     }
 
-    @Test func anAbandonedMessageLeavesNothingBehind() {
+    @Test func message_reset_leavesNoState() {
         let fixture = RelayMilterFixture()
         let outcome = fixture.play(
             connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>").reset()
@@ -398,7 +398,7 @@ private struct BlindRewriter: BodyRewriting {
         #expect(outcome.messages[3].delivered?.recipients == ["<bob@inbox.example>"])
     }
 
-    @Test func heldBodiesAreLetGoWithTheirMessage() {
+    @Test func replyMemory_messageReset_isReleased() {
         let fixture = RelayMilterFixture()
         let reverse = fixture.reverse(RelayMilterFixture.anna, "billing@app.example")
         let begun = connection.mail("<anna@inbox.example>").rcpt(reverse).annasMessage()
@@ -407,7 +407,7 @@ private struct BlindRewriter: BodyRewriting {
         #expect(fixture.engine.replyMemory.inUse == 0)
     }
 
-    @Test func anotherEngineTakesOverWithTheNextMessage() {
+    @Test func engine_exchangedDuringMessage_isUsedForNextMessage() {
         let fixture = RelayMilterFixture()
         let session = fixture.handler.makeSession(
             connection: MilterConnection(hostName: "client.test", peer: .ipv4("192.0.2.1", port: 1)))
@@ -432,7 +432,7 @@ private struct BlindRewriter: BodyRewriting {
         ("annarelay2@relay.example>", true),
         ("<\u{FFFD}@relay.example>", true), ("", true), ("<>", true), ("<@>", false), ("<a␀b@elsewhere.example>", false),
     ])
-    func oddPathsLeadToNoAccount(_ written: String, isRefused: Bool) {
+    func recipient_malformedPath_isRefusedOrUntouched(_ written: String, isRefused: Bool) {
         let path = String(written.map { $0 == "␀" ? "\0" : $0 })
         let message = RelayMilterFixture().play(connection.mail("<b\0@app.example>").rcpt(path).teamMessage().endOfMessage())
             .message
@@ -441,7 +441,7 @@ private struct BlindRewriter: BodyRewriting {
         #expect(message.modifications.isEmpty)
     }
 
-    @Test func anUnreadableSenderIsNeverReportedTo() throws {
+    @Test func returnPath_unreadableSender_isSilent() throws {
         let fixture = RelayMilterFixture()
         for sender in ["<b\0@app.example>", "<b@app.example\0.evil.example>", "<\"b@app.example>"] {
             let message = fixture.play(connection.mail(sender).rcpt("<annarelay2@relay.example>").teamMessage().endOfMessage())
@@ -456,7 +456,7 @@ private struct BlindRewriter: BodyRewriting {
     }
 
     /// A name, file or address that the user wrote is in reasons and replies nowhere, as `play` looks for.
-    @Test func noInboxIsToldOrLoggedWhereAReplyIsRefused() {
+    @Test func reply_refused_showsNoInbox() {
         let fixture = RelayMilterFixture()
         let reverse = fixture.reverse(RelayMilterFixture.anna, "billing@app.example")
         let reply = connection.mail("<anna@inbox.example>").rcpt(reverse)

@@ -5,14 +5,14 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct SMTPReplyTests {
-    @Test func aFittingReplyKeepsItsParts() throws {
+    @Test func smtpReply_validParts_areKept() throws {
         let failure = try PermanentFailure(code: 550, enhancedStatus: "5.1.1", lines: ["no such address", "", "try another\t!"])
         #expect(failure.code == 550 && failure.enhancedStatus == "5.1.1" && failure.lines.count == 3)
         #expect(failure.description == "550 5.1.1 no such address /  / try another\t!")
         #expect(try TemporaryFailure(code: 452, enhancedStatus: "4.5.3", lines: ["x"]).code == 452)
     }
 
-    @Test func codesAndClassesMustAgree() {
+    @Test func smtpReply_codeAndStatusDisagree_throws() {
         for code in [-1, 0, 99, 250, 399, 400, 499, 600, Int.max] {
             #expect(throws: SMTPReplyError.code(code)) { try PermanentFailure(code: code, enhancedStatus: "5.0.0", lines: ["x"]) }
         }
@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    @Test func linesMustBeFitForTheWire() {
+    @Test func smtpReply_linesUnfitForSMTP_throws() {
         for (text, octet) in [("a\rb", 13), ("a\nb", 10), ("100%", 37), ("a\0", 0), ("ä", 0xC3), ("\u{7F}", 0x7F)]
             as [(String, UInt8)]
         {
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func repairedRepliesAlwaysFit() throws {
+    @Test func smtpReply_repairedText_isValid() throws {
         let texts = [
             "", "plain", "a\r\nb\nc\rd", "\r\n\r\n", "50% of ü\0\u{1}", String(repeating: "x\n", count: 100),
             String(repeating: "y", count: 5000), "\n\nlate",

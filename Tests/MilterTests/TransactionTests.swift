@@ -76,7 +76,7 @@ private final class SampleSession: MilterSession {
 @Suite(.blocking) struct TransactionTests {
     private let base = MilterTransaction().connect(daemonName: "smtp").helo("client.test").mail("<a@out.test>")
 
-    @Test func aMessageIsRewritten() throws {
+    @Test func transaction_rewritingHandler_recordsModifications() throws {
         let outcome = base.rcpt("<user@relay.test>").header("From", "a@out.test").header("Subject", "x").body("hello\r\n")
             .endOfMessage(macros: ["i": "Q1"]).run(SampleHandler())
         let message = outcome.message
@@ -95,7 +95,7 @@ private final class SampleSession: MilterSession {
         )
     }
 
-    @Test func recipientsAreAnsweredOneByOne() {
+    @Test func transaction_severalRecipients_recordsEachReply() {
         let message = base.rcpt("<bad@relay.test>").rcpt("<ok@relay.test>").rcpt("<later@relay.test>").body("x\r\n")
             .endOfMessage()
             .run(SampleHandler()).message
@@ -105,12 +105,12 @@ private final class SampleSession: MilterSession {
         #expect(message.delivered?.recipients == ["<inbox@home.test>"])
     }
 
-    @Test func withoutARecipientNothingIsSent() {
+    @Test func transaction_noRecipientTaken_isAborted() {
         let message = base.rcpt("<bad@relay.test>").body("x\r\n").endOfMessage().run(SampleHandler()).message
         #expect(message.aborted && message.delivered == nil && message.modifications.isEmpty)
     }
 
-    @Test func aThrownErrorIsATemporaryFailure() {
+    @Test func transaction_handlerThrows_isTemporaryFailure() {
         let message = base.rcpt("<fails@relay.test>").endOfMessage().run(SampleHandler()).message
         guard case .temporaryFailure(let failure) = message.final else {
             Issue.record("\(message.final)")
@@ -120,28 +120,28 @@ private final class SampleSession: MilterSession {
         #expect(message.delivered == nil && message.modifications == [.from("<>")])
     }
 
-    @Test func skipEndsTheBodyForTheFilterOnly() throws {
+    @Test func transaction_skipReply_endsBodyForHandlerOnly() throws {
         let body = [UInt8](repeating: 0x78, count: 300_000)
         let message = base.rcpt("<user@relay.test>").body(body).endOfMessage().run(SampleHandler()).message
         #expect(message.delivered?.values("X-Events") == ["mail\r\n\tbody=131070"])
         #expect(message.delivered?.body == body)
     }
 
-    @Test func severalMessagesAndAnAbortShareASession() {
+    @Test func transaction_severalMessages_shareSession() {
         let outcome = base.rcpt("<user@relay.test>").reset().mail("<>").rcpt("<user@relay.test>").endOfMessage().run(
             SampleHandler())
         #expect(outcome.messages.count == 2 && outcome.messages[0].aborted && !outcome.messages[1].aborted)
         #expect(outcome.message.delivered?.values("X-Events") == ["mail,abort,mail\r\n\tbody=0"])
     }
 
-    @Test func aWholeMessageIsDivided() {
+    @Test func transaction_wholeMessage_isSplitIntoFieldsAndBody() {
         let text = "From: a@out.test\nX-Fold: one\n\ttwo\n\nline\n.\n"
         let message = base.rcpt("<user@relay.test>").message(Array(text.utf8)).endOfMessage().run(SampleHandler()).message
         #expect(message.original.fields.map(\.description) == ["From: a@out.test", "X-Fold: one\r\n\ttwo"])
         #expect(message.original.body == Array("line\r\n.\r\n".utf8))
     }
 
-    @Test func actionsAreRefusedAsTheRealOnesAre() {
+    @Test func transaction_invalidAction_throws() {
         struct Handler: MilterHandler {
             let needs = MilterNeeds(events: [], answers: [], actions: [.addHeaders, .changeHeaders])
             func makeSession(connection: MilterConnection) -> any MilterSession { Session() }
@@ -172,7 +172,7 @@ private final class SampleSession: MilterSession {
         #expect(message.final == .continue && message.modifications.isEmpty)
     }
 
-    @Test func theDifferenceIsReadable() {
+    @Test func modificationDifference_severalKinds_isReadable() {
         let difference = RecordedModification.difference(
             expected: [.from("<>"), .delete("X-A"), .change("To", 1, " b")],
             actual: [.from("<>"), .change("To", 1, " c"), .add("X", " y")])

@@ -69,7 +69,7 @@ import Testing
         try Regex("\\s\(name)=\"([^\"]*)\"").firstMatch(in: tag).map { String($0.output[1].substring ?? "") }
     }
 
-    @Test func everyPageIsSound() async throws {
+    @Test func page_everyPathAndState_hasLabelledMarkup() async throws {
         try await PortalFixture.with { fixture in
             let pages = try await pages(fixture)
             #expect(pages.count >= 20)
@@ -150,7 +150,7 @@ import Testing
         return 0.2126 * linear(colour.0) + 0.7152 * linear(colour.1) + 0.0722 * linear(colour.2)
     }
 
-    @Test func textStandsOutFromItsGroundInLightAndDark() throws {
+    @Test func style_lightAndDark_hasEnoughContrast() throws {
         let css = PortalStyle().css
         let dark = try #require(css.range(of: "@media (prefers-color-scheme: dark)"))
         let end = try #require(css[dark.upperBound...].range(of: "*, *::before"))
@@ -168,13 +168,13 @@ import Testing
     }
 
     /// The grounds on which an operator's colour is tried are those of the sheet.
-    @Test func anOperatorsColourIsTriedOnTheGroundsThatItStandsOn() {
+    @Test func style_containsEveryGroundOfAccentColours() {
         for ground in AccentColours.lightGrounds + AccentColours.darkGrounds {
             #expect(PortalStyle().css.contains("\(ground);"), "\(ground)")
         }
     }
 
-    @Test func theOperatorsColourAndLogoTakeThePlaceOfOurs() throws {
+    @Test func style_operatorsLooks_replacesColourAndLogo() throws {
         let colours = try #require(Colour("#7a1fa2").flatMap(AccentColours.init))
         let (own, ours) = (
             PortalStyle(PageLooks(colours: colours, logo: try AppIcon(png: AddressPageTests.png(side: 64)))), PortalStyle()
@@ -184,7 +184,7 @@ import Testing
         #expect(ours.mark.contains("<svg") && ours.logo == nil)
     }
 
-    @Test func everyVariableOfTheStyleIsSet() {
+    @Test func style_definesEveryVariableItUses() {
         for match in PortalStyle().css.matches(of: /var\(--([a-z-]+)\)/) {
             #expect(PortalStyle().css.contains("--\(match.output.1): "))
         }

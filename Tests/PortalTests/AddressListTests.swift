@@ -24,7 +24,7 @@ import Testing
         AddressListPage(items, query, language: language).items.map(\.title)
     }
 
-    @Test func namesAreInTheOrderOfTheLanguageAndNumbersByValue() {
+    @Test func addressList_orderByName_followsLanguageAndNumbers() {
         let names = ["Zebra", "Team 10", "Äpfel", "team 2", "Ångström", "Apfelmus", "Team 1"]
         let items = names.enumerated().map { item(Int64($0.offset + 1), $0.element) }
         #expect(
@@ -34,7 +34,7 @@ import Testing
         #expect(titles(items, AddressListQuery(order: .newest)).first == "Team 1")
     }
 
-    @Test func everyWordIsFoundWhereverItStandsWithoutCaseAndAccents() {
+    @Test func addressList_search_ignoresCaseAndAccents() {
         let items = [
             item(1, "Café Olé", apps: ["com.cafe.app"]), item(2, "Bank", ownName: "Für die Miete"),
             item(3, "Shop", note: "Café gift"),
@@ -49,7 +49,7 @@ import Testing
         #expect(titles(items, AddressListQuery(search: "tea")).isEmpty)
     }
 
-    @Test func pagesHoldEverythingOnceWhateverTheOrderItCameIn() {
+    @Test func addressList_shuffledItems_pagesHoldEachOnce() {
         var items = (1...1_003).map { item(Int64($0), "Team \($0 * 7_919 % 1_003)", $0 % 10 == 0 ? .ended : .on) }
         for _ in 0..<3 {
             items.shuffle()
@@ -68,7 +68,7 @@ import Testing
         #expect(last.page == 41 && last.items.count == 3)
     }
 
-    @Test func statesAreCountedAmongWhatWasFound() {
+    @Test func addressList_searchAndFilter_countsStatesOfMatches() {
         let items = [item(1, "Juice"), item(2, "Juice 2", .off), item(3, "Soda", .off), item(4, "Juice 4", .ended)]
         let page = AddressListPage(items, AddressListQuery(search: "juice", filter: .state(.off)), language: "en")
         #expect(page.items.map(\.account) == [2] && page.matched == 3)
@@ -76,7 +76,7 @@ import Testing
         #expect(titles(items, AddressListQuery()) == ["Juice", "Juice 2", "Soda", "Juice 4"], "what ended comes last")
     }
 
-    @Test func onlyThisPageWritesWhereAFormLeadsBackTo() {
+    @Test func listPath_foreignTarget_returnsNil() {
         for text in ["/me?search=a%26b&page=3", "/me?state=off&order=newest", "/me"] {
             #expect(PortalPage.listPath(text) == text)
         }
@@ -99,7 +99,7 @@ import Testing
     }
 
     /// 120 addresses were one page of 28,000 pixels.
-    @Test func manyAddressesAreSearchedFilteredAndShownPageByPage() async throws {
+    @Test func addressesPage_manyAddresses_isPagedAndSearchable() async throws {
         try await signedIn { fixture, anna in
             for number in 1...60 {
                 _ = try fixture.store.teams.add(id: "t\(number)", name: "Shop \(number)", PortalFixture.change)
@@ -131,7 +131,7 @@ import Testing
     }
 
     /// One page of ten thousand addresses is as large as one of a hundred, and asks the store as often.
-    @Test func tenThousandAddressesAreAPageLikeAnyOther() async throws {
+    @Test func addressesPage_tenThousandAddresses_keepsItsSize() async throws {
         try await signedIn { fixture, anna in
             func fill(_ numbers: ClosedRange<Int>) throws {
                 let (first, last, start) = (numbers.lowerBound, numbers.upperBound, PortalFixture.start)
@@ -164,7 +164,7 @@ import Testing
         }
     }
 
-    @Test func aNameAndANoteAreTheUsersAlone() async throws {
+    @Test func addressPage_nameAndNote_areVisibleToTheUserOnly() async throws {
         try await signedIn { fixture, anna in
             try await anna.get("/me/addresses/1")
             let answer = try await anna.submit(
@@ -211,7 +211,7 @@ import Testing
         }
     }
 
-    @Test func forwardingSwitchesByItselfOnADayAndAnAddressIsReplaced() async throws {
+    @Test func addressPage_scheduleAndReplacement_takeEffect() async throws {
         try await signedIn { fixture, anna in
             let old = try #require(try fixture.store.addresses.current(account: 1)).address
             func fields(_ text: String) -> [String: String] {
@@ -258,7 +258,7 @@ import Testing
         }
     }
 
-    @Test func whatWasRefusedIsShownAndASenderIsBlockedAndUnblocked() async throws {
+    @Test func addressPage_refusedSender_isShownAndCanBeBlocked() async throws {
         try await signedIn { fixture, anna in
             #expect(try await anna.get("/me/addresses/1").text.contains("Nothing in the last 90 days."))
             for (domain, reply) in [
@@ -299,7 +299,7 @@ import Testing
         }
     }
 
-    @Test func anAddressGetsAnInboxOfItsOwnAndTheOldOneIsTold() async throws {
+    @Test func addressPage_ownInboxChosen_notifiesTheOldOne() async throws {
         try await signedIn { fixture, anna in
             #expect(try await !anna.get("/me/addresses/1").text.contains("Inbox for this address"))
             let work = try fixture.store.inboxes.add(
@@ -325,7 +325,7 @@ import Testing
         }
     }
 
-    @Test func appsAreShownByTheirNameAndIcon() async throws {
+    @Test func addressesPage_appWithAppearance_showsNameAndIcon() async throws {
         try await signedIn { fixture, anna in
             #expect(try await anna.get("/me/icons/com.juice.app").status == 404)
             let png = try AppIcon(png: Self.png(side: 64))
@@ -345,7 +345,7 @@ import Testing
         }
     }
 
-    @Test func whatIsNoSquarePictureIsRefused() throws {
+    @Test func appIcon_notASquarePNGOfAllowedSize_isRefused() throws {
         for wrong in [
             Array("GIF89a".utf8), Self.png(side: 63), Self.png(side: 1_025), Self.png(side: 64, height: 65),
             Array(Self.png(side: 64).dropLast()),
@@ -364,7 +364,7 @@ import Testing
             + Array("IEND".utf8) + [0xAE, 0x42, 0x60, 0x82]
     }
 
-    @Test func everyPageSaysWhoIsSignedInAndTheRootLeadsThere() async throws {
+    @Test func page_signedIn_namesTheInbox() async throws {
         try await signedIn { fixture, anna in
             for path in ["/me", "/me/addresses/1", "/me/inboxes", "/me/security", "/me/data", "/me/delete"] {
                 let text = try await anna.get(path).text

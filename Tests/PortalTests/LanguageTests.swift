@@ -29,7 +29,7 @@ import Testing
         return all.flatMap { [$0.title, $0.text] }
     }
 
-    @Test func everyTextOfThePagesIsInEveryLanguage() throws {
+    @Test func languages_builtIn_translateEveryText() throws {
         let messages = SignInMessage.all.flatMap { [$0.title] + $0.sentences }
         let texts = PortalViews.texts + (try literals()) + refusals + messages
         #expect(texts.count > 250)
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test func aPageIsInTheLanguageThatTheAppOrTheBrowserAsksFor() async throws {
+    @Test func page_uiLocalesOrAcceptLanguage_chooseLanguage() async throws {
         try await SheetFixture.with { sheet in
             let browser = Browser(sheet.fixture)
             for (tags, accepted, expected) in [
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test func theUsersPageIsInTheirLanguageWithItsDatesNumbersAndLists() async throws {
+    @Test func page_acceptLanguage_localizesDatesAndNumbers() async throws {
         try await PortalFixture.with { fixture in
             let anna = Browser(fixture)
             try await anna.signIn("anna")
@@ -164,7 +164,7 @@ import Testing
     }
 
     /// Words stand in attributes too: a quotation mark would have ended one.
-    @Test func wordsOfACatalogueStayWithinTheirAttribute() throws {
+    @Test func language_quotationMarksInText_areEscaped() throws {
         let languages = try languages(
             "nl.json",
             #"{"texts": {"Copied": "Ge\"kopieerd\" onclick=\"x", "See <a href=\"/me\">it</a>": "\"Zie\" <a href=\"/me\">het</a>"}}"#
@@ -184,7 +184,7 @@ import Testing
         return try Languages(folder: folder.path)
     }
 
-    @Test func anOperatorAddsALanguage() throws {
+    @Test func language_operatorsFile_fallsBackToEnglish() throws {
         let languages = try languages(
             "nl.json", #"{"texts": {"Sign in": "Inloggen", "{n} hours": {"one": "{n} uur", "other": "{n} uren"}}}"#)
         let dutch = languages.best([], accepted: "nl-BE")
@@ -230,7 +230,7 @@ import Testing
         ("fr.json", #"{"texts": {"{n} hours": {"on": "h", "other": "{n} h"}}}"#, "plural form"),
         ("fr.json", #"{"texts": {"{n} hours": {"other": "h"}}}"#, "other places"),
         ("fr.json", #"{"texts": {"{n} hours": {"one": "<b>", "other": "{n} h"}}}"#, "other places"),
-    ]) func aCatalogueThatCannotBeUsedSaysWhy(_ name: String, _ text: String, _ expected: String) {
+    ]) func catalogue_unusable_isRefusedWithReason(_ name: String, _ text: String, _ expected: String) {
         #expect {
             _ = try languages(name, text)
         } throws: {
@@ -239,7 +239,7 @@ import Testing
     }
 
     /// It was read to its end before its size was looked at: there may be none.
-    @Test func whatIsNoFileOrTooLargeIsNotRead() throws {
+    @Test func language_specialOrLargeFile_isRefused() throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-languages-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -264,7 +264,7 @@ import Testing
         #expect(try Languages(folder: folder.path).best(["nl"], accepted: nil).text("Sign in") == "Inloggen")
     }
 
-    @Test func numbersTakeTheFormOfTheirLanguage() throws {
+    @Test func language_counts_usePluralForms() throws {
         let languages = try Languages.builtIn()
         func minutes(_ tag: String, _ count: Int) -> String {
             languages.best([tag], accepted: nil).text("{n} minutes", count: count)
@@ -276,7 +276,7 @@ import Testing
     }
 
     /// They were found by a regular expression that was read anew for each text, at each start.
-    @Test func placesOfATextAreThoseOfTheirExpression() {
+    @Test func catalogue_placesOfText_matchTheExpression() {
         let pattern = /\{\{?[^}]*\}?\}|<[^>]*>/
         var texts = [""]
         var count = 0

@@ -21,7 +21,7 @@ import Testing
 struct LooksTests {
     typealias Chromium = PostfixHarness.Browser
 
-    @Test func theOperatorsColourReadsWellInLightAndDark() async throws {
+    @Test func page_operatorsColour_hasNoLayoutFindings() async throws {
         for (name, text) in [("purple", "#7a1fa2"), ("navy", "#00004d"), ("red", "#b00020")] {
             let looks = PageLooks(colours: Colour(text).flatMap(AccentColours.init), logo: nil)
             try await visit(looks) { fixture, url, browser in
@@ -127,7 +127,7 @@ struct LooksTests {
         }
     }
 
-    @Test(arguments: [true, false]) func twoClicksTurnAnAddressOffAndThreeChangeItsInbox(_ hasScripts: Bool) async throws {
+    @Test(arguments: [true, false]) func page_withOrWithoutScripts_switchesAddressAndInbox(_ hasScripts: Bool) async throws {
         try await visit { fixture, url, browser in
             if !hasScripts { try browser.forbidScripts() }
             try Self.signIn(browser, fixture, url)
@@ -153,7 +153,7 @@ struct LooksTests {
     }
 
     /// The second request of a sheet was answered with 409, and the user saw an error for what had gone well.
-    @Test func aDoubleClickSendsAFormOnce() async throws {
+    @Test func form_doubleClick_isSentOnce() async throws {
         try await visit { fixture, url, browser in
             try Self.signIn(browser, fixture, url)
             try browser.open("\(url)/me/addresses/1")
@@ -169,7 +169,7 @@ struct LooksTests {
         }
     }
 
-    @Test func keysAloneFindAnAddressTurnItOffAndNameIt() async throws {
+    @Test func page_keyboardOnly_findsAndChangesAddress() async throws {
         try await visit { fixture, url, browser in
             try Self.signIn(browser, fixture, url)
             try Self.fill(fixture)
@@ -198,7 +198,7 @@ struct LooksTests {
         }
     }
 
-    @Test(arguments: ["en", "de", "ar"]) func everyPageAndStateFitsAndReadsWell(_ language: String) async throws {
+    @Test(arguments: ["en", "de", "ar"]) func page_everyStateAndLanguage_hasNoLayoutFindings(_ language: String) async throws {
         try await visit { fixture, url, browser in
             try browser.accept(language: language)
             func look(_ name: String) throws { try Self.look(browser, name, language) }
@@ -263,7 +263,7 @@ struct LooksTests {
 }
 
 extension LooksTests {
-    @Test func aPageWithoutItsStyleIsNotAsItsReference() async throws {
+    @Test func referencePicture_styleMissing_reportsDifference() async throws {
         try await visit { fixture, url, browser in
             try browser.open("\(url)/me/sign-in")
             let reference = ReferencePicture(browser, "me-door-en-1200-light")
@@ -278,7 +278,7 @@ extension LooksTests {
     }
 
     /// What mail programs show of our messages, which is the same page in most.
-    @Test(arguments: ["en", "de", "ar"]) func everyMailFitsAndReadsWell(_ language: String) async throws {
+    @Test(arguments: ["en", "de", "ar"]) func notice_everyKindAndLanguage_hasNoLayoutFindings(_ language: String) async throws {
         let languages = try Languages.builtIn()
         let templates = try NoticeTemplates.standard(languages)
         var values = NoticeValues(

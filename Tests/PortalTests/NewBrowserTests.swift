@@ -20,7 +20,7 @@ import Testing
         try fixture.mail(inbox).contains("as you, in")
     }
 
-    @Test func whoeverSignsInByAnotherInboxIsToldOfToTheOneThatMailGoesTo() async throws {
+    @Test func newBrowserNotice_signInByOtherInbox_goesToDefaultInbox() async throws {
         try await PortalFixture.with { fixture in
             _ = try fixture.store.inboxes.add(
                 user: "anna", try PortalFixture.inbox("anna@old.example"), isVerified: true, isReplyOnly: false,
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test func theLanguageOfASignInIsKeptWhetherTheBrowserIsNewOrKnown() async throws {
+    @Test func signIn_newOrKnownBrowser_storesLanguage() async throws {
         try await PortalFixture.with { fixture in
             let browser = Browser(fixture)
             for language in ["de", "fr"] {
@@ -58,7 +58,7 @@ import Testing
     }
 
     /// The message says to sign out everywhere; a browser of before was known all the same, and its next sign-in told no one.
-    @Test func noBrowserIsKnownAfterSigningOutEverywhere() async throws {
+    @Test func newBrowserNotice_afterSignOutEverywhere_isSentAgain() async throws {
         try await PortalFixture.with { fixture in
             _ = try fixture.store.inboxes.add(
                 user: "anna", try PortalFixture.inbox("anna@old.example"), isVerified: true, isReplyOnly: false,
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test func whoReadsTheMessageThereIsNotToldAgain() async throws {
+    @Test func newBrowserNotice_signInByDefaultInbox_isNotSent() async throws {
         try await PortalFixture.with { fixture in
             try await signIn(fixture, "anna@home.example", Browser(fixture))
             #expect(fixture.mailCount("anna@home.example") == 1)
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test func whatABrowserKeepsOpensNothing() async throws {
+    @Test func knownBrowserCookie_alone_doesNotSignIn() async throws {
         try await PortalFixture.with { fixture in
             let browser = Browser(fixture)
             try await signIn(fixture, "anna@home.example", browser)

@@ -26,7 +26,7 @@ import Testing
         return anna
     }
 
-    @Test func whoAskedForDeletionMayThinkBetterOfItForAWeek() async throws {
+    @Test func deletion_withinWaitingTime_canBeCancelled() async throws {
         try await PortalFixture.with(deletionDays: 7) { fixture in
             let anna = try await plan(fixture)
             let day = PortalText(.english).date(fixture.now + 7 * Self.day)
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test func onTheDayEverythingIsDeletedAndOnlyThen() async throws {
+    @Test func deletion_dayReached_removesTheUser() async throws {
         try await PortalFixture.with(deletionDays: 7) { fixture in
             let anna = try await plan(fixture)
             let relay = try #require(try fixture.store.addresses.addresses(user: "anna").first?.address)
@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    @Test func theLatestSignInsAreShownWithTheirTime() async throws {
+    @Test func securityPage_recentSignIns_areShownWithTime() async throws {
         try await PortalFixture.with { fixture in
             let anna = Browser(fixture)
             try await anna.signIn("anna")
@@ -92,7 +92,7 @@ import Testing
     // MARK: Data
 
     /// The download has just what its schema says, and the page to read has it too.
-    @Test func theDownloadIsAsItsSchemaSaysAndCanBeRead() async throws {
+    @Test func dataDownload_everyField_matchesItsSchema() async throws {
         try await PortalFixture.with { fixture in
             let anna = Browser(fixture)
             let schema = try await anna.get("/me/data/schema.json")
@@ -152,7 +152,7 @@ import Testing
         ])
     }
 
-    @Test func aRefusalOfANewKindIsToldOnceAWeekAtMost() async throws {
+    @Test func refusalNotice_newKind_isSentAtMostWeekly() async throws {
         try await PortalFixture.with { fixture in
             let portal = try #require(fixture.portal)
             let inbox = "anna@home.example"
@@ -181,7 +181,7 @@ import Testing
         }
     }
 
-    @Test func messagesAboutRefusalsCanBeTurnedOffAndComeInTheUsersLanguage() async throws {
+    @Test func refusalNotice_settingAndLanguage_areRespected() async throws {
         try await PortalFixture.with { fixture in
             let (portal, inbox) = (try #require(fixture.portal), "anna@home.example")
             let anna = Browser(fixture)
@@ -208,7 +208,7 @@ import Testing
         try persons.takeRefusalNotices(of: persons.usersToTell(now: now, limit: 10), now: now)
     }
 
-    @Test func aMessageThatTheMailServerDoesNotTakeIsDueAgain() async throws {
+    @Test func refusalNotice_givenBack_isDueAgain() async throws {
         let fixture = try PortalFixture()
         defer { fixture.stop() }
         try Self.refuse(fixture, .unauthorizedSender)
@@ -223,7 +223,7 @@ import Testing
     }
 
     /// After 90 days the same is told again, whether or not what was told then is deleted yet.
-    @Test(arguments: [true, false]) func whatWasToldLongAgoIsToldAgain(isDeleted: Bool) throws {
+    @Test(arguments: [true, false]) func refusalNotice_toldOver90DaysAgo_isDueAgain(isDeleted: Bool) throws {
         let fixture = try PortalFixture()
         defer { fixture.stop() }
         let persons = fixture.store.persons
@@ -247,7 +247,7 @@ import Testing
 
     // MARK: Checks
 
-    @Test func whatWasAskedAndWhyIsShownInPlainWordsAndCanBeObjectedTo() async throws {
+    @Test func addressPage_decision_showsReasonsAndTakesObjection() async throws {
         try await PortalFixture.with { fixture in
             try fixture.askForCheck(reasons: "INBOX_SIGNUP_BURST INBOX_SIGNUP_VELOCITY HOUSE_RULE")
             let anna = Browser(fixture)

@@ -73,7 +73,7 @@ import WebAuthn
         }
     }
 
-    @Test func whatTheMakerOfADeviceSaysIsKeptAndNeverNeeded() async throws {
+    @Test func passkey_attestationStatement_isKeptButOptional() async throws {
         let (known, other) = (try TestDevice.Authority(), try TestDevice.Authority())
         try await PortalFixture.with(passkeyRoots: [try Certificate(der: known.certificate)]) { fixture in
             let anna = Browser(fixture)
@@ -100,7 +100,7 @@ import WebAuthn
         }
     }
 
-    @Test func withoutRootsBrowsersAreAskedNothingMore() async throws {
+    @Test func passkey_noTrustedRoots_requestsNoAttestation() async throws {
         try await PortalFixture.with { fixture in
             let anna = Browser(fixture)
             try await anna.signIn("anna")
@@ -109,7 +109,7 @@ import WebAuthn
         }
     }
 
-    @Test func aPasskeyThatSignsInElsewhereIsToldByMail() async throws {
+    @Test func passkey_signInFromNewBrowser_sendsNotice() async throws {
         try await withPasskey { fixture, anna, authenticator in
             let handle = fixture.store.passkeys.userHandle("anna")
             try await anna.submit("/me/passkey", signIn(authenticator, anna, handle: handle))
@@ -124,7 +124,7 @@ import WebAuthn
         }
     }
 
-    @Test func aPasskeyIsAddedNamedUsedAndRemoved() async throws {
+    @Test func passkey_added_signsInUntilRemoved() async throws {
         try await withPasskey { fixture, anna, authenticator in
             let handle = fixture.store.passkeys.userHandle("anna")
             #expect(try await anna.submit("/me/passkey", signIn(authenticator, anna, handle: handle)).location == "/me")
@@ -142,7 +142,7 @@ import WebAuthn
         }
     }
 
-    @Test func aChallengeIsUsedOnceInItsBrowserAndInTime() async throws {
+    @Test func passkey_challengeReusedOrForeign_isRefused() async throws {
         try await withPasskey { fixture, anna, authenticator in
             let thief = Browser(fixture)
             try await thief.get("/me/sign-in")
@@ -165,7 +165,7 @@ import WebAuthn
         }
     }
 
-    @Test func whatDoesNotVerifySignsNobodyIn() async throws {
+    @Test func passkey_invalidAssertion_isRefusedAlike() async throws {
         try await withPasskey { fixture, anna, authenticator in
             var changed: [(String, [String: String])] = [
                 ("another origin", try signIn(authenticator, anna, origin: "https://relay.example.evil.example")),
@@ -199,7 +199,7 @@ import WebAuthn
         }
     }
 
-    @Test func aCopiedAuthenticatorIsNoticed() async throws {
+    @Test func passkey_signatureCountNotIncreased_isRefused() async throws {
         try await withPasskey(flags: [.userPresent, .userVerified]) { fixture, anna, authenticator in
             var authenticator = authenticator
             authenticator.signCount = 7
@@ -225,7 +225,7 @@ import WebAuthn
         }
     }
 
-    @Test func aPasskeyIsNotAddedTwiceNorToAnotherUser() async throws {
+    @Test func passkey_alreadyRegistered_isRefused() async throws {
         try await withPasskey { fixture, anna, authenticator in
             let bob = Browser(fixture)
             try await bob.signIn("bob")
@@ -250,7 +250,7 @@ import WebAuthn
         }
     }
 
-    @Test func aRegistrationOfAnotherPageIsRefused() async throws {
+    @Test func passkey_registrationOfForeignOrigin_isRefused() async throws {
         try await PortalFixture.with { fixture in
             let anna = Browser(fixture)
             try await anna.signIn("anna")
@@ -267,7 +267,7 @@ import WebAuthn
         }
     }
 
-    @Test func aSessionEndsFromAnotherBrowser() async throws {
+    @Test func session_endedFromAnotherBrowser_isSignedOut() async throws {
         try await PortalFixture.with { fixture in
             let (phone, laptop) = (Browser(fixture), Browser(fixture))
             try await phone.signIn("anna")
@@ -331,7 +331,7 @@ import WebAuthn
     }
 
     /// Names and octets of passkeys are sealed or say nothing: no one reads them in the database.
-    @Test func aPasskeysNameIsSealed() async throws {
+    @Test func passkey_storedName_isSealed() async throws {
         try await withPasskey { fixture, _, _ in
             let rows: [[UInt8]] = try fixture.store.database.values("SELECT name_sealed FROM passkeys")
             #expect(rows.count == 1 && !rows[0].containsSequence(Array("laptop".utf8)))

@@ -21,7 +21,7 @@ import Testing
 
     // MARK: Addresses
 
-    @Test func everyAddressShowsItsTeamItsAppsAndWhatCameThrough() async throws {
+    @Test func addressesPage_showsAppsAndMessageCounts() async throws {
         try await signedIn { fixture, anna in
             let address = try #require(try fixture.store.addresses.addresses(user: "anna").first)
             let today = Day.number(fixture.now)
@@ -44,7 +44,7 @@ import Testing
     }
 
     /// It was under "No longer in use … mail is refused".
-    @Test func anAppThatHasTheUsersOwnAddressIsShownWithWhatItKnows() async throws {
+    @Test func addressesPage_appWithRealAddress_showsWhatItKnows() async throws {
         try await signedIn { fixture, anna in
             let change = PortalFixture.change
             _ = try fixture.store.apps.add(team: "soda", clientID: "com.soda.app", group: nil, change)
@@ -84,7 +84,7 @@ import Testing
     }
 
     /// The overview named the default for all of them.
-    @Test func anAddressWithAnInboxOfItsOwnNamesIt() async throws {
+    @Test func addressesPage_addressWithOwnInbox_namesIt() async throws {
         try await signedIn { fixture, anna in
             #expect(try await !anna.get("/me").text.contains("another inbox"))
             _ = try fixture.store.inboxes.add(
@@ -101,7 +101,7 @@ import Testing
     }
 
     /// The mail said "no longer to this one".
-    @Test func theOldInboxHearsThatSomeMailStays() async throws {
+    @Test func inboxNotice_someAddressesStay_saysSo() async throws {
         try await signedIn { fixture, anna in
             let second = try fixture.store.inboxes.add(
                 user: "anna", PortalFixture.inbox("work@home.example"), isVerified: true, isReplyOnly: false, PortalFixture.change
@@ -121,7 +121,7 @@ import Testing
     }
 
     /// It stood as "You have stopped using every app of this team".
-    @Test func anAddressWhoseAppWentToAnotherTeamSaysSo() async throws {
+    @Test func addressesPage_appTransferred_namesNewTeam() async throws {
         try await signedIn { fixture, anna in
             _ = try fixture.store.transfers.start(team: "juice", app: "com.juice.app", to: "soda", PortalFixture.change)
             _ = try fixture.store.transfers.finish(app: "com.juice.app", PortalFixture.change)
@@ -141,7 +141,7 @@ import Testing
     }
 
     /// `/me?told=off` claimed a success that had not happened.
-    @Test func onlyWhatWasDoneIsTold() async throws {
+    @Test func resultMessage_nothingDone_isNotShown() async throws {
         try await signedIn { fixture, anna in
             #expect(try await !anna.get("/me?told=off").text.contains("Forwarding is off"))
             try await anna.submit("/me/addresses/1/forwarding", ["state": "off"])
@@ -155,7 +155,7 @@ import Testing
     }
 
     /// It ended the session at the first button.
-    @Test func theInboxThatOneSignedInWithIsRemovedAfterAQuestion() async throws {
+    @Test func inboxRemoval_inboxOfTheSession_asksFirst() async throws {
         try await signedIn { fixture, anna in
             let second = try fixture.store.inboxes.add(
                 user: "anna", PortalFixture.inbox("work@home.example"), isVerified: true, isReplyOnly: false, PortalFixture.change
@@ -172,7 +172,7 @@ import Testing
         }
     }
 
-    @Test func anInboxStandsInItsOwnScript() async throws {
+    @Test func inboxesPage_internationalDomain_isShownInUnicode() async throws {
         try await signedIn { fixture, anna in
             _ = try fixture.store.inboxes.add(
                 user: "anna", PortalFixture.inbox("anna@müller.example"), isVerified: true, isReplyOnly: false,
@@ -182,7 +182,7 @@ import Testing
         }
     }
 
-    @Test func forwardingIsSwitchedOffAndOn() async throws {
+    @Test func forwarding_switchedOffAndOn_isStoredAndShown() async throws {
         try await signedIn { fixture, anna in
             #expect(
                 try await anna.submit("/me/addresses/1/forwarding", ["state": "off", "back": "/me"]).location == "/me")
@@ -200,7 +200,7 @@ import Testing
         }
     }
 
-    @Test func stoppingAnAppAsksFirstAndEndsTheConsent() async throws {
+    @Test func appPage_stopUsing_asksFirstAndEndsGrant() async throws {
         try await signedIn { fixture, anna in
             let text = try await anna.get("/me/addresses/1/apps/1").text
             #expect(text.contains("Stop using com.juice.app?") && text.contains("It is the last app"))
@@ -212,7 +212,7 @@ import Testing
         }
     }
 
-    @Test func anAddressToWriteToFirstIsMadeForWhatTheTeamRegisteredAlone() async throws {
+    @Test func reverseAddress_requested_isMadeForSourcesOfTeamOnly() async throws {
         try await signedIn { fixture, anna in
             try await anna.get("/me/addresses/1")
             let text = try await anna.submit("/me/addresses/1/write", ["correspondent": " billing@mail.juice.example "]).text
@@ -238,7 +238,7 @@ import Testing
         String(try #require(try fixture.mail(inbox).firstMatch(of: /[0-9]{3} [0-9]{3}/)).output)
     }
 
-    @Test func anInboxIsChangedByItsCodeAndTheOldOneIsTold() async throws {
+    @Test func inbox_verifiedByCode_replacesTheOldOne() async throws {
         try await signedIn { fixture, anna in
             try await anna.get("/me/inboxes")
             #expect(try await anna.submit("/me/inboxes", ["email": "new@home.example"]).location == "/me/inboxes")
@@ -262,7 +262,7 @@ import Testing
         }
     }
 
-    @Test func triesAreLimitedAndCounted() async throws {
+    @Test func verificationCode_wrongTries_areLimitedAndCounted() async throws {
         try await signedIn { fixture, anna in
             try await anna.get("/me/inboxes")
             try await anna.submit("/me/inboxes", ["email": "new@home.example"])
@@ -291,7 +291,7 @@ import Testing
     }
 
     /// Whether an address is someone else's is not told to anyone who asks, only to anyone who has it.
-    @Test func anInboxOfSomebodyElseLooksLikeAnyOther() async throws {
+    @Test func inbox_ofAnotherUser_isAnsweredAlike() async throws {
         try await signedIn { fixture, anna in
             try await anna.get("/me/inboxes")
             #expect(try await anna.submit("/me/inboxes", ["email": "bob@home.example"]).location == "/me/inboxes")
@@ -303,7 +303,7 @@ import Testing
         }
     }
 
-    @Test func messagesToNewInboxesAreLimited() async throws {
+    @Test func verificationMessage_manyNewInboxes_isLimited() async throws {
         try await PortalFixture.with(limits: NoticeLimits(perInbox: 5, perUser: 3)) { fixture in
             let anna = Browser(fixture)
             try await anna.signIn("anna")
@@ -316,7 +316,7 @@ import Testing
         }
     }
 
-    @Test func theLinkOfAVerificationConfirmsByItsButtonAndNotByALook() async throws {
+    @Test func verificationLink_opened_confirmsByButtonOnly() async throws {
         try await signedIn { fixture, anna in
             try await anna.get("/me/inboxes")
             try await anna.submit("/me/inboxes", ["email": "new@home.example"])
@@ -335,7 +335,7 @@ import Testing
 
     // MARK: Data
 
-    @Test func theDownloadHoldsEverythingThatIsStored() async throws {
+    @Test func dataDownload_storedRecords_areIncluded() async throws {
         try await signedIn { fixture, anna in
             try await anna.get("/me/addresses/1")
             try await anna.submit("/me/addresses/1/forwarding", ["state": "off"])
@@ -356,7 +356,7 @@ import Testing
     }
 
     /// Whatever a migration adds about users has to join the download, or are here with the reason why it does not.
-    @Test func everyTableIsInTheDownloadOrItIsSaidWhyNot() throws {
+    @Test func dataDownload_everyTable_isIncludedOrExempt() throws {
         let without: [String: String] = [
             "teams": "of teams", "outbound_sources": "of teams", "app_groups": "of teams", "apps": "of teams",
             "settings": "of the installation",
@@ -389,7 +389,7 @@ import Testing
 
     // MARK: Deletion
 
-    @Test func deletionIsAskedForTwiceAndEndsEverything() async throws {
+    @Test func deletion_confirmedByLink_removesTheUser() async throws {
         try await signedIn { fixture, anna in
             try await anna.get("/me/delete")
             #expect(try await anna.submit("/me/delete").text.contains("Check your inbox"))
@@ -410,7 +410,7 @@ import Testing
         }
     }
 
-    @Test func aLinkOfDeletionExpiresAndIsNoSignIn() async throws {
+    @Test func deletionLink_expiredOrUsedToSignIn_isRefused() async throws {
         try await signedIn { fixture, anna in
             try await anna.get("/me/delete")
             try await anna.submit("/me/delete")

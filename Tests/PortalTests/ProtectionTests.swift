@@ -16,7 +16,7 @@ import Testing
         }
     }
 
-    @Test func noFormIsTakenWithoutItsToken() async throws {
+    @Test func form_missingOrForeignCSRFToken_isRefused() async throws {
         try await PortalFixture.with { fixture in
             let (anna, bob) = (Browser(fixture), Browser(fixture))
             try await anna.signIn("anna")
@@ -40,7 +40,7 @@ import Testing
     /// A sibling of the host sets a cookie whose name begins with a space that only some programs take away: the session was
     /// anyone's.
     @Test(arguments: ["\u{A0}", "\u{2000}", "\u{85}"])
-    func aSessionBehindAStrangeSpaceIsNone(_ space: String) async throws {
+    func sessionCookie_afterNonASCIISpace_isIgnored(_ space: String) async throws {
         try await PortalFixture.with { fixture in
             let thief = Browser(fixture)
             try await thief.signIn("bob")
@@ -57,7 +57,7 @@ import Testing
         ["Origin": "https://evil.example"], ["Origin": "http://relay.example"], ["Origin": "https://relay.example.evil.example"],
         ["Sec-Fetch-Site": "cross-site"], ["Sec-Fetch-Site": "same-site"], ["Origin": "null", "Sec-Fetch-Site": "cross-site"],
     ])
-    func whatComesFromElsewhereIsRefusedWithTheRightTokenToo(_ headers: [String: String]) async throws {
+    func form_foreignOrigin_isRefused(_ headers: [String: String]) async throws {
         try await PortalFixture.with { fixture in
             let anna = Browser(fixture)
             try await anna.signIn("anna")
@@ -67,7 +67,7 @@ import Testing
     }
 
     /// Under `Referrer-Policy: no-referrer` browsers send `Origin: null` with our own forms: they were refused.
-    @Test func ourOwnFormsComeFromNowhere() async throws {
+    @Test func form_nullOriginFromSameOrigin_isAccepted() async throws {
         try await PortalFixture.with { fixture in
             let anna = Browser(fixture)
             try await anna.signIn("anna")
@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    @Test func aWrongAddressInABrowserIsAPageAndForAProgramAProblem() async throws {
+    @Test func unknownPath_browserOrProgram_getsPageOrProblem() async throws {
         try await PortalFixture.with { fixture in
             let browser: HTTPFields = [.accept: "text/html,application/xhtml+xml,*/*;q=0.8"]
             for (path, method, status, isPage) in [
@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    @Test func whoIsNotSignedInIsLedToTheDoorEverywhere() async throws {
+    @Test func page_notSignedIn_redirectsToSignIn() async throws {
         try await PortalFixture.with { fixture in
             let stranger = Browser(fixture)
             for path in paths(fixture, .post) {
@@ -128,7 +128,7 @@ import Testing
     }
 
     /// What belongs to someone else is not there, whatever is done with its number.
-    @Test func usersCannotReachWhatIsAnothers() async throws {
+    @Test func page_ofAnotherUser_isNotFound() async throws {
         try await PortalFixture.with { fixture in
             // Numbers are each user's own: this one bob has not.
             let second = try fixture.store.inboxes.add(
@@ -155,7 +155,7 @@ import Testing
         }
     }
 
-    @Test func everyPageForbidsForeignScriptsFramesReferrersAndStorage() async throws {
+    @Test func page_headers_forbidScriptsFramesAndStorage() async throws {
         try await PortalFixture.with { fixture in
             let anna = Browser(fixture)
             var answers = [
@@ -197,7 +197,7 @@ import Testing
     }
 
     /// A team chose its name, and a user typed an address: neither is markup.
-    @Test func whatOthersWroteIsEscaped() async throws {
+    @Test func page_textOfOthers_isEscaped() async throws {
         try await PortalFixture.with { fixture in
             let anna = Browser(fixture)
             try await anna.signIn("anna")
@@ -208,7 +208,7 @@ import Testing
         }
     }
 
-    @Test func nothingPrivateIsLogged() async throws {
+    @Test func log_signInAndNewInbox_hasNoPersonalData() async throws {
         try await PortalFixture.with { fixture in
             let anna = Browser(fixture)
             try await anna.signIn("anna")
@@ -225,7 +225,7 @@ import Testing
     }
 
     @Test(arguments: ["a=%FF", "a=%zz", "a=1&a=2", "a=1&b=2&c=3&d=4&e=5&f=6&g=7&h=8&i=9&j=1&k=2"])
-    func malformedFormsAreRefused(_ body: String) async throws {
+    func form_malformedOrTooLarge_isRefused(_ body: String) async throws {
         try await PortalFixture.with { fixture in
             let answer = try await fixture.ask(
                 .post, "/me/sign-in", headers: [.contentType: "application/x-www-form-urlencoded"], body: body)
@@ -240,7 +240,7 @@ import Testing
         }
     }
 
-    @Test func withoutAPublicAddressThereIsNoPage() throws {
+    @Test func page_noPublicURL_hasNoRoutes() throws {
         let fixture = try PortalFixture(url: nil)
         defer { fixture.stop() }
         #expect(fixture.routes.isEmpty)

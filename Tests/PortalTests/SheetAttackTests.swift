@@ -15,7 +15,7 @@ import Testing
     }
 
     /// Requests with prompt=none wrote an answer each, without anyone being signed in and without a limit.
-    @Test func noAnswerIsStoredForWhoeverIsNotSignedIn() async throws {
+    @Test func authorizationRequest_notSignedIn_storesNoAnswer() async throws {
         try await SheetFixture.with { sheet in
             let anna = Browser(sheet.fixture)
             for mode in ["query", "form_post", "web_message"] {
@@ -31,7 +31,7 @@ import Testing
     }
 
     /// HEAD answered the request, and signed out.
-    @Test func aLookAtAnAddressDoesNothing() async throws {
+    @Test func authorizationRequest_headMethod_storesNoAnswer() async throws {
         try await SheetFixture.with { sheet in
             let anna = Browser(sheet.fixture)
             try await anna.signIn("anna")
@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    @Test func aRedirectURIThatWasTakenAwayMeanwhileGetsNothing() async throws {
+    @Test func authorizationRequest_redirectURIRemoved_getsNoAnswer() async throws {
         try await SheetFixture.with { sheet in
             let anna = Browser(sheet.fixture)
             try await sheet.open(anna)
@@ -63,7 +63,7 @@ import Testing
     }
 
     /// The consent was kept although the answer went nowhere: the request was another's by then.
-    @Test func aRequestThatWasAnsweredIsNotConsentedToAgain() async throws {
+    @Test func authorizationRequest_alreadyAnswered_storesNoConsent() async throws {
         try await SheetFixture.with { sheet in
             let (anna, bob) = (Browser(sheet.fixture), Browser(sheet.fixture))
             try await anna.signIn("anna")
@@ -79,7 +79,7 @@ import Testing
     }
 
     /// Whoever took their name out of the form had the stored one given in its place.
-    @Test func aNameThatWasTakenOutIsNotGiven() async throws {
+    @Test func consent_nameLeftEmpty_givesNoName() async throws {
         try await SheetFixture.with { sheet in
             let anna = Browser(sheet.fixture)
             try await anna.signIn("anna")
@@ -94,7 +94,7 @@ import Testing
 
     /// An app that had asked for nothing got the address the next time, without a question, and the page said that it gets
     /// nothing new.
-    @Test func anAddressThatWasNeverAskedForIsAskedFor() async throws {
+    @Test func consent_emailScopeAdded_isRequiredAgain() async throws {
         try await SheetFixture.with { sheet in
             let anna = Browser(sheet.fixture)
             try await anna.signIn("anna")
@@ -115,7 +115,7 @@ import Testing
     }
 
     /// The page had said that the app gets nothing new; the button gave it everything again.
-    @Test func aPageFromBeforeAConsentEndedAsksAgain() async throws {
+    @Test func consent_revokedWhilePageIsOpen_isRequiredAgain() async throws {
         try await SheetFixture.with { sheet in
             let anna = Browser(sheet.fixture)
             let store = sheet.fixture.store
@@ -136,7 +136,7 @@ import Testing
     }
 
     /// Any page did so whose address had the request of an app in it: its opener kept a hold on it.
-    @Test func onlyTheStepsOfASignInKeepTheirOpener() async throws {
+    @Test func openerPolicy_pageOutsideSignIn_isSameOrigin() async throws {
         try await SheetFixture.with { sheet in
             let anna = Browser(sheet.fixture)
             try await anna.signIn("anna")
@@ -151,7 +151,7 @@ import Testing
     }
 
     /// It was written down as chosen for this app alone, and mail did not follow when another one was chosen for all.
-    @Test func anInboxThatWasLeftAsItIsFollowsTheDefault() async throws {
+    @Test func consent_inboxUnchanged_followsTheDefault() async throws {
         try await SheetFixture.with { sheet in
             let (anna, inboxes) = (Browser(sheet.fixture), sheet.fixture.store.inboxes)
             _ = try inboxes.add(
@@ -168,7 +168,7 @@ import Testing
     }
 
     /// Whoever signed in as another user than the app meant was led to the door again, for ever.
-    @Test func anotherUserThanTheAppMeantIsToldOfOnceTheySignedIn() async throws {
+    @Test func idTokenHint_otherUserSignsIn_returnsLoginRequired() async throws {
         try await SheetFixture.with { sheet in
             let (anna, bob) = (Browser(sheet.fixture), Browser(sheet.fixture))
             try await anna.signIn("anna")
@@ -184,7 +184,7 @@ import Testing
     }
 
     /// The page showed the team's name and the identifier alone, whatever the operator had given the app.
-    @Test func anAppIsShownByItsNameAndIcon() async throws {
+    @Test func signInPage_appWithAppearance_showsNameAndIcon() async throws {
         try await SheetFixture.with { sheet in
             let anna = Browser(sheet.fixture)
             try await anna.signIn("anna")

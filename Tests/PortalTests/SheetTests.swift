@@ -117,7 +117,7 @@ struct SheetFixture {
         }
     }
 
-    @Test func aNewUserOfAnAppHidesTheAddressAndTheAppGetsARelayAddress() async throws {
+    @Test func consent_addressHidden_givesRelayAddress() async throws {
         try await SheetFixture.with { sheet in
             let anna = Browser(sheet.fixture)
             #expect(try await sheet.open(anna).text.contains("Sign in to continue to Soda"))
@@ -139,7 +139,7 @@ struct SheetFixture {
         }
     }
 
-    @Test func whoeverSharesTheAddressGivesTheInboxThatTheyChose() async throws {
+    @Test func consent_addressShared_givesChosenInbox() async throws {
         try await SheetFixture.with { sheet in
             _ = try sheet.fixture.store.inboxes.add(
                 user: "anna", try PortalFixture.inbox("anna@work.example"), isVerified: true, isReplyOnly: false,
@@ -153,7 +153,7 @@ struct SheetFixture {
         }
     }
 
-    @Test func anInboxOfSomeoneElseCannotBeChosen() async throws {
+    @Test func consent_unknownInbox_isNotFound() async throws {
         try await SheetFixture.with { sheet in
             let anna = Browser(sheet.fixture)
             try await sheet.open(anna)
@@ -169,7 +169,7 @@ struct SheetFixture {
         }
     }
 
-    @Test func cancellingTellsTheAppBeforeAndAfterSigningIn() async throws {
+    @Test func authorizationRequest_cancelled_returnsAccessDenied() async throws {
         try await SheetFixture.with { sheet in
             let anna = Browser(sheet.fixture)
             try await sheet.open(anna)
@@ -181,7 +181,7 @@ struct SheetFixture {
         }
     }
 
-    @Test func promptNoneAsksNoOne() async throws {
+    @Test func promptNone_signInOrConsentMissing_returnsError() async throws {
         try await SheetFixture.with { sheet in
             let anna = Browser(sheet.fixture)
             try await sheet.open(anna, ["prompt": "none"])
@@ -197,7 +197,7 @@ struct SheetFixture {
         }
     }
 
-    @Test func anAppThatAsksForANewSignInGetsOne() async throws {
+    @Test func authorizationRequest_promptLoginOrMaxAge_requiresSignIn() async throws {
         try await SheetFixture.with { sheet in
             let anna = Browser(sheet.fixture)
             try await anna.signIn("anna")
@@ -218,7 +218,7 @@ struct SheetFixture {
         }
     }
 
-    @Test func anotherAccountIsOneClickAway() async throws {
+    @Test func promptSelectAccount_otherAccount_switchesUser() async throws {
         try await SheetFixture.with { sheet in
             let browser = Browser(sheet.fixture)
             try await browser.signIn("anna")
@@ -231,7 +231,7 @@ struct SheetFixture {
         }
     }
 
-    @Test func aTokenThatMeansAnotherUserLeadsToTheDoor() async throws {
+    @Test func idTokenHint_otherUserSignedIn_requiresSignIn() async throws {
         try await SheetFixture.with { sheet in
             let (anna, bob) = (Browser(sheet.fixture), Browser(sheet.fixture))
             try await anna.signIn("anna")
@@ -247,7 +247,7 @@ struct SheetFixture {
         }
     }
 
-    @Test func consentCannotBeSentFromElsewhere() async throws {
+    @Test func consent_foreignFormOrToken_isNotStored() async throws {
         try await SheetFixture.with { sheet in
             let (anna, mallory) = (Browser(sheet.fixture), Browser(sheet.fixture))
             try await anna.signIn("anna")
@@ -270,7 +270,7 @@ struct SheetFixture {
         }
     }
 
-    @Test func aUserWhoFollowsAnotherBrowsersRequestGivesItNothing() async throws {
+    @Test func authorizationRequest_ofAnotherBrowser_yieldsNoCode() async throws {
         try await SheetFixture.with { sheet in
             let (anna, mallory) = (Browser(sheet.fixture), Browser(sheet.fixture))
             try await sheet.open(mallory)
@@ -287,7 +287,7 @@ struct SheetFixture {
         }
     }
 
-    @Test func aRequestIsAnsweredOnceAndForAnHour() async throws {
+    @Test func authorizationRequest_answeredOrExpired_isRefused() async throws {
         try await SheetFixture.with { sheet in
             let anna = Browser(sheet.fixture)
             try await anna.signIn("anna")
@@ -308,7 +308,7 @@ struct SheetFixture {
         }
     }
 
-    @Test func noPageOfASignInCanBeFramedAndAPopupKeepsItsOpener() async throws {
+    @Test func signInPage_headers_forbidFramesAndKeepOpener() async throws {
         try await SheetFixture.with { sheet in
             let anna = Browser(sheet.fixture)
             func check(opener: Bool) {
@@ -330,7 +330,7 @@ struct SheetFixture {
         }
     }
 
-    @Test func theLinkOfAMessageLeadsToTheSameApp() async throws {
+    @Test func signInLink_ofAppRequest_returnsToTheApp() async throws {
         try await SheetFixture.with { sheet in
             let anna = Browser(sheet.fixture)
             try await sheet.open(anna)
@@ -346,7 +346,7 @@ struct SheetFixture {
         }
     }
 
-    @Test func anAppThatWasRemovedMeanwhileGetsNothing() async throws {
+    @Test func authorizationRequest_appRemoved_isRefused() async throws {
         try await SheetFixture.with { sheet in
             let anna = Browser(sheet.fixture)
             try await anna.signIn("anna")
@@ -359,7 +359,7 @@ struct SheetFixture {
         }
     }
 
-    @Test func anAppSignsItsUserOut() async throws {
+    @Test func endSession_confirmed_signsOut() async throws {
         try await SheetFixture.with { sheet in
             let anna = Browser(sheet.fixture)
             try await anna.signIn("anna")
@@ -374,7 +374,7 @@ struct SheetFixture {
         }
     }
 
-    @Test func theNameThatAUserTypesIsCheckedAndGivenOnce() async throws {
+    @Test func consent_typedName_isValidatedAndEscaped() async throws {
         try await SheetFixture.with { sheet in
             let anna = Browser(sheet.fixture)
             try await anna.signIn("anna")

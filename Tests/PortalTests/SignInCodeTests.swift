@@ -26,7 +26,7 @@ import Testing
         return code == wrong ? "99\(number % 10) 321" : wrong
     }
 
-    @Test func aCodeSignsInWhereItWasAskedForAndOnce() async throws {
+    @Test func code_inItsBrowser_signsInOnce() async throws {
         try await PortalFixture.with { fixture in
             let anna = try await asks(fixture)
             let code = try fixture.code("anna@home.example")
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test func aLinkThatWasUsedTakesItsCodeAlong() async throws {
+    @Test func code_linkAlreadyUsed_isRefused() async throws {
         try await PortalFixture.with { fixture in
             let anna = try await asks(fixture)
             let (code, link, browser) = (
@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    @Test func aCodeExpires() async throws {
+    @Test func code_expired_isRefused() async throws {
         try await PortalFixture.with { fixture in
             let anna = try await asks(fixture)
             let code = try fixture.code("anna@home.example")
@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    @Test func aCodeIsGuessedFiveTimesAtMost() async throws {
+    @Test func code_triesUsedUp_isRefusedButLinkSignsIn() async throws {
         try await PortalFixture.with { fixture in
             let anna = try await asks(fixture)
             let (code, link) = (try fixture.code("anna@home.example"), try fixture.link("anna@home.example"))
@@ -110,7 +110,7 @@ import Testing
     }
 
     /// Side by side no more are tried than one after the other.
-    @Test func manyGuessesAtOnceAreCountedOneByOne() async throws {
+    @Test func code_concurrentWrongTries_areAllCounted() async throws {
         try await PortalFixture.with { fixture in
             let anna = try await asks(fixture)
             let code = try fixture.code("anna@home.example")
@@ -131,7 +131,7 @@ import Testing
     }
 
     /// Codes that were asked for beforehand went on being good after the tries of the day were used up.
-    @Test func codesThatWereAskedForBeforehandDoNotAddTries() async throws {
+    @Test func code_manyRequestedAhead_shareDailyTries() async throws {
         try await PortalFixture.with { fixture in
             var thieves: [(browser: String, code: String)] = []
             for _ in 0..<5 {
@@ -160,7 +160,7 @@ import Testing
         }
     }
 
-    @Test func afterManyWrongCodesOfADayMessagesHaveALinkAlone() async throws {
+    @Test func signInMessage_dailyTriesUsedUp_hasLinkOnly() async throws {
         try await PortalFixture.with { fixture in
             for _ in 0..<SignInCodeLimits.triesPerDay / SignInCodeLimits.tries {
                 let thief = try await asks(fixture)
@@ -227,7 +227,7 @@ import Testing
     }
 
     /// Known, unknown and beyond the limit of messages: the same page to each wrong code, and the same rows.
-    @Test func whatIsAnsweredToACodeTellsNothingOfWhoIsKnown() async throws {
+    @Test func code_knownOrUnknownInbox_isAnsweredAlike() async throws {
         try await PortalFixture.with(limits: NoticeLimits(perInbox: 1)) { fixture in
             var pages: [[String]] = []
             for inbox in ["anna@home.example", "anna@home.example", "nobody@home.example"] {

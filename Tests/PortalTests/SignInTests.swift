@@ -9,7 +9,7 @@ import Testing
 @testable import Portal
 
 @Suite(.blocking) struct SignInTests {
-    @Test func aLinkFromTheInboxSignsIn() async throws {
+    @Test func link_fromTheInbox_signsIn() async throws {
         try await PortalFixture.with { fixture in
             let anna = Browser(fixture)
             #expect(try await anna.get("/me").location == "/me/sign-in")
@@ -21,7 +21,7 @@ import Testing
     }
 
     /// Whether someone is known here shows neither in the answer nor in what is done before it.
-    @Test func knownAndUnknownInboxesGetTheSameAnswer() async throws {
+    @Test func signInForm_knownOrUnknownInbox_isAnsweredAlike() async throws {
         try await PortalFixture.with { fixture in
             var answers: [Response] = []
             for inbox in ["anna@home.example", "nobody@home.example"] {
@@ -36,7 +36,7 @@ import Testing
     }
 
     /// The limit of an inbox would show that it is known, if it were told.
-    @Test func beyondTheLimitTheAnswerIsStillTheSame() async throws {
+    @Test func signInForm_messageLimitReached_isAnsweredAlike() async throws {
         try await PortalFixture.with(limits: NoticeLimits(perInbox: 2)) { fixture in
             for _ in 0..<4 {
                 let visitor = Browser(fixture)
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test func aLinkWorksOnceAndForAWhile() async throws {
+    @Test func link_usedOrExpired_isRefused() async throws {
         try await PortalFixture.with { fixture in
             let anna = Browser(fixture)
             try await anna.get("/me/sign-in")
@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    @Test func aLinkIsWorthNothingInAnotherBrowser() async throws {
+    @Test func link_inAnotherBrowser_isRefused() async throws {
         try await PortalFixture.with { fixture in
             let anna = Browser(fixture)
             try await anna.get("/me/sign-in")
@@ -96,7 +96,7 @@ import Testing
     }
 
     /// A session cookie that someone planted before signing in is not the one that is signed in.
-    @Test func aPlantedSessionCookieNeverSignsAnybodyIn() async throws {
+    @Test func session_plantedCookie_isNotSignedIn() async throws {
         try await PortalFixture.with { fixture in
             let planted = String(repeating: "a", count: 32)
             let anna = Browser(fixture)
@@ -110,7 +110,7 @@ import Testing
     }
 
     /// Signing in again ends the session that the browser had, and changes the cookie that links are bound to.
-    @Test func everySignInMakesNewCookies() async throws {
+    @Test func signIn_repeated_replacesCookies() async throws {
         try await PortalFixture.with { fixture in
             let anna = Browser(fixture)
             try await anna.signIn("anna")
@@ -131,7 +131,7 @@ import Testing
         }
     }
 
-    @Test func aSessionEndsWhenNobodyUsesIt() async throws {
+    @Test func session_idleTooLong_ends() async throws {
         try await PortalFixture.with { fixture in
             let anna = Browser(fixture)
             try await anna.signIn("anna")
@@ -142,7 +142,7 @@ import Testing
         }
     }
 
-    @Test func signingOutEverywhereEndsOtherBrowsersToo() async throws {
+    @Test func signOut_everywhere_endsEverySession() async throws {
         try await PortalFixture.with { fixture in
             let (anna, phone) = (Browser(fixture), Browser(fixture))
             try await anna.signIn("anna")
@@ -157,7 +157,7 @@ import Testing
         }
     }
 
-    @Test func cookiesAreForTheServerAlone() async throws {
+    @Test func cookies_haveSecurityAttributes() async throws {
         try await PortalFixture.with { fixture in
             let anna = Browser(fixture)
             try await anna.get("/me/sign-in")
@@ -183,7 +183,7 @@ import Testing
     @Test(arguments: [
         "", "anna", "anna@", "a b@home.example", "anna@home.example,bob@home.example", "anna@home.example\r\nBcc: x@y.example",
     ])
-    func whatIsNoAddressIsSaidToBeNone(_ text: String) async throws {
+    func signInForm_invalidAddress_isRefused(_ text: String) async throws {
         try await PortalFixture.with { fixture in
             let visitor = Browser(fixture)
             try await visitor.get("/me/sign-in")
@@ -194,7 +194,7 @@ import Testing
     }
 
     /// One network asks ten times at once and then once a minute, for whomever it asks; others are not held up by it.
-    @Test func whoAsksForLinksAgainAndAgainHasToWait() async throws {
+    @Test func signInForm_manyRequestsOfNetwork_areLimited() async throws {
         func answers(_ email: String) async throws -> [Int] {
             var statuses: [Int] = []
             let signIn = SignInLimits(requestsPerNetwork: 10, wrongCodesPerNetwork: 60, wrongCodesPerHour: 1_000)

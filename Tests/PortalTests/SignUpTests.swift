@@ -20,7 +20,7 @@ import Testing
         return (browser, fixture.mailCount(mailbox) - before)
     }
 
-    @Test func whoIsNewBecomesAUserByTheCode() async throws {
+    @Test func signUp_open_createsUserByCode() async throws {
         try await PortalFixture.with(signUp: SignUpRules(.open)) { fixture in
             let (eve, sent) = try await ask(fixture, "Eve@new.example")
             #expect(sent == 1)
@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test func nothingIsSentAndNothingShowsWhereSignUpIsClosed() async throws {
+    @Test func signUp_notAllowed_sendsNothingAndLooksAlike() async throws {
         for (rules, inbox) in [
             (SignUpRules.closed, "eve@new.example"), (SignUpRules(.invited), "eve@new.example"),
             (SignUpRules(.open, domains: ["work.example"]), "eve@sub.work.example"),
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test func aDomainMayCome() async throws {
+    @Test func signUp_allowedDomain_createsUser() async throws {
         try await PortalFixture.with(signUp: SignUpRules(.open, domains: ["work.example"])) { fixture in
             let (eve, sent) = try await ask(fixture, "eve@WORK.example")
             #expect(sent == 1)
@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    @Test func whoWasAddedConfirmsTheInboxBySigningIn() async throws {
+    @Test func signUp_invitedUser_verifiesInbox() async throws {
         try await PortalFixture.with(signUp: SignUpRules(.invited)) { fixture in
             _ = try fixture.store.users.add(
                 id: "carl", name: "Carl", inbox: try PortalFixture.inbox("carl@home.example"), isVerified: false,
@@ -79,7 +79,7 @@ import Testing
     }
 
     /// Otherwise whoever adds a stranger's address has the stranger sign in to their own account.
-    @Test func anInboxThatAUserAddedThemselvesInvitesNoOne() async throws {
+    @Test func signUp_inboxAddedByOtherUser_createsOwnUser() async throws {
         try await PortalFixture.with(signUp: SignUpRules(.open)) { fixture in
             _ = try fixture.store.inboxes.add(
                 user: "bob", try PortalFixture.inbox("eve@new.example"), isVerified: false, isReplyOnly: false,
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test func aCodeForOnesOwnInboxDoesNotGiveAnothers() async throws {
+    @Test func signUp_codeOfAnotherInbox_isRefused() async throws {
         try await PortalFixture.with(signUp: SignUpRules(.open)) { fixture in
             // The cookie of the victim's address, the code of one's own.
             let (mallory, _) = try await ask(fixture, "victim@new.example")
@@ -107,7 +107,7 @@ import Testing
         }
     }
 
-    @Test func wrongCodesForAnInboxThatIsNewAreCountedOverBrowsersAndADay() async throws {
+    @Test func signUp_wrongCodes_areCountedPerInboxAndDay() async throws {
         try await PortalFixture.with(signUp: SignUpRules(.open)) { fixture in
             for _ in 0..<2 {
                 let (mallory, sent) = try await ask(fixture, "victim@new.example")
@@ -127,7 +127,7 @@ import Testing
         }
     }
 
-    @Test func twoCodesOfOneInboxMakeOneUser() async throws {
+    @Test func signUp_twoCodesOfOneInbox_createOneUser() async throws {
         try await PortalFixture.with(signUp: SignUpRules(.open)) { fixture in
             let (first, _) = try await ask(fixture, "eve@new.example")
             let code = try fixture.code("eve@new.example")
@@ -140,7 +140,7 @@ import Testing
     }
 
     /// The second code made a second user, and with it any number of them for one mailbox.
-    @Test func twoSpellingsOfOneMailboxMakeOneUser() async throws {
+    @Test func signUp_twoSpellingsOfInbox_createOneUser() async throws {
         try await PortalFixture.with(signUp: SignUpRules(.open)) { fixture in
             let (first, _) = try await ask(fixture, "eve.new@gmail.com")
             let (second, _) = try await ask(fixture, "evenew@gmail.com")
@@ -156,7 +156,7 @@ import Testing
     }
 
     /// Whoever asked for codes to strangers used up the messages of the hour, and no user could sign in.
-    @Test func usersNeverWaitForMessagesToStrangers() async throws {
+    @Test func signInMessage_strangersLimitReached_reachesUsers() async throws {
         let limits = NoticeLimits(perInbox: 50, perUser: 100, perInstallation: 2, toStrangers: 2)
         try await PortalFixture.with(limits: limits, signUp: SignUpRules(.open)) { fixture in
             for (inbox, expected) in [
@@ -224,7 +224,7 @@ import Testing
         }
     }
 
-    @Test func noOneBecomesAUserWithARelayAddress() async throws {
+    @Test func signUp_relayAddress_createsNoUser() async throws {
         try await PortalFixture.with(signUp: SignUpRules(.open)) { fixture in
             let (eve, _) = try await ask(fixture, "abc@relay.example")
             if fixture.mailCount("abc@relay.example") > 0 {

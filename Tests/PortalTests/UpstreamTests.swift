@@ -155,7 +155,7 @@ private final class TestProvider: Sendable {
 
     // MARK: In order
 
-    @Test func whoComesForTheFirstTimeIsANewUserWithTheVerifiedAddressAndThenTheSame() async throws {
+    @Test func upstreamSignIn_firstTime_createsUserOnce() async throws {
         try await with { (fixture: PortalFixture, provider: TestProvider) async throws -> Void in
             let carol = Browser(fixture)
             let door = try await carol.get("/me/sign-in")
@@ -186,7 +186,7 @@ private final class TestProvider: Sendable {
         }
     }
 
-    @Test func theAddressIsAskedForWhereTheTokenDoesNotSayIt() async throws {
+    @Test func upstreamSignIn_addressNotInToken_readsUserInfo() async throws {
         try await with { (fixture: PortalFixture, provider: TestProvider) async throws -> Void in
             provider.behaviour.withLock {
                 $0.claims = { ($0["email"], $0["email_verified"]) = (nil, nil) }
@@ -199,7 +199,7 @@ private final class TestProvider: Sendable {
         }
     }
 
-    @Test func anAppsRequestGoesOnAfterTheSignInAndIsToldHowTheUserSignedIn() async throws {
+    @Test func upstreamSignIn_ofAppRequest_returnsToTheApp() async throws {
         try await with { (fixture: PortalFixture, provider: TestProvider) async throws -> Void in
             try fixture.store.clients.addRedirect(
                 team: "juice", clientID: "com.juice.app", uri: SheetFixture.redirect, PortalFixture.change)
@@ -222,7 +222,7 @@ private final class TestProvider: Sendable {
 
     // MARK: Whose account it is
 
-    @Test func noOneGetsTheAccountOfAnotherByAnAddressAlone() async throws {
+    @Test func upstreamSignIn_addressOfKnownUser_linksOnlyIfAllowed() async throws {
         try await with { (fixture: PortalFixture, provider: TestProvider) async throws -> Void in
             provider.behaviour.withLock { $0.claims = { $0["email"] = "anna@home.example" } }
             let page = try await visit(fixture, provider)
@@ -243,8 +243,9 @@ private final class TestProvider: Sendable {
         }
     }
 
-    @Test(arguments: [JSONValue.bool(false), "no", .null]) func anAddressThatIsNotVerifiedIsNoOnes(_ said: JSONValue) async throws
-    {
+    @Test(arguments: [JSONValue.bool(false), "no", .null]) func upstreamSignIn_unverifiedAddress_isRefused(
+        _ said: JSONValue
+    ) async throws {
         try await with { (fixture: PortalFixture, provider: TestProvider) async throws -> Void in
             provider.behaviour.withLock { $0.claims = { $0["email_verified"] = said == .null ? nil : said } }
             #expect(try await visit(fixture, provider).status != 303)
@@ -252,7 +253,7 @@ private final class TestProvider: Sendable {
         }
     }
 
-    @Test func aProviderThatDoesNotSayWhatIsVerifiedCanBeTrustedForAll() async throws {
+    @Test func upstreamSignIn_allAddressesTrusted_needsNoVerifiedClaim() async throws {
         try await with(addresses: .all) { (fixture: PortalFixture, provider: TestProvider) async throws -> Void in
             provider.behaviour.withLock {
                 $0.claims = { $0["email_verified"] = .bool(false) }
@@ -264,7 +265,7 @@ private final class TestProvider: Sendable {
         }
     }
 
-    @Test func whoMayNotSignUpDoesNotBySigningInThere() async throws {
+    @Test func upstreamSignIn_signUpNotAllowed_isRefused() async throws {
         try await with(signUp: .closed) { (fixture: PortalFixture, provider: TestProvider) async throws -> Void in
             let page = try await visit(fixture, provider)
             #expect(page.status == 403 && page.text.contains("No one here belongs to your account"))
@@ -281,7 +282,7 @@ private final class TestProvider: Sendable {
         }
     }
 
-    @Test func whereTheProviderIsTheOnlyWayInThereIsNoOther() async throws {
+    @Test func signInPage_upstreamOnly_offersNoOtherMethod() async throws {
         try await with(isOnly: true) { (fixture: PortalFixture, provider: TestProvider) async throws -> Void in
             let anna = Browser(fixture)
             let door = try await anna.get("/me/sign-in")
@@ -296,7 +297,7 @@ private final class TestProvider: Sendable {
 
     // MARK: Attacks
 
-    @Test func whatCameForAnotherBrowserOrTooLateOrTwiceOpensNothing() async throws {
+    @Test func upstreamCallback_foreignLateOrRepeated_isRefused() async throws {
         try await with { (fixture: PortalFixture, provider: TestProvider) async throws -> Void in
             let (carol, mallory) = (Browser(fixture), Browser(fixture))
             let asked = try await leave(carol, provider)
@@ -328,7 +329,7 @@ private final class TestProvider: Sendable {
         }
     }
 
-    @Test func anAnswerOfAnotherIssuerIsNone() async throws {
+    @Test func upstreamCallback_wrongIssuer_isRefused() async throws {
         try await with { (fixture: PortalFixture, provider: TestProvider) async throws -> Void in
             provider.behaviour.withLock {
                 $0.metadata = { $0["authorization_response_iss_parameter_supported"] = .bool(true) }
@@ -356,7 +357,7 @@ private final class TestProvider: Sendable {
         ("no subject", { $0["sub"] = nil }), ("from tomorrow", { $0["iat"] = .integer(PortalFixture.start + 86_400) }),
     ]
 
-    @Test func aTokenThatProvesNothingOpensNothing() async throws {
+    @Test func upstreamToken_invalidClaims_isRefused() async throws {
         try await with { (fixture: PortalFixture, provider: TestProvider) async throws -> Void in
             for (name, change) in Self.changes {
                 provider.behaviour.withLock { $0.claims = change }
@@ -385,7 +386,7 @@ private final class TestProvider: Sendable {
         }
     }
 
-    @Test func aTokenOfAnyoneElseOpensNothing() async throws {
+    @Test func upstreamToken_invalidSignature_isRefused() async throws {
         try await with { (fixture: PortalFixture, provider: TestProvider) async throws -> Void in
             let other = try IdentitySigningKey.generate().key
             let none: @Sendable (JSONObject) throws -> String = { claims in
@@ -401,7 +402,7 @@ private final class TestProvider: Sendable {
         }
     }
 
-    @Test func anOldSignInThereIsNotANewOneHere() async throws {
+    @Test func upstreamToken_authTimeOldOrMissing_isRefused() async throws {
         try await with { (fixture: PortalFixture, provider: TestProvider) async throws -> Void in
             try fixture.store.clients.addRedirect(
                 team: "juice", clientID: "com.juice.app", uri: SheetFixture.redirect, PortalFixture.change)
@@ -423,7 +424,7 @@ private final class TestProvider: Sendable {
         }
     }
 
-    @Test func theProvidersErrorIsShownInWordsOfOurs() async throws {
+    @Test func upstreamCallback_providerError_isShownInOwnWords() async throws {
         try await with { (fixture: PortalFixture, provider: TestProvider) async throws -> Void in
             let carol = Browser(fixture)
             let asked = try await leave(carol, provider)
@@ -434,7 +435,7 @@ private final class TestProvider: Sendable {
         }
     }
 
-    @Test func aProviderThatIsAwayOrTalksTooMuchIsSaidSo() async throws {
+    @Test func upstreamMetadata_unavailableOrInvalid_isReported() async throws {
         try await with { (fixture: PortalFixture, provider: TestProvider) async throws -> Void in
             provider.behaviour.withLock { $0.status = 500 }
             let carol = Browser(fixture)

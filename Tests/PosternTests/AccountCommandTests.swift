@@ -19,7 +19,7 @@ import Testing
     private func object(_ any: Any) throws -> [String: Any] { try #require(any as? [String: Any]) }
     private func list(_ any: Any) throws -> [[String: Any]] { try #require(any as? [[String: Any]]) }
 
-    @Test func anAccountIsShownRevokedAndDeleted() throws {
+    @Test func accountCommand_showsRevokesAndDeletes() throws {
         let runner = try world()
         let account = try object(runner.json("account", "show", "juice", "jane"))
         let sub = try #require(account["sub"] as? String)
@@ -39,7 +39,7 @@ import Testing
         try runner.fail("account", "link", sub, "jane", status: 66, saying: "unknown account")
     }
 
-    @Test func endpointsAndEventsAreListedAndTold() throws {
+    @Test func eventCommand_pendingEvent_listsParksAndRetries() throws {
         let runner = try world()
         try runner.fail("endpoint", "set", "juice", "http://hooks.example/", status: 65, saying: "only over https")
         try runner.fail("endpoint", "set", "juice", "hooks.example", status: 65, saying: "must begin with https://")
@@ -82,7 +82,7 @@ import Testing
         #expect(try runner.succeed("event", "list") == "")
     }
 
-    @Test func anAppIsTransferred() throws {
+    @Test func transferCommand_startToFinish_movesApp() throws {
         let runner = try world()
         try runner.succeed("team", "add", "milk", "--name", "Milk")
         try runner.fail(

@@ -8,7 +8,7 @@ import Testing
 @Suite(.blocking) struct AddressSpaceTests {
     /// A program that needs more than it uses cannot be held within bounds (`LimitAS=`). That the database is locked meanwhile
     /// keeps another process, the last one out as far as it could see, from removing the log that this one writes.
-    @Test func someGigabytesAreEnoughAndTheDatabaseIsLocked() throws {
+    @Test func serve_limitedAddressSpace_startsAndLocksDatabase() throws {
         let runner = try CommandRunner.initialised()
         let socket = NSTemporaryDirectory() + "postern-\(UUID().uuidString.prefix(8)).sock"
         defer { unlink(socket) }

@@ -13,7 +13,7 @@ import Testing
         return runner
     }
 
-    @Test func issuingPrintsTheAddressAloneAndTheSameOneAgain() throws {
+    @Test func addressIssue_repeated_printsSameAddress() throws {
         let runner = try installed()
         let address = try runner.succeed("address", "issue", "juice", "jane")
         #expect(address.wholeMatch(of: /[a-z2-7]{10}@relay\.example/) != nil)
@@ -29,7 +29,7 @@ import Testing
         #expect(try runner.succeed("address", "show", address).contains("state\ton"))
     }
 
-    @Test func anAppsNonceIsRawAndRequiredUntilSaidOtherwise() throws {
+    @Test func appNonce_withoutOptions_isRawAndRequired() throws {
         let runner = try installed()
         try runner.succeed("app", "add", "juice", "com.example.juice")
         func nonce(_ options: String...) throws -> [String] {
@@ -46,7 +46,7 @@ import Testing
         #expect(try runner.run(["app", "nonce", "milk", "com.example.juice"]).status == 66)
     }
 
-    @Test func anAddressIsSwitchedAndRetired() throws {
+    @Test func addressCommand_offOnAndRetire_changeState() throws {
         let runner = try installed()
         let address = try runner.succeed("address", "issue", "juice", "jane")
         func state() throws -> String? {
@@ -70,7 +70,7 @@ import Testing
         try runner.fail("address", "show", "nobody@relay.example", status: 66, saying: "no relay address")
     }
 
-    @Test func anInboxIsMaskedUnlessAskedFor() throws {
+    @Test func output_withoutReveal_masksInboxAndName() throws {
         let runner = try installed()
         for arguments in [["inbox", "list", "jane"], ["user", "show", "jane"], ["user", "list"]] {
             for extra in [[], ["--json"]] {
@@ -85,7 +85,7 @@ import Testing
         #expect(try runner.succeed("user", "show", "jane", "--reveal").contains("Jane Doe"))
     }
 
-    @Test func errorsDoNotRepeatAnInbox() throws {
+    @Test func error_inboxInArguments_doesNotRepeatIt() throws {
         let runner = try installed()
         for arguments in [
             ["inbox", "add", "jane", "jane.doe@home.example"], ["inbox", "add", "nobody", "jane.doe@home.example"],
@@ -103,7 +103,7 @@ import Testing
         }
     }
 
-    @Test func inboxesAreAddedConfirmedAndRemoved() throws {
+    @Test func inboxCommand_addConfirmAndRemove_changeInboxes() throws {
         let runner = try installed()
         try runner.succeed("inbox", "add", "jane", "-", "--no-message", input: "new@home.example\n")
         let list = try #require(try runner.json("inbox", "list", "jane") as? [[String: Any]])
@@ -125,7 +125,7 @@ import Testing
         try runner.fail("inbox", "add", "jane", "x@old.example", status: 65, saying: "relay domain")
     }
 
-    @Test func anUnverifiedInboxIsPointedOut() throws {
+    @Test func addressIssue_unverifiedInbox_warns() throws {
         let runner = try installed()
         try runner.succeed("user", "add", "new", "--inbox", "new@home.example")
         let result = try runner.run(["address", "issue", "juice", "new"])
@@ -134,7 +134,7 @@ import Testing
         #expect(result.errors.contains("no verified inbox"))
     }
 
-    @Test func sourcesAreRegisteredWithWarnings() throws {
+    @Test func sourceCommand_addAndRemove_warnsAndRefuses() throws {
         let runner = try installed()
         try runner.succeed("source", "add", "juice", "Juice.Example")
         let paired = try runner.run(["source", "add", "juice", "juice.example", "--envelope", "bounce.esp.example"])
@@ -156,7 +156,7 @@ import Testing
         try runner.fail("source", "remove", "juice", "shop@gmail.com", status: 66, saying: "not registered")
     }
 
-    @Test func appsAreGrouped() throws {
+    @Test func appCommand_groupOfApps_keepsPrimaryApp() throws {
         let runner = try installed()
         try runner.succeed("app", "add", "juice", "com.example.juice")
         try runner.succeed("app", "add", "juice", "com.example.juice.web", "--group", "com.example.juice")
@@ -174,7 +174,7 @@ import Testing
         #expect(try runner.succeed("app", "list", "juice").isEmpty)
     }
 
-    @Test func removingWhatOthersDependOnAsksFirst() throws {
+    @Test func removeCommand_withDependents_requiresYes() throws {
         let runner = try installed()
         let address = try runner.succeed("address", "issue", "juice", "jane")
         try runner.succeed("source", "add", "juice", "juice.example")
@@ -191,7 +191,7 @@ import Testing
         try runner.fail("user", "remove", "jane", status: 66, saying: "no user jane")
     }
 
-    @Test func teamsAreShown() throws {
+    @Test func teamShow_listsSourcesAndApps() throws {
         let runner = try installed()
         try runner.succeed("source", "add", "juice", "juice.example")
         try runner.succeed("app", "add", "juice", "com.example.juice")
@@ -206,7 +206,7 @@ import Testing
         try runner.fail("team", "add", "a@b.example", "--name", "X", status: 65, saying: "must not be an email address")
     }
 
-    @Test func commandsAtTheSameTimeDoNotDisturbEachOther() async throws {
+    @Test func addressIssue_concurrent_printsOneAddress() async throws {
         let runner = try installed()
         let addresses = try await withThrowingTaskGroup(of: String.self) { group in
             for _ in 0..<6 { group.addTask { try runner.succeed("address", "issue", "juice", "jane") } }
@@ -215,7 +215,7 @@ import Testing
         #expect(addresses.count == 1)
     }
 
-    @Test func wrongUsageIsOneLineThatPointsToTheHelp() throws {
+    @Test func usageError_namesTheFaultInOneLine() throws {
         let runner = try CommandRunner()
         try runner.fail("team", "add", status: 64, saying: "see postern team add --help")
         try runner.fail("nonsense", status: 64, saying: "nonsense")

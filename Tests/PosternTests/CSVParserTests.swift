@@ -60,7 +60,7 @@ import Testing
         return records
     }
 
-    @Test(arguments: cases) func reads(_ test: Case) {
+    @Test(arguments: cases) func read_everyCase_returnsRecordsOrDefects(_ test: Case) {
         let expected = test.expected == [""] ? [] : test.expected
         for piece in [1, 2, 3, 1000] {
             let records = parse(Array(test.text.utf8), piece: piece)
@@ -95,13 +95,13 @@ import Testing
         #expect(parse(Array("Value,Expires,".utf8), piece: 99).first?.columnNames == ["value", "expires"])
     }
 
-    @Test func textThatIsNoUTF8SpoilsItsRecordOnly() {
+    @Test func read_invalidUTF8_isDefectOfItsRecordOnly() {
         let records = parse([0x61, 0xFF, 0x2C, 0x62, 0x0A, 0x63, 0x0A], piece: 7)
         #expect(records.map { $0.defect?.hasPrefix("field 1: the text is not UTF-8") } == [true, nil])
         #expect(records.last?.fields == ["c"])
     }
 
-    @Test func aMissingQuotationMarkDoesNotFillTheMemory() throws {
+    @Test func read_unclosedQuotationMark_endsAtRecordLimit() throws {
         let octets = Array("a,\"".utf8) + [UInt8](repeating: 0x78, count: 3 * CSVParser.maximumRecord) + Array("\nb,c\n".utf8)
         let records = parse(octets, piece: 1000)
         #expect(records.count == 2)

@@ -9,7 +9,7 @@ import Testing
 @Suite(.blocking) struct CaptureServerTests {
     /// Whoever waited for the message ended everything before its sender had the answer: the message stayed in Postfix's queue,
     /// and came again when no one listened any more.
-    @Test func whoHasSentAMessageHasTheAnswerBeforeTheDoctorMayEnd() throws {
+    @Test func captureServer_stoppedAfterMessage_answersSenderFirst() throws {
         for number in 0..<50 {
             let port = try FreePort.next()
             let place = try CaptureServer(port: port) { _ in .take }

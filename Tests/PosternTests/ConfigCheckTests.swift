@@ -19,7 +19,7 @@ import Testing
         return (lines.filter { $0.verdict == "broken" }.map(\.name), result.status)
     }
 
-    @Test func whatCouldStartIsInOrderAndNothingIsMade() throws {
+    @Test func configCheck_validConfiguration_passesAndWritesNothing() throws {
         let runner = try CommandRunner.initialised()
         let port = try FreePort.next()
         func files() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: runner.folder.path).sorted() }
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test func whatWouldStopTheStartIsNamedWithItsExitStatus() throws {
+    @Test func configCheck_startImpossible_namesCauseAndStatus() throws {
         let runner = try CommandRunner.initialised()
         let taken = try CaptureListener()
         defer { taken.stop() }

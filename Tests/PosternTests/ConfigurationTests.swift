@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test func defaultsServe() throws {
+    @Test func file_minimal_usesDefaults() throws {
         let configuration = try Configuration(resolve(minimal))
         #expect(configuration.relayDomains == ["relay.example"])
         #expect(configuration.database.path == "/etc/postern/postern.db")
@@ -61,7 +61,7 @@ import Testing
         #expect(configuration.publicURL == url && configuration.provider.issuer == url)
     }
 
-    @Test func aColourOfThePagesThatCannotBeReadIsRefused() throws {
+    @Test func pageColour_lowContrastOrUnknown_isRefused() throws {
         #expect(try Configuration(resolve(minimal + "page.colour: '#7a1fa2'\n")).pageColours != nil)
         #expect(error(minimal + "page.colour: '#7fd1c2'\n")?.message.contains("a contrast of 1.5 to 1") == true)
         #expect(error(minimal + "page.colour: teal\n")?.message.contains("as in '#0f5c55'") == true)
@@ -80,7 +80,7 @@ import Testing
     }
 
     /// A kilobyte took minutes and all memory (billion laughs).
-    @Test(arguments: ["_", "-", "a"]) func aliasesOfAliasesInTheFileAreRefused(name: String) throws {
+    @Test(arguments: ["_", "-", "a"]) func file_anchorsAndAliases_areRefused(name: String) throws {
         var text = minimal + "local_recipients:\n  k0: &\(name) [x, x, x, x, x, x, x, x, x]\n"
         for level in 1...12 {
             let (new, old) = (String(repeating: name, count: level + 1), String(repeating: name, count: level))
@@ -104,14 +104,14 @@ import Testing
         #expect(try DocumentSection("keys", by: "ConfigurationTests", in: "CONFIGURATION.md").holds(text))
     }
 
-    @Test func everyLimitNamesItsConsequence() {
+    @Test func limitKey_everyOne_namesItsConsequence() {
         for key in ConfigurationKey.allCases where key.place.section == "limits" {
             #expect(key.facts.beyond != nil, "\(key.rawValue)")
         }
         #expect(ConfigurationKey.allCases.allSatisfy { $0.facts.reason.hasSuffix(".") })
     }
 
-    @Test func laterLayersStandAboveEarlierOnes() throws {
+    @Test func layers_sameKey_laterOneWins() throws {
         let text = minimal + "limits:\n  hops: 20\n  recipients: 7\n"
         let variables = ["POSTERN_LIMITS_HOPS": "30", "POSTERN_LOG_LEVEL": "debug", "POSTERN_CONFIG": "x", "HOME": "/"]
         let resolved = try resolve(text, environment: variables, flags: ["limits.hops=40"])
@@ -127,7 +127,7 @@ import Testing
         #expect(try Configuration(resolve(text)).limits.hops.max == 20)
     }
 
-    @Test func listsAndTablesAreRead() throws {
+    @Test func file_listsAndTables_areRead() throws {
         let configuration = try Configuration(
             resolve(
                 """
@@ -170,7 +170,7 @@ import Testing
         ("limits:\n  hop: 3\n", 3, "limits.hops"), ("relay_domain: x\n", 2, "relay_domains"), ("hops: 3\n", 2, "limits.hops"),
         ("milter: {sockets: x}\n", 2, "milter.socket"), ("loging:\n  level: info\n", 2, "log"),
     ])
-    func anUnknownKeyNamesItsLineAndTheNearestKnown(_ text: String, _ line: Int, _ nearest: String) {
+    func key_unknown_namesLineAndNearestKey(_ text: String, _ line: Int, _ nearest: String) {
         let error = error(minimal + text)
         #expect(error?.code == .unknownKey)
         #expect(error?.place == "/etc/postern/postern.yaml:\(line)")
@@ -189,31 +189,31 @@ import Testing
         "database: 'password = secret host=h'", "database: 'postgresql:u:secret@h/d'", "database: 'u:secret@h/d'",
         "trusted_authserv_ids: ['a b']", "address_length: 9", "authserv_id: 'a b'", "authserv_id: a;b",
     ])
-    func aWrongValueNamesItsKey(_ text: String) {
+    func value_wrong_namesItsKey(_ text: String) {
         let error = error(minimal + text)
         #expect(error?.code == .invalidValue || error?.code == .syntax, "\(error?.description ?? "")")
         #expect(error?.place?.hasPrefix("/etc/postern/postern.yaml") == true)
         #expect(error?.message.contains("secret") == false)
     }
 
-    @Test func relayDomainsAreNeeded() {
+    @Test func relayDomains_missingOrInvalid_areRefused() {
         for text in ["", "# nothing\n", "relay_domains: []\n", "relay_domains:\n", "relay_domains: [nodot]\n"] {
             #expect(error(text)?.code == .invalidValue, "\(text)")
         }
     }
 
     @Test(arguments: ["- a\n", "a: b: c\n", "relay_domains: [a.example\n", "x", "limits: 3\n"])
-    func whatIsNoMappingIsASyntaxError(_ text: String) {
+    func file_noMapping_isSyntaxError(_ text: String) {
         #expect(error(text)?.code == .syntax)
     }
 
-    @Test func aKeyGivenTwiceIsRefused() {
+    @Test func file_keyGivenTwice_isSyntaxError() {
         let error = error(minimal + "hostname: a.example\nhostname: b.example\n")
         #expect(error?.code == .syntax)
         #expect(error?.message.contains("hostname") == true)
     }
 
-    @Test func wrongVariablesAndFlagsAreErrors() {
+    @Test func variablesAndFlags_unknownOrInvalid_areRefused() {
         #expect(error(minimal, environment: ["POSTERN_LIMITS_HOP": "3"])?.message.contains("POSTERN_LIMITS_HOPS") == true)
         #expect(error(minimal, environment: ["POSTERN_DNS_FLAVOUR": "3"])?.code == .unknownKey)
         #expect(error(minimal, environment: ["POSTERN_KEYFILE": "x"])?.message.contains("POSTERN_KEY_FILE") == true)
@@ -223,7 +223,7 @@ import Testing
         #expect(error(minimal, flags: ["limits.hops=0"])?.place == "--set")
     }
 
-    @Test func othersVariablesAreLeftAlone() throws {
+    @Test func variables_ofOtherPrograms_areIgnored() throws {
         let others = ["POSTERN_CONFORMANCE": "/x", "POSTERN_SOMEBODY_ELSES": "1", "POSTERNLIKE": "1"]
         let (with, without) = (try resolve(minimal, environment: others), try resolve(minimal))
         #expect(with.entries.map(\.shownValue) == without.entries.map(\.shownValue))
@@ -235,13 +235,13 @@ import Testing
         #expect(configuration.database.path == "/srv/a:b@c=d.db")
     }
 
-    @Test func passwordsAreNotShown() throws {
+    @Test func database_passwordInURL_isNotShown() throws {
         let resolved = try resolve(minimal + "database: 'postgresql://postern:pa@ss:word@db.example/postern'\n")
         let entry = resolved.entries.first { $0.key == .database }
         #expect(entry?.shownValue == "postgresql://postern:(redacted)@db.example/postern")
     }
 
-    @Test func theTemplateIsItsOwnDefault() throws {
+    @Test func template_asWritten_changesNoDefault() throws {
         let text = Installation.configurationText(relayDomains: ["relay.example"], operatorAddress: "ops@example.com")
         let resolved = try resolve(text)
         for entry in resolved.entries where ![.relayDomains, .operatorAddress].contains(entry.key) {
@@ -259,7 +259,7 @@ import Testing
         }
     }
 
-    @Test func aSectionWithinASectionIsReadInEitherForm() throws {
+    @Test func file_nestedOrDottedSection_isReadAlike() throws {
         let nested = "sign_in:\n  upstream:\n    name: One\n    scopes: [openid]\n"
         for text in [nested, "sign_in:\n  upstream.name: One\n  upstream.scopes: [openid]\n"] {
             let resolved = try resolve(minimal + text)
@@ -275,7 +275,7 @@ import Testing
         }
     }
 
-    @Test func configShowPrintsEveryKeyWithItsOrigin() throws {
+    @Test func configShow_printsEveryKeyWithItsOrigin() throws {
         let runner = try CommandRunner.initialised()
         let result = try runner.run(["config", "show"], environment: ["POSTERN_LIMITS_HOPS": "33"])
         #expect(result.status == 0)
@@ -291,7 +291,7 @@ import Testing
 
     // MARK: Issuers
 
-    @Test func issuersOfTheFileAreThoseOfTheStoreAndHaveOnePlace() throws {
+    @Test func issuers_fileAndCommand_haveOnePlaceEach() throws {
         let runner = try CommandRunner.initialised()
         let keys = runner.folder.appendingPathComponent("keys.json")
         try Data(#"{"keys":[]}"#.utf8).write(to: keys)
@@ -328,7 +328,7 @@ import Testing
         ("{a: {iss: x, jwks_file: /k, algorithms: [HS256]}}", "algorithms must be RS256 or ES256"),
         ("{a: {iss: x, jwks_file: /k, nonce: raw}}", "not nonce"), ("{a: {iss: x, jwks_file: /k, leeway: 301}}", "0 to 300"),
         ("[a]", "names with iss"),
-    ]) func anIssuerThatCannotBeIsNamed(_ issuers: String, _ complaint: String) throws {
+    ]) func issuer_invalid_isNamed(_ issuers: String, _ complaint: String) throws {
         let runner = try CommandRunner.initialised()
         try Data("relay_domains: [relay.example]\nissuers: \(issuers)\n".utf8).write(
             to: URL(fileURLWithPath: runner.configuration))

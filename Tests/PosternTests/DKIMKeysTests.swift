@@ -28,7 +28,7 @@ import Testing
         try JSONSerialization.data(withJSONObject: zone).write(to: runner.folder.appendingPathComponent("zone.json"))
     }
 
-    @Test func anInstallationSignsFromTheStart() throws {
+    @Test func init_everyRelayDomain_getsActiveKey() throws {
         let runner = try CommandRunner()
         let output = try runner.succeed(
             "init", "--directory", "data", "--relay-domain", "relay.example", "--relay-domain", "b.example")
@@ -39,7 +39,7 @@ import Testing
         #expect(keys.allSatisfy { $0["bits"] as? Int == 2048 && $0["algorithm"] as? String == "rsa" })
     }
 
-    @Test func aRecordIsSplitAsNameServersWantIt() throws {
+    @Test func dkimPublish_longKey_isSplitAt255Octets() throws {
         let runner = try CommandRunner.initialised()
         try runner.succeed("keys", "dkim", "generate", "--selector", "long", "--bits", "4096")
         let record = try #require(try rows(runner, "keys", "dkim", "publish", "long").first)
@@ -52,7 +52,7 @@ import Testing
         for string in strings { #expect(zone.contains("\"\(string)\"")) }
     }
 
-    @Test func aRotationLeavesNoGap() throws {
+    @Test func dkimRotation_generateToRetire_keepsOneActiveKey() throws {
         let runner = try CommandRunner.initialised()
         let first = try #require(try states(runner).keys.first)
         try publish(runner)
@@ -77,7 +77,7 @@ import Testing
         try runner.fail("keys", "dkim", "generate", "--selector", "next", status: 73, saying: "never used twice")
     }
 
-    @Test func whatIsPublishedMustBeRight() throws {
+    @Test func dkimActivate_wrongRecord_isRefused() throws {
         let runner = try CommandRunner.initialised()
         try runner.succeed("keys", "dkim", "generate", "--selector", "next")
         let other = try #require(
@@ -95,7 +95,7 @@ import Testing
         #expect(try states(runner)["next"] == "active")
     }
 
-    @Test func wrongArgumentsSayWhatToDo() throws {
+    @Test func dkimCommands_invalidArguments_areRefused() throws {
         let runner = try CommandRunner.initialised()
         let first = try #require(try states(runner).keys.first)
         try runner.fail("keys", "dkim", "generate", "--bits", "1024", status: 65, saying: "2048 to 4096")
@@ -106,7 +106,7 @@ import Testing
         try runner.fail("keys", "dkim", "retire", first, status: 65, saying: "--domain")
     }
 
-    @Test func aForwardCarriesBothSignaturesAndTheyVerify() throws {
+    @Test func forward_twoActiveKeys_hasTwoValidSignatures() throws {
         let runner = try CommandRunner.initialised()
         try runner.succeed("keys", "dkim", "generate", "--algorithm", "ed25519", "--selector", "ed")
         try runner.succeed("keys", "dkim", "activate", "ed", "--force")

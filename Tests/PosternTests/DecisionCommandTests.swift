@@ -21,7 +21,7 @@ import Testing
         return try #require(row["sub"] as? String)
     }
 
-    @Test func aQuestionIsAskedListedShownAndReplayed() throws {
+    @Test func decisionCommand_askedDecision_listsShowsAndReplays() throws {
         let runner = try runner()
         let sub = try sub(runner)
         let policies = try runner.run(["policy", "list"])
@@ -151,7 +151,7 @@ import Testing
             "total=2", status: 64, saying: "--context total is given twice")
     }
 
-    @Test func whatIsWrongIsSaidInALine() throws {
+    @Test func decisionCommand_invalidArguments_areRefused() throws {
         let runner = try runner()
         try runner.fail("decision", "show", "rd_x", status: 66, saying: "no decision has the id rd_x")
         try runner.fail("decision", "list", "--since", "soon", status: 64, saying: "soon is not a valid time")
@@ -163,7 +163,7 @@ import Testing
             "decide", "nobody", "--app", "com.juice.app", "--event", "sign_in", "--sub", "a", status: 66, saying: "nobody")
     }
 
-    @Test func aSandboxAnswersAndLeavesNothingBehind() async throws {
+    @Test func sandbox_stopped_leavesNoFiles() async throws {
         let runner = try CommandRunner()
         let process = try ManagedProcess(
             CommandRunner.executable.path, ["sandbox", "--port", "0", "--json"], environment: ["TMPDIR": runner.folder.path])
@@ -205,7 +205,7 @@ import Testing
     }
 
     /// The lines that newcomers paste: as docs/DECISIONS.md has them, with nothing put in by hand.
-    @Test func theLinesOfTheWalkThroughRunAsTheyStand() throws {
+    @Test func sandbox_walkThroughOfDocument_runsAsWritten() throws {
         let runner = try CommandRunner()
         let folder = ["TMPDIR": runner.folder.path]
         let sandbox = try ManagedProcess(CommandRunner.executable.path, ["sandbox", "--port", "0"], environment: folder)
@@ -238,7 +238,7 @@ import Testing
         #expect(sandbox.lines.count == said, "\(sandbox.lines.dropFirst(said))")
     }
 
-    @Test func labelsAreGivenOneByOneOrAllOfAFileOrNone() throws {
+    @Test func decisionLabel_fileWithError_changesNothing() throws {
         let runner = try runner()
         let sub = try sub(runner)
         var ids: [String] = []

@@ -21,7 +21,7 @@ import Testing
         try Data((text + "\n").utf8).write(to: file)
     }
 
-    @Test func aFileIsAppliedOnce() throws {
+    @Test func apply_sameFileAgain_changesNothing() throws {
         let runner = try CommandRunner.initialised()
         try write(Self.teams, to: "teams.yaml", of: runner)
         let plan = """
@@ -52,7 +52,7 @@ import Testing
         #expect(try runner.succeed("apply", "teams.yaml", "--prune").hasSuffix("0 added, 0 changed, 1 removed."))
     }
 
-    @Test func anExportIsAppliedWithoutAChangeAndMakesAnotherInstallation() throws {
+    @Test func export_applied_reproducesInstallation() throws {
         let runner = try CommandRunner.initialised()
         try write(Self.teams, to: "teams.yaml", of: runner)
         try runner.succeed("apply", "teams.yaml")
@@ -89,7 +89,7 @@ import Testing
         #expect(try other.succeed("export") == text)
     }
 
-    @Test func whatIsWrongIsSaidWithItsPlaceAndChangesNothing() throws {
+    @Test func apply_invalidFile_namesPlaceAndChangesNothing() throws {
         let runner = try CommandRunner.initialised()
         try write("teams:\n  juice:\n    name: Juice\n    souces: [a.example]", to: "teams.yaml", of: runner)
         let result = try runner.run(["apply", "teams.yaml"])
@@ -139,7 +139,7 @@ import Testing
         try runner.succeed("apply", "real.yaml")
     }
 
-    @Test func theSchemaNeedsNoInstallation() throws {
+    @Test func apply_schemaOption_needsNoInstallation() throws {
         let result = try CommandRunner().run(["apply", "--schema"])
         #expect(result.status == 0)
         let schema = try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any]

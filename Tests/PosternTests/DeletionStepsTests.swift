@@ -17,7 +17,7 @@ import Testing
 
     /// A step that took a thousand rows of one table and three of another was taken for the last one: the log of a busy relay was
     /// never shortened to what its retention says.
-    @Test func aStepThatDeletesOfTwoTablesIsNotTheLastOne() async throws {
+    @Test func deletionSteps_partialStep_continueUntilNoneIsLeft() async throws {
         let pool = BlockingPool(.requests, threads: 1)
         let steps = Steps([1_003, 2_000, 1, 0, 7])
         try await DeletionSteps(pool: pool).run { steps.next() }
@@ -26,7 +26,7 @@ import Testing
     }
 
     /// What was too much of a table went in one go.
-    @Test func aNumberOfRowsGoesByTheThousandAndNoMore() async throws {
+    @Test func deletionSteps_rowCount_askForAtMostThousand() async throws {
         let pool = BlockingPool(.requests, threads: 1)
         let asked = Mutex<[Int]>([])
         try await DeletionSteps(pool: pool).run(2_300) { limit in
@@ -43,7 +43,7 @@ import Testing
         await pool.stop()
     }
 
-    @Test func whatFailsEndsTheDeletion() async {
+    @Test func deletionSteps_stepFails_throwItsError() async {
         struct Failure: Error {}
         let pool = BlockingPool(.requests, threads: 1)
         await #expect(throws: Failure.self) { try await DeletionSteps(pool: pool).run { throw Failure() } }
@@ -51,7 +51,7 @@ import Testing
     }
 
     /// The end of the service waited until all was deleted, which may take hours.
-    @Test func aDeletionEndsWithItsTask() async {
+    @Test func deletionSteps_taskCancelled_end() async {
         let pool = BlockingPool(.requests, threads: 1)
         let began = AsyncStream.makeStream(of: Void.self)
         let deletion = Task {

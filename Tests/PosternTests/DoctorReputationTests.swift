@@ -7,7 +7,7 @@ import Testing
 
 extension DoctorTests {
     /// Nothing is asked of a domain that announces neither; what is announced has to work.
-    @Test func transportPolicyAndReportsAreJudgedWhereTheyAreAnnounced() throws {
+    @Test func mtaSTSAndTLSReports_announced_areJudged() throws {
         let runner = try CommandRunner.initialised()
         let zone = try healthyZone(runner)
         func with(_ records: [String: [String]]) throws -> [String: String] {
@@ -28,7 +28,7 @@ extension DoctorTests {
             try outside(runner, zone.merging([sts: ["error": "SERVFAIL"]]) { $1 }) == ["mta-sts relay.example": "warning"])
     }
 
-    @Test func aTransportPolicyHasToNameWhereMailComesTo() throws {
+    @Test func mtaSTS_policyWithoutMailExchanger_isBroken() throws {
         func judged(_ text: String?, exchange: String? = "mx.relay.example") throws -> [String] {
             let zone = MailZone([
                 "relay.example": exchange.map { [.mx(preference: 10, exchange: $0)] } ?? [],
@@ -55,14 +55,14 @@ extension DoctorTests {
         #expect(try judged(nil) == ["broken", "ok"])
     }
 
-    @Test func tagsThatReceiversNoLongerReadAreNamed() throws {
+    @Test func dmarc_obsoleteTags_areAWarning() throws {
         let runner = try CommandRunner.initialised()
         var zone = try healthyZone(runner)
         zone["_dmarc.relay.example"] = ["TXT": ["v=DMARC1; p=reject; pct=50; ri=3600; rua=mailto:dmarc@relay.example"]]
         #expect(try outside(runner, zone) == ["dmarc tags relay.example": "warning"])
     }
 
-    @Test func blockListsThatTheOperatorNamesAreAsked() throws {
+    @Test func blockList_hostListed_isBroken() throws {
         let addresses = [try #require(IPAddress("198.51.100.7")), try #require(IPAddress("2001:db8::1"))]
         func verdicts(_ zone: [String: [String]]) -> [String] {
             let zone = ["2.0.0.127.bl.example": ["127.0.0.2"]].merging(zone) { $1 }
@@ -83,7 +83,7 @@ extension DoctorTests {
         #expect(try outside(runner, zone, "--set", "block_lists=bl.example") == ["block list bl.example": "broken"])
     }
 
-    @Test func aSteepRiseToAProviderIsNamedAndNoDomainOfAPerson() {
+    @Test func warmUp_steepRiseToProvider_isAWarning() {
         func verdicts(_ days: [[String: Int]]) -> [String] { ReputationChecks.warmUp(days).map(\.verdict.rawValue) }
         #expect(verdicts([]).isEmpty && verdicts([[:], ["gmail.com": 5]]).isEmpty)
         #expect(verdicts([["gmail.com": 900]]) == ["ok"])

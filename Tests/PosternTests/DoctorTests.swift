@@ -102,12 +102,12 @@ import Testing
         #expect(PostfixChecks.judge(facts).count == 21, "it is attached, and something was changed")
     }
 
-    @Test func aHealthyMachineHasNothingToMend() {
+    @Test func localChecks_healthyMachine_findNothing() {
         #expect(verdicts { _ in }.isEmpty)
         #expect(LocalChecks.judge(healthy()).count == 7)
     }
 
-    @Test func eachTroubleHasItsOwnVerdict() {
+    @Test func localChecks_eachFault_giveItsVerdict() {
         #expect(verdicts { $0.keyFile = .trouble("x") } == ["key file": .broken])
         #expect(verdicts { $0.database = .trouble("x") } == ["database": .broken])
         #expect(verdicts { $0.pendingMigrations = ["0009-x"] } == ["database": .warning])
@@ -144,7 +144,7 @@ import Testing
             } == ["configuration": .broken])
     }
 
-    @Test func postfixIsBrokenWhereItDiffers() {
+    @Test func postfix_settingsDiffer_isBroken() {
         var facts = PostfixFacts()
         facts.directory = "/etc/postfix"
         #expect(PostfixChecks.judge(facts).map(\.verdict) == [.ok])
@@ -166,7 +166,7 @@ import Testing
         #expect(PostfixChecks.judge(facts).map(\.verdict) == [.broken])
     }
 
-    @Test func aCertificateIsJudgedByItsEndAndName() {
+    @Test func certificate_expiryAndHostName_areJudged() {
         let now: Int64 = 1_795_000_000
         func verdict(_ state: CertificateFacts.State) -> Check.Verdict {
             CertificateFacts(path: "/etc/ssl/mx.pem", state: state).judge(host: "mx.example", now: now).verdict
@@ -180,7 +180,7 @@ import Testing
         #expect(verdict(.notConfigured) == .warning)
     }
 
-    @Test func aDamagedDatabaseAndAnHTTPCertificateThatEndsAreSeen() throws {
+    @Test func doctor_damageOrForeignCertificate_isReported() throws {
         let runner = try CommandRunner.initialised()
         let certificate = try TestCertificate(in: runner.folder.path, name: "http", commonName: "elsewhere.example")
         func rows(_ arguments: String...) throws -> [String: (verdict: String, sentence: String)] {
@@ -260,7 +260,7 @@ import Testing
         return zone
     }
 
-    @Test func aRelayDomainIsJudgedRecordByRecord() throws {
+    @Test func relayDomain_eachWrongRecord_hasItsVerdict() throws {
         let runner = try CommandRunner.initialised()
         let zone = try healthyZone(runner)
         let key = try #require(zone.keys.first { $0.contains("._domainkey.") })
@@ -312,7 +312,7 @@ import Testing
             ])
     }
 
-    @Test func reportsElsewhereNeedConsent() throws {
+    @Test func dmarcReports_externalDestination_needConsent() throws {
         let runner = try CommandRunner.initialised()
         var zone = try healthyZone(runner)
         zone["_dmarc.relay.example"] = ["TXT": ["v=DMARC1; p=reject; rua=mailto:us@reports.example!10m"]]
@@ -323,7 +323,7 @@ import Testing
         #expect(try outside(runner, zone) == ["dmarc reports relay.example": "warning"])
     }
 
-    @Test func otherAddressesAreNamedWithIP() throws {
+    @Test func ipOption_otherAddress_isChecked() throws {
         let runner = try CommandRunner.initialised()
         let zone = try healthyZone(runner)
         let found = try outside(runner, zone, "--ip", "203.0.113.9")
@@ -338,7 +338,7 @@ import Testing
         #expect(try outside(runner, nameless)["address"] == "broken")
     }
 
-    @Test func aKeyThatRetiresStaysPublished() throws {
+    @Test func dkimKey_retiringAndUnpublished_isAWarning() throws {
         let runner = try CommandRunner.initialised()
         let first = try #require(try healthyZone(runner).keys.first { $0.contains("._domainkey.") })
         try runner.succeed("keys", "dkim", "generate", "--selector", "next")
@@ -353,7 +353,7 @@ import Testing
         #expect(try outside(runner, zone) == ["dkim \(first)": "warning"])
     }
 
-    @Test func thisMachineIsLookedAtWithoutChangingIt() throws {
+    @Test func doctor_newInstallation_reportsWhatIsMissing() throws {
         let runner = try CommandRunner.initialised()
         let result = try runner.run([
             "doctor", "--json", "--skip", "postfix", "--skip", "probe", "--skip", "outside", "--set",
@@ -379,7 +379,7 @@ import Testing
     }
 
     /// It advised to publish A and AAAA records.
-    @Test func aDeadResolverIsOneLineAndNamed() throws {
+    @Test func dns_noAnswer_isReportedOnce() throws {
         let runner = try CommandRunner.initialised()
         // A socket that no one reads from: no answer, and no other program that takes the port.
         let (socket, port) = try boundSocket()
@@ -411,7 +411,7 @@ import Testing
         return (descriptor, UInt16(bigEndian: address.sin_port))
     }
 
-    @Test func theServerThatGaveNoAnswerIsNamed() throws {
+    @Test func dns_serverFailure_namesTheServer() throws {
         let runner = try CommandRunner.initialised()
         var zone = try healthyZone(runner)
         zone["mx.relay.example"] = ["error": "SERVFAIL"]
@@ -426,7 +426,7 @@ import Testing
     }
 
     /// "ok", although what SPF and PTR said of this host counted for nothing.
-    @Test func aRelayhostSendsForThisOne() throws {
+    @Test func relayhost_configured_needsGivenAddress() throws {
         var facts = PostfixFacts()
         facts.relayhost = "[smarthost.example]"
         #expect(PostfixChecks.judge(facts).map(\.verdict) == [.ok])
@@ -453,7 +453,7 @@ import Testing
         }
     }
 
-    @Test func aPostfixThatDoesNotRunIsNotSetUp() {
+    @Test func postfix_notRunning_isBroken() {
         var facts = PostfixFacts()
         facts.isRunning = false
         let checks = PostfixChecks.judge(facts)
@@ -462,7 +462,7 @@ import Testing
         #expect(PostfixChecks.judge(facts).map(\.verdict) == [.ok])
     }
 
-    @Test func aServiceThatDoesNotRunIsOneLine() {
+    @Test func service_notRunning_isReportedOnce() {
         #expect(
             verdicts {
                 $0.filter = .trouble("nothing listens")
@@ -472,7 +472,7 @@ import Testing
 
     // MARK: A team's domain
 
-    @Test func aSourceIsToldWhatItLacks() throws {
+    @Test func sourceCheck_recordsMissing_areReported() throws {
         let runner = try CommandRunner.initialised()
         try runner.succeed("team", "add", "juice", "--name", "Juice")
         try runner.succeed("source", "add", "juice", "app.example")

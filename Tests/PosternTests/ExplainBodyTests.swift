@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct ExplainBodyTests {
-    @Test func theBodyIsShownAsItLeaves() throws {
+    @Test func explain_bodyWithLink_showsRewrittenBody() throws {
         let runner = try CommandRunner.initialised()
         try runner.succeed("team", "add", "juice", "--name", "Juice")
         try runner.succeed("source", "add", "juice", "app.example")

@@ -39,7 +39,7 @@ import Testing
         (answer["replies"] as? [[String: Any]] ?? []).compactMap { $0["code"] as? Int }
     }
 
-    @Test func eachAccountHasAMessageOfItsOwn() throws {
+    @Test func explain_severalAccounts_showsACopyForEach() throws {
         let (runner, addresses) = try Self.world()
         let answer = try Self.answer(runner, Self.question(addresses))
         #expect(answer["action"] as? String == "relay" && Self.codes(answer) == [250, 250])

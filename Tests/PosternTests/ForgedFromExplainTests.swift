@@ -49,7 +49,7 @@ import Testing
         return String(decoding: try JSONSerialization.data(withJSONObject: question), as: UTF8.self)
     }
 
-    @Test func everyForgedFromIsRefused() throws {
+    @Test func explain_forgedFrom_isRefused() throws {
         let runner = try CommandRunner.initialised()
         try runner.succeed("team", "add", "juice", "--name", "Juice")
         for domain in ["good.example", "evil.example"] { try runner.succeed("source", "add", "juice", domain) }

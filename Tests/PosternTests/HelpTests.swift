@@ -59,12 +59,12 @@ import Testing
         #expect(try result.output == String(contentsOf: file, encoding: .utf8))
     }
 
-    @Test func everySnapshotBelongsToACommand() throws {
+    @Test func snapshots_matchTheCommands() throws {
         let names = try FileManager.default.contentsOfDirectory(atPath: Self.folder.path).filter { $0.hasPrefix("help") }
         #expect(Set(names).symmetricDifference(([[]] + Self.commands).map(Self.file)).sorted() == [])
     }
 
-    @Test func theRootNamesEveryCommand() throws {
+    @Test func rootHelp_listsEveryCommand() throws {
         let result = try CommandRunner().run(["--help"])
         #expect(result.status == 0)
         for command in Self.commands where command.count == 1 { #expect(result.output.contains("\n  \(command[0]) ")) }

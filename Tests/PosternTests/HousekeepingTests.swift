@@ -13,7 +13,7 @@ import Testing
     private static let now: Int64 = 1_795_000_000
 
     /// All others waited for the next hour, and for ever where it failed each time.
-    @Test(.timeLimit(.minutes(2))) func aDeletionThatFailsStopsNoOther() async throws {
+    @Test(.timeLimit(.minutes(2))) func housekeeping_oneDeletionFails_runsTheOthers() async throws {
         let runner = try CommandRunner.initialised()
         let installation = try Installation.open(flag: runner.configuration, environment: [:], now: Self.now)
         defer { try? installation.close() }

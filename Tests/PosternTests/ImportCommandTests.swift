@@ -30,7 +30,7 @@ import Testing
         return text
     }
 
-    @Test func aRowBecomesUserInboxAndAccount() throws {
+    @Test func import_row_createsUserInboxAndAccount() throws {
         let runner = try installed()
         try write(
             runner, "people.csv",
@@ -138,7 +138,7 @@ import Testing
         }
     }
 
-    @Test func jsonLinesAreReadAsWell() throws {
+    @Test func import_jsonLines_createsInboxes() throws {
         let runner = try installed()
         let result = try runner.run(
             ["import", "-", "--trust-verified", "--json"],
@@ -159,7 +159,7 @@ import Testing
         #expect(inboxes.contains("alias@office.example\tverified, reply-only\t"))
     }
 
-    @Test func aMemberThatStandsTwiceIsRefused() throws {
+    @Test func import_repeatedJSONMember_isRefused() throws {
         let runner = try installed()
         let result = try runner.run(
             ["import", "-", "--trust-verified"],
@@ -174,7 +174,7 @@ import Testing
         #expect(try runner.succeed("user", "list") == "")
     }
 
-    @Test func verifiedIsHeededOnlyWhereTheFileIsTrusted() throws {
+    @Test func import_verifiedColumn_needsTrustOption() throws {
         let runner = try installed()
         try write(runner, "people.csv", "user,inbox,verified\njane,jane@home.example,true\n")
         let first = try runner.run(["import", "people.csv"])
@@ -222,7 +222,7 @@ import Testing
     ]
 
     /// Each bad row is between good ones. The bad leave nothing behind, the good are taken, no reason repeats an inbox.
-    @Test func badRowsAreReportedByLineAndNothingOfThemIsTaken() throws {
+    @Test func import_badRows_reportsAndSkipsThem() throws {
         let runner = try installed()
         var text = "user,name,inbox,verified,team,app,address\njane,Jane,jane@home.example,true,juice,,aaaaaaaaaa@relay.example\n"
         for (number, (row, _)) in Self.badRows.enumerated() {
@@ -259,7 +259,7 @@ import Testing
         #expect(again.output.contains("\(Self.badRows.count + 1) rows there already"))
     }
 
-    @Test func importingTwiceDoublesNothing() throws {
+    @Test func import_sameFileTwice_addsNothing() throws {
         let runner = try installed()
         var text = "user,inbox,verified,team,app\n"
         for number in 0..<40 {
@@ -276,7 +276,7 @@ import Testing
         #expect(try state(runner) == first)
     }
 
-    @Test func whatTheUserChangedSinceIsNotUndone() throws {
+    @Test func import_addressChangedSince_keepsTheChange() throws {
         let runner = try installed()
         try write(
             runner, "people.csv", "user,inbox,verified,team,address\njane,jane@home.example,true,juice,aaaaaaaaaa@relay.example\n"
@@ -291,7 +291,7 @@ import Testing
     }
 
     /// Killed in the middle, run again: the same as run once.
-    @Test func anImportThatWasKilledIsFinishedByRunningItAgain() throws {
+    @Test func import_killedAndRepeated_completes() throws {
         let runner = try installed()
         var text = "user,inbox,verified,team\n"
         for number in 0..<3_000 { text += "u\(number),u\(number)@home.example,true,juice\n" }
@@ -316,7 +316,7 @@ import Testing
         #expect(Set(addresses.map { $0.split(separator: "\t")[2] }).count == 3_000)
     }
 
-    @Test func filesThatAreNoneAreRefusedWhole() throws {
+    @Test func import_invalidFile_isRefused() throws {
         let runner = try installed()
         try write(runner, "headless.csv", "jane,secret.person@home.example\n")
         let result = try runner.run(["import", "headless.csv"])
@@ -348,7 +348,7 @@ import Testing
         #expect(!keys.errors.contains("secret.person"))
     }
 
-    @Test func aDryRunLeavesNoCopyBehind() throws {
+    @Test func import_dryRun_leavesNoCopy() throws {
         let runner = try installed()
         try write(runner, "people.csv", "user,inbox\njane,jane@home.example\n")
         let folder = runner.folder.appendingPathComponent("data").path

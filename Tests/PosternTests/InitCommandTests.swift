@@ -11,7 +11,7 @@ import Testing
         (try FileManager.default.attributesOfItem(atPath: url.path)[.posixPermissions] as? NSNumber)?.intValue
     }
 
-    @Test func makesAFolderThatOnlyItsOwnerCanRead() throws {
+    @Test func init_newFolder_isReadableByOwnerOnly() throws {
         let runner = try CommandRunner.initialised()
         let data = runner.folder.appendingPathComponent("data")
         #expect(try mode(data) == 0o700)
@@ -32,7 +32,7 @@ import Testing
         #expect(rows["limits.hops"]?["standard"] as? String == ConfigurationKey.limitsHops.facts.standardText)
     }
 
-    @Test func whatIsSetStandsInTheFile() throws {
+    @Test func init_setOption_isWrittenToTheFile() throws {
         let runner = try CommandRunner()
         try runner.succeed(
             "init", "--directory", "data", "--relay-domain", "relay.example", "--set", "limits.hops=30", "--set",
@@ -54,7 +54,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: runner.folder.appendingPathComponent("other").path))
     }
 
-    @Test func overwritesNothing() throws {
+    @Test func init_existingInstallation_isRefused() throws {
         let runner = try CommandRunner.initialised()
         try runner.succeed("team", "add", "juice", "--name", "Juice")
         let keys = runner.folder.appendingPathComponent("data/postern.keys")
@@ -68,7 +68,7 @@ import Testing
         #expect(try Data(contentsOf: keys) == before)
     }
 
-    @Test func makesNothingFromWrongArguments() throws {
+    @Test func init_invalidArguments_createsNothing() throws {
         let runner = try CommandRunner()
         try runner.fail("init", "--directory", "data", "--relay-domain", "not a domain", status: 78, saying: "relay_domains")
         try runner.fail("init", "--directory", "data", status: 64, saying: "--relay-domain")
@@ -78,7 +78,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: runner.folder.appendingPathComponent("data").path))
     }
 
-    @Test func usesAnEmptyFolderThatIsThere() throws {
+    @Test func init_emptyFolder_isUsed() throws {
         let runner = try CommandRunner()
         try FileManager.default.createDirectory(
             at: runner.folder.appendingPathComponent("data"), withIntermediateDirectories: false)
@@ -86,7 +86,7 @@ import Testing
         #expect(try runner.succeed("team", "list").isEmpty)
     }
 
-    @Test func aKeyFileOpenToOthersIsRefused() throws {
+    @Test func keyFile_openToOthers_isRefused() throws {
         let runner = try CommandRunner.initialised()
         let keys = runner.folder.appendingPathComponent("data/postern.keys")
         for mode in [0o640, 0o604, 0o620] {
@@ -97,7 +97,7 @@ import Testing
         try runner.fail("team", "list", status: 78, saying: "cannot be opened")
     }
 
-    @Test func theKeyFileOfAnotherInstallationIsRefused() throws {
+    @Test func keyFile_ofAnotherInstallation_isRefused() throws {
         let runner = try CommandRunner.initialised()
         try runner.succeed("init", "--directory", "other", "--relay-domain", "relay.example")
         try runner.fail(
@@ -105,7 +105,7 @@ import Testing
             status: 78, saying: "does not belong to this database")
     }
 
-    @Test func aMissingInstallationSaysWhatToDo() throws {
+    @Test func installation_missing_isReportedWithRemedy() throws {
         let runner = try CommandRunner()
         try runner.fail("team", "list", status: 78, saying: "postern init")
         try runner.fail("team", "list", "--config", "elsewhere.yaml", status: 78, saying: "elsewhere.yaml")
@@ -116,7 +116,7 @@ import Testing
         try installed.fail("team", "list", status: 69, saying: "there is no database")
     }
 
-    @Test func theConfigurationIsNamedInThreeWays() throws {
+    @Test func configOption_eachForm_overridesEnvironment() throws {
         let runner = try CommandRunner.initialised()
         try runner.succeed("team", "add", "juice", "--name", "Juice")
         for arguments in [

@@ -20,7 +20,7 @@ import Testing
 
     private static let zone = #"{"app.example": {"TXT": ["v=spf1 ip4:192.0.2.0/24 -all"]}}"#
 
-    @Test func answersOfTheDNSWereNotReadFromAPipe() throws {
+    @Test func dnsFile_namedPipe_isRead() throws {
         let runner = try CommandRunner.initialised()
         try pipe(runner, "verify.pipe", Self.zone)
         let verified = try runner.succeed("verify", "--ip", "192.0.2.1", "--mail-from", "a@app.example", "--dns", "verify.pipe")
@@ -31,7 +31,7 @@ import Testing
             input: "From: a@app.example\n\nx\n")
     }
 
-    @Test func aFileThatCannotBeReadWasToldInFoundationsWords() throws {
+    @Test func inputFile_unreadable_isReportedInOneLine() throws {
         let runner = try CommandRunner.initialised()
         for command in [["explain", "--rcpt", "x@relay.example"], ["verify"]] {
             for (name, words) in [("absent.json", "absent.json: no such file or directory"), ("data", "data: is a directory")] {
@@ -44,7 +44,7 @@ import Testing
         #expect(import_.status != 0 && !import_.errors.contains("NSCocoaErrorDomain") && import_.errors.contains("absent.csv"))
     }
 
-    @Test func explainUsesItsFileOfAnswersForABatchToo() throws {
+    @Test func dnsFile_malformedInBatch_isRefused() throws {
         let runner = try CommandRunner.initialised()
         try Data("{".utf8).write(to: runner.folder.appendingPathComponent("broken.json"))
         #expect(try runner.run(["explain", "--batch", "--dns", "broken.json"]).status == 65)
@@ -63,7 +63,7 @@ import Testing
         """
 
     /// As root that printed the key file.
-    @Test func aPolicysFilesLedOutOfItsFolder() throws {
+    @Test func policyFile_linkOutOfItsFolder_isRefused() throws {
         let runner = try CommandRunner()
         let files = FileManager.default
         let folder = runner.folder.appendingPathComponent("pol")

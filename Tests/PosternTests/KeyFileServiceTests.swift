@@ -16,7 +16,7 @@ import Testing
     private struct NoDescriptors: Error {}
 
     /// The store had the new keys then and mail the old ones, until the next SIGHUP; status told others that both were new.
-    @Test func keysThatTheEngineCannotTakeYetAreTriedAgain() async throws {
+    @Test func keyFileService_changeFails_triesAgain() async throws {
         let runner = try CommandRunner.initialised()
         let installation = try Installation.open(flag: runner.configuration, environment: [:], now: 1_790_000_000)
         defer { try? installation.close() }

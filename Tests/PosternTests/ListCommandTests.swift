@@ -35,7 +35,7 @@ import Testing
         return runner
     }
 
-    @Test func listsOfMoreThanAPageAreWholeAndInOrder() throws {
+    @Test func list_moreThanAPage_isCompleteAndOrdered() throws {
         let runner = try world()
         for (noun, member) in [("user", "user"), ("account", "sub"), ("address", "user")] {
             let lines = try runner.succeed(noun, "list").split(separator: "\n")
@@ -52,7 +52,7 @@ import Testing
         #expect(try (runner.json("account", "list", "--team", "juice", "--user", "u10007") as? [Any])?.count == 1)
     }
 
-    @Test func aListOfNothingIsAnEmptyArray() throws {
+    @Test func list_noEntries_isEmptyArray() throws {
         let runner = try CommandRunner.initialised()
         for noun in ["user", "account", "address"] {
             #expect(try runner.run([noun, "list", "--json"]).output == "[\n\n]\n")
@@ -68,7 +68,7 @@ import Testing
     }
 
     /// What is left of a listing after `head` is more than a pipe holds.
-    @Test(arguments: ["", "trap '' PIPE; "]) func aReaderThatEndsEarlyEndsTheList(_ before: String) throws {
+    @Test(arguments: ["", "trap '' PIPE; "]) func list_outputClosedEarly_ends(_ before: String) throws {
         let runner = try world()
         let script = before + "{ \"$0\" account list --json; echo $? > status; } 2> errors | head -n 1 > first"
         let null = try FileHandle(forUpdating: URL(fileURLWithPath: "/dev/null"))

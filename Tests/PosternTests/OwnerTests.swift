@@ -45,7 +45,7 @@ struct OwnerTests {
         return (result.status, result.output)
     }
 
-    @Test func whatRootMakesIsTheServices() throws {
+    @Test func rootCommands_newFiles_belongToTheService() throws {
         let runner = try installed()
         // Open meanwhile, as the service has it: its log and shared memory are there.
         let open = try DatabaseLocation("postern.db", path: data(runner) + "/postern.db", at: "").open()
@@ -87,7 +87,7 @@ struct OwnerTests {
         #expect(try asService(runner, "team", "add", "soda", "--name", "Soda").status == 0)
     }
 
-    @Test func aLinkOfTheServicesUserLeadsRootNowhere() throws {
+    @Test func rootCommands_linkOfServiceUser_areRefused() throws {
         let runner = try installed()
         let target = runner.folder.appendingPathComponent("target").path
         func link(_ name: String) throws {
@@ -117,7 +117,7 @@ struct OwnerTests {
     }
 
     @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/sbin/postconf"), "Postfix is not there"))
-    func theHeaderCheckIsNotWrittenWhereALinkLeads() throws {
+    func headerCheck_linkOfServiceUser_isNotFollowed() throws {
         let runner = try installed()
         let folder = runner.folder.appendingPathComponent("postfix").path
         let target = runner.folder.appendingPathComponent("target").path
@@ -181,7 +181,7 @@ struct OwnerTests {
     /// The lock files were root's: a warning each second for ever, and a rotation that never ended. So was the database that was
     /// put back.
     @Test(.enabled(if: OwnerTests.isReachable, "the built program cannot be run by another user here"))
-    func rotationAndRestoreByRootBesideAServiceOfAnotherUser() throws {
+    func rootCommands_rotateAndRestore_leaveServiceWorking() throws {
         let runner = try installed()
         try runner.succeed("user", "add", "anna", "--inbox", "anna@home.example", "--verified")
         let service = try serving(runner)
@@ -208,7 +208,7 @@ struct OwnerTests {
 
     /// "unable to open database file", and "no configuration file" where there was one.
     @Test(.enabled(if: OwnerTests.isReachable, "the built program cannot be run by another user here"))
-    func theErrorOfAFileOfRootSaysWhichAndWhy() throws {
+    func error_fileOfRoot_namesFileAndCause() throws {
         let runner = try installed()
         let path = data(runner)
         // Open meanwhile, so that its log and shared memory stay.

@@ -57,7 +57,7 @@ import Testing
         #expect(try left() == [])
     }
 
-    @Test func theDefaultPoliciesAskFarmsAndLeavePeopleAlone() throws {
+    @Test func bench_defaultPolicies_askFarmsAndFewPeople() throws {
         let runner = try CommandRunner()
         let page = runner.folder.appendingPathComponent("bench.html")
         let result = try runner.run([
@@ -80,7 +80,7 @@ import Testing
         #expect(!html.contains("<script") && !html.contains("http"))
     }
 
-    @Test func whatIsNoPolicyIsSaidInALine() throws {
+    @Test func bench_invalidArguments_isRefused() throws {
         let runner = try CommandRunner()
         try runner.fail("policy", "bench", "default", "--people", "0", status: 64, saying: "--people must be 1 to 100000")
         try runner.fail("policy", "bench", "default", "--status", "default", status: 64, saying: "give a status policy")

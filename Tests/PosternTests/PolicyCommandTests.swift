@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func anInstallationDecidesByTheBuiltInPolicyFromTheStart() throws {
+    @Test func policy_newInstallation_isTheBuiltInOne() throws {
         let runner = try CommandRunner.initialised()
         #expect(try active(runner) == ["risk-default 2026.4 everyone else"])
         let own = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../policy/rules/default/policy.yaml")
@@ -42,7 +42,7 @@ import Testing
         #expect(try runner.succeed("policy", "show").contains("unknown-new-user"))
     }
 
-    @Test func aChangeGoesFromItsFolderToItsEffectAndBack() throws {
+    @Test func policy_activatedAndRolledBack_takesEffect() throws {
         let runner = try edited(
             "mine", ("\"2026.4\"", "\"2026.9\""), ("condition: inbox.signups_24h >= 3}", "condition: inbox.signups_24h >= 5}"),
             ("inbox.signups_24h: 3", "inbox.signups_24h: 5"))
@@ -79,7 +79,7 @@ import Testing
         ("- {id: unknown-new-user,", "- {id: unknown-new-user, mode: disabled,", "guarantee broken"),
         ("policy: risk-default", "policy: [", "policy.yaml"),
     ])
-    func aCandidateThatIsRefusedChangesNothingAndIsShown(old: String, new: String, reason: String) throws {
+    func activate_invalidCandidate_changesNothing(old: String, new: String, reason: String) throws {
         let runner = try edited("mine", (old, new))
         let result = try runner.run(["policy", "activate", "mine"])
         #expect(result.status == 1 && result.output.isEmpty)
@@ -95,7 +95,7 @@ import Testing
         #expect(try overview(runner)["refused"] == nil)
     }
 
-    @Test func teamsAndAppsCanHaveTheirOwn() throws {
+    @Test func bind_teamOrApp_givesItsOwnPolicy() throws {
         let runner = try edited("own", ("policy: risk-default", "policy: juice-risk"))
         try runner.succeed("team", "add", "juice", "--name", "Juice")
         try runner.succeed("app", "add", "juice", "com.example.juice")
@@ -127,7 +127,7 @@ import Testing
         #expect(try active(runner)[1] == "risk-default 2026.4 everyone else+app com.example.juice")
     }
 
-    @Test func twoFoldersAreComparedWithoutAnInstallation() throws {
+    @Test func diff_twoFolders_needsNoInstallation() throws {
         let runner = try edited("one")
         try FileManager.default.copyItem(
             at: runner.folder.appendingPathComponent("one"), to: runner.folder.appendingPathComponent("two"))
@@ -255,7 +255,7 @@ import Testing
         #expect(try runner.succeed("policy", "eval", "1e308 > 1.0") == "true")
     }
 
-    @Test func wrongUseIsOneLine() throws {
+    @Test func policyCommands_invalidArguments_areRefused() throws {
         let runner = try CommandRunner.initialised()
         try runner.fail("policy", "activate", "nowhere", status: 66, saying: "nowhere/policy.yaml: no such file")
         try runner.fail("policy", "show", "123456", status: 66, saying: "there is no policy 123456")
@@ -266,7 +266,7 @@ import Testing
 }
 
 extension PolicyCommandTests {
-    @Test func aStatusPolicyGoesFromTheBuiltInToItsEffectAndBack() throws {
+    @Test func statusPolicy_activatedAndRolledBack_takesEffect() throws {
         let runner = try CommandRunner.initialised()
         #expect(try runner.succeed("policy", "show", "status").contains("disposable-inbox"))
         try runner.succeed("policy", "show", "status", "--export", "mine")

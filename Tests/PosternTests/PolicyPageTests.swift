@@ -39,7 +39,7 @@ import Testing
             .replacing(#/ +$/#.anchorsMatchLineEndings(), with: "").trimmingCharacters(in: .newlines)
     }
 
-    @Test func everyExampleRunsAsItStands() throws {
+    @Test func policyDocument_everyExample_printsWhatIsShown() throws {
         let page = try ["POLICY", "POLICY-REFERENCE", "POLICY-ACTIVATE"].map {
             try String(contentsOf: Self.root.appendingPathComponent("docs/\($0).md"), encoding: .utf8)
         }.joined(separator: "\n")

@@ -23,7 +23,7 @@ import Testing
         return header
     }
 
-    @Test func aProofIsGoodForAWhileAndForThisInstallation() throws {
+    @Test func probeProof_expiredOrForeign_isNotProved() throws {
         let identity = try identity()
         let field = identity.proof(now: Self.now)
         #expect(identity.isProved(header(field), now: Self.now))
@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    @Test func theRelayAddressIsOfThisHourOrTheLast() throws {
+    @Test func probeAddress_afterTwoHours_isUnknown() throws {
         let identity = try identity()
         let address = identity.relayAddress(now: Self.now)
         #expect(address.localPart.utf8.count == 16)
@@ -60,7 +60,7 @@ import Testing
         func begin(client: SMTPClientIdentity, header: HeaderSection, now: Int64) -> any AuthenticationSession { Session() }
     }
 
-    @Test func theProofProvesTheProbesOwnAddressesAlone() throws {
+    @Test func probeProof_anotherAuthor_isNotProved() throws {
         let identity = try identity()
         let authenticator = ProbingAuthenticator(Failing(), probe: identity)
         let client = SMTPClientIdentity(address: "127.0.0.1", helo: "x.example", mailFrom: "anna@home.example")
@@ -73,7 +73,7 @@ import Testing
         #expect(throws: Refusal.self) { try ReplyProof.prove(author: identity.author, evidence: unproved) }
     }
 
-    @Test func theProbesAccountIsNoAccountOfAStore() throws {
+    @Test func probeAccount_isNoStoredAccount() throws {
         #expect(AccountNumber(ProbeIdentity.account.rawValue + 1) == nil)
         let account = try identity().account(now: Self.now)
         #expect(

@@ -18,17 +18,17 @@ struct ProgramPagesTests {
         ("7f26a0000000-7f26a0100000 r--s 00000000 fe:00 11       /var/lib/postern/postern.db", false),
         ("", false), ("nonsense", false),
     ])
-    func onlyWhatStandsInAFileIsLetGo(line: String, isClean: Bool) {
+    func clean_mappingLine_acceptsUnchangedFilePagesOnly(line: String, isClean: Bool) {
         #expect((ProgramPages.clean(line) != nil) == isClean)
     }
 
-    @Test func theAddressesAreThoseOfTheLine() {
+    @Test func clean_mappingLine_returnsItsAddresses() {
         #expect(ProgramPages.clean("1000-3000 r-xp 00000000 fe:00 5 /bin/x") == 0x1000..<0x3000)
     }
 
     /// This process lets go of its own code, tests that run beside included, and goes on. How many pages it has then is no
     /// matter: other tests bring theirs back at the same time.
-    @Test func codeThatWasLetGoRunsAsBefore() throws {
+    @Test func release_repeated_keepsProgramRunning() throws {
         for _ in 0..<3 { ProgramPages.release() }
         let text = try JSONSerialization.data(withJSONObject: ["a": [1, 2, 3]])
         #expect(String(decoding: text, as: UTF8.self) == #"{"a":[1,2,3]}"#)

@@ -23,7 +23,7 @@ import Testing
         ("Subject : x\n\ty:z\n more\n\nno field\n", "Subject : x\r\n\ty:z\r\n more\r\n\r\nno field\r\n"),
         ("", ""), ("\n", "\r\n"), ("x", "\r\nx"), ("a:", "a:"),
     ])
-    func isInTheFormOfPostfix(file: String, received: String) {
+    func message_asPostfixReceivesIt_hasItsLineEnds(file: String, received: String) {
         #expect(String(decoding: LineEnds.received(Array(file.utf8)), as: UTF8.self) == received)
     }
 }

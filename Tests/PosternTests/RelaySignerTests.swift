@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct RelaySignerTests {
-    @Test func keysChangedElsewhereAreNoticed() throws {
+    @Test func refresh_keysChangedElsewhere_loadsThem() throws {
         let runner = try CommandRunner.initialised()
         let installation = try Installation.open(flag: runner.configuration, environment: [:], now: 1_795_000_000)
         defer { try? installation.close() }
@@ -31,7 +31,7 @@ import Testing
         #expect(try !signer.refresh())
     }
 
-    @Test func aKeyThatCannotBeReadLeavesTheOldOnesInForce() throws {
+    @Test func refresh_unreadableKey_keepsTheOldKeys() throws {
         let runner = try CommandRunner.initialised()
         let installation = try Installation.open(flag: runner.configuration, environment: [:], now: 1_795_000_000)
         defer { try? installation.close() }

@@ -43,7 +43,7 @@ import Testing
         return (try #require(second["decision_id"] as? String), try #require(second["decision"] as? String))
     }
 
-    @Test func whatARuleMarksIsListedToldNotedSnoozedAndLabelled() throws {
+    @Test func review_decisionOfRule_isListedSnoozedAndLabelled() throws {
         let (runner, sub, decision) = try world()
         let list = try #require(try runner.json("review", "list", "--cause", "rule") as? [[String: Any]])
         #expect(list.map { $0["decision_id"] as? String } == [decision] && list[0]["causes"] as? [String] == ["rule"])
@@ -70,7 +70,7 @@ import Testing
         #expect((try runner.json("review", "list", "--all") as? [Any])?.count == left.count + 1)
     }
 
-    @Test func whatIsWrongIsSaidInALine() throws {
+    @Test func review_invalidArguments_isRefused() throws {
         let (runner, _, decision) = try world()
         try runner.fail("review", "show", "rd_x", status: 66, saying: "no decision has the id rd_x")
         try runner.fail("review", "note", decision, "mail jane@home.example", status: 65, saying: "a note holds no addresses")

@@ -8,7 +8,7 @@ import Testing
 @Suite(.blocking) struct ServeLogTests {
     /// At the level `debug` the group of services writes each of them down, which held the keys of deleted accounts, of codes and
     /// of cursors, octet by octet.
-    @Test func atTheLevelOfTraceTheLogHoldsNoKey() throws {
+    @Test func log_traceLevel_containsNoKey() throws {
         let runner = try CommandRunner.initialised()
         // Its own path and short: the whole of it has room in 107 octets.
         let socket = NSTemporaryDirectory() + "postern-\(UUID().uuidString.prefix(8)).sock"
@@ -54,7 +54,7 @@ import Testing
     }
 
     /// Every line was of one priority, and bore a second time.
-    @Test func theJournalGetsPrioritiesAndNoTime() throws {
+    @Test func log_journal_hasPrioritiesAndNoTime() throws {
         let runner = try CommandRunner.initialised()
         let lines = try journal(runner)
         #expect(
@@ -74,7 +74,7 @@ import Testing
     }
 
     /// The last line of a log in JSON was none.
-    @Test func whatEndsTheServiceIsALineOfItsLog() throws {
+    @Test func log_fatalError_isALineOfJSON() throws {
         let runner = try CommandRunner.initialised()
         func fatal(_ arguments: String..., environment: [String: String] = [:]) throws -> [String: Any] {
             let result = try runner.run(["serve"] + arguments, environment: environment)

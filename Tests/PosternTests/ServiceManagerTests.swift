@@ -47,7 +47,7 @@ import Testing
     }
 
     /// With MemoryDenyWriteExecute= as the unit has it, where the kernel can be asked for that without systemd.
-    @Test func systemdHearsWhenMailIsTakenThatItRunsAndThatItEnds() throws {
+    @Test func serve_notifySocket_reportsReadyAliveAndStopping() throws {
         let runner = try CommandRunner.initialised()
         let heard = try NotifySocket()
         let socket = NSTemporaryDirectory() + "postern-\(UUID().uuidString.prefix(8)).sock"
@@ -72,7 +72,7 @@ import Testing
         #expect(try process.waitForExit() == 0)
     }
 
-    @Test func aNameThatIsNoneAndAWatchdogForAnotherAreLeftAlone() {
+    @Test func serviceManager_invalidEnvironment_isIgnored() {
         for name in ["", "x", "relative", "/" + String(repeating: "a", count: 200)] {
             #expect(ServiceManager(environment: ["NOTIFY_SOCKET": name]) == nil)
         }
@@ -105,7 +105,7 @@ import Testing
         .enabled(
             if: FileManager.default.isExecutableFile(atPath: "/usr/bin/systemd-analyze"),
             "skipped: systemd-analyze is not installed"))
-    func theUnitIsHardened() throws {
+    func unit_securityAnalysis_passes() throws {
         let unit = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
             "../../docs/postern.service"
         ).standardizedFileURL.path

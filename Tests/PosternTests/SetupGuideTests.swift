@@ -35,7 +35,7 @@ import Testing
 
     private static let situation = SetupSituation(configuration: "/d/postern.yaml", hostname: "mx.relay.example")
 
-    @Test func aFirstStartIsTenCommandsThatAreShown() throws {
+    @Test func setup_firstStart_showsAndRunsEachCommand() throws {
         let person = Person(["relay.example", "", "you@home.example", "", "y", "yes"])
         try SetupGuide(dialogue: person, situation: Self.situation).run()
         #expect(
@@ -63,7 +63,7 @@ import Testing
         #expect(command.shown == "runuser -u postern -- postern user add postern")
     }
 
-    @Test func wrongAnswersAreAskedAgainAndNothingIsDoneWithThem() throws {
+    @Test func setup_invalidAnswers_asksAgain() throws {
         let person = Person([
             "", "not a domain", "relay.example.", "Relay.example", "mx", "mx.relay.example", "you", "me@relay.example",
         ])
@@ -72,7 +72,7 @@ import Testing
         #expect(person.said.contains("\"me@relay.example\" must not be at the relay domain."))
     }
 
-    @Test func whatIsDoneIsLeftOut() throws {
+    @Test func setup_stepsAlreadyDone_skipsThem() throws {
         var situation = Self.situation
         situation.isInstalled = true
         situation.switchesUser = true
@@ -88,7 +88,7 @@ import Testing
             ])
     }
 
-    @Test func aCommandThatFailsEndsIt() {
+    @Test func setup_commandFails_ends() {
         let person = Person(
             ["relay.example", "", "you@home.example", "n"], failing: "postern config check")
         #expect(throws: SetupGuide.Ending.failed) { try SetupGuide(dialogue: person, situation: Self.situation).run() }
@@ -96,7 +96,7 @@ import Testing
     }
 
     /// With the real commands, on a terminal of its own.
-    @Test func onATerminalTheInstallationIsMade() throws {
+    @Test func setup_onATerminal_createsInstallation() throws {
         let runner = try CommandRunner()
         let folder = runner.folder.appendingPathComponent("data").path
         let run = try ManagedProcess(
@@ -113,7 +113,7 @@ import Testing
     }
 
     /// It wrote into the folder above, or a file of another name than it then looked for.
-    @Test func theInstallationIsMadeWhereTheConfigurationIsLookedFor() throws {
+    @Test func setup_configurationPath_findsItsFolder() throws {
         let runner = try CommandRunner()
         let folder = runner.folder.path
         func found(_ path: String) throws -> String { try SetupSituation.here(["POSTERN_CONFIG": path]).configuration }
@@ -123,7 +123,7 @@ import Testing
         #expect(throws: (any Error).self) { try found(folder + "/new/relay.yaml") }
     }
 
-    @Test func withoutATerminalItSaysWhatToUse() throws {
+    @Test func setup_withoutATerminal_namesOtherCommands() throws {
         let runner = try CommandRunner()
         try runner.fail("setup", status: 64, saying: "postern init, postern setup postfix")
     }

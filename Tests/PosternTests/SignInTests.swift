@@ -20,7 +20,7 @@ private let python: String? = {
     ).path
 
     @Test(.enabled(if: python != nil, "skipped: no python3 with Authlib and PyJWT (make test-tools)"))
-    func aClientOthersWroteSignsInRefreshesAndRevokes() throws {
+    func signIn_independentClient_refreshesAndRevokes() throws {
         let runner = try CommandRunner.initialised()
         try runner.succeed("team", "add", "juice", "--name", "The Juice Company")
         try runner.succeed(
@@ -72,7 +72,7 @@ private let python: String? = {
     @Test(
         .enabled(if: python != nil, "skipped: no python3 with Authlib and PyJWT (make test-tools)"),
         arguments: ["ES256", "RS256"])
-    func anOpenIDAppOthersWroteSignsInThroughTheAuthorizationEndpoint(_ algorithm: String) throws {
+    func signIn_openIDAppOfAuthlib_signsInAndOut(_ algorithm: String) throws {
         let (runner, client) = (try CommandRunner.initialised(), "com.example.juice")
         try runner.succeed("team", "add", "juice", "--name", "The Juice Company")
         try runner.succeed("app", "add", "juice", client, "--redirect-uri", "https://juice.example/signed-in")
@@ -173,7 +173,7 @@ private let python: String? = {
     @Test(
         .enabled(if: hasApache, "skipped: no python3 with requests, or no libapache2-mod-auth-openidc (make test-tools)"),
         arguments: ["ES256", "RS256"])
-    func apacheSignsUsersInAndOut(_ algorithm: String) throws {
+    func signIn_moduleOfApache_signsInAndOut(_ algorithm: String) throws {
         let (runner, client) = (try CommandRunner.initialised(), "com.example.juice")
         let ports = try (0..<5).map { _ in try FreePort.next() }
         try runner.succeed("team", "add", "juice", "--name", "The Juice Company")

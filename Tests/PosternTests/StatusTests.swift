@@ -66,7 +66,7 @@ import Testing
     private func relayed(_ report: StatusReport) -> Int { report.lastHour["messages forward relayed"] ?? 0 }
     private func relay(_ metrics: ServiceMetrics) { metrics.messages("forward", "relayed").add() }
 
-    @Test func whatWasRemovedAndIsStillThereIsTold() throws {
+    @Test func removals_overdue_areReported() throws {
         let opened = try Opened()
         let store = opened.installation.store
         let change = Change(actor: "uid:0", now: Self.now - StatusReport.removalTime)
@@ -111,7 +111,7 @@ import Testing
     }
 
     /// Each second a line, for as long as it failed.
-    @Test func aRemovalThatFailsIsToldOnce() throws {
+    @Test func failedRemovals_sameFailure_areReportedOnce() throws {
         var failed = FailedRemovals()
         let start = ContinuousClock.now
         func failure(_ reason: String, _ number: Int64 = 1) -> RemovalRepository.Failure {
@@ -132,7 +132,7 @@ import Testing
     }
 
     /// The line was written once in the life of a process, and what another process had taken away was kept for ever.
-    @Test func aRemovalThatGoesOnFailingIsReportedEachHourAndForgottenWhenItIsGone() throws {
+    @Test func failedRemovals_stillFailing_areReportedHourly() throws {
         var failed = FailedRemovals()
         let start = ContinuousClock.now
         let failure = RemovalRepository.Failure(item: .team(1), error: StoreFailure.permanent(.unexpectedData, "a"))
@@ -149,7 +149,7 @@ import Testing
     }
 
     /// A killed service whose clock was an hour ahead ran for that hour.
-    @Test func aReportFromTheFutureIsNotOfAServiceThatRuns() throws {
+    @Test func service_reportFromTheFuture_isNotRunning() throws {
         let opened = try Opened()
         try opened.serve(pid: 10, from: Self.now + 3300, to: Self.now + 3480) { _ in }
         let report = try opened.report()
@@ -163,7 +163,7 @@ import Testing
     }
 
     /// The team was removed, and the command failed, since the store could not be locked for the rows.
-    @Test func aRemovalIsDoneWhateverBecomesOfTheRows() throws {
+    @Test func teamRemove_rowsLocked_succeeds() throws {
         let opened = try Opened()
         let change = Change(actor: "uid:0", now: Self.now)
         for team in ["juice", "milk"] { _ = try opened.installation.store.teams.add(id: team, name: team, change) }
@@ -178,7 +178,7 @@ import Testing
     }
 
     /// For as long as its last word was kept, although another one served.
-    @Test func aServiceThatWasKilledIsNotMissedOnceItsSuccessorRuns() throws {
+    @Test func service_killedWithSuccessor_isNotReported() throws {
         let opened = try Opened()
         try opened.serve(pid: 10, from: Self.now - 300, to: Self.now - 120) { _ in }
         let alone = try opened.report()
@@ -197,7 +197,7 @@ import Testing
     }
 
     /// The metric was -1, and neither status nor doctor said so.
-    @Test func aQueueThatCannotBeLookedAtIsSaidWithTheReason() throws {
+    @Test func queue_unreadable_isReportedWithReason() throws {
         let opened = try Opened()
         try opened.serve(pid: 10, from: Self.now - 60, to: Self.now - 2) { _ in }
         #expect(try !opened.report().warnings.contains { $0.text.contains("queue") })
@@ -224,7 +224,7 @@ import Testing
     }
 
     /// Why is said by the tool itself.
-    @Test func theServiceSaysWhyItCannotLookAtTheQueue() async throws {
+    @Test func queueWatch_unreadableQueue_storesReason() async throws {
         let metrics = ServiceMetrics(version: "")
         let trouble = ValueHolder<String?>(nil)
         let service = QueueWatchService(
@@ -238,7 +238,7 @@ import Testing
         #expect(trouble.current?.contains("postqueue") == true && metrics.parkedMessages.value == -1)
     }
 
-    @Test(arguments: [false, true]) func theLastHourGoesOnAcrossARestart(_ endsWell: Bool) throws {
+    @Test(arguments: [false, true]) func lastHour_acrossARestart_isContinued(_ endsWell: Bool) throws {
         let opened = try Opened()
         // Five in minutes, and one in the minute that was not over.
         try opened.serve(pid: 10, from: Self.now - 900, to: Self.now - 600, endsWell: endsWell, relay)
@@ -251,7 +251,7 @@ import Testing
         #expect(try relayed(opened.report(at: Self.now + 3_600)) == 0)
     }
 
-    @Test func lookUpsThatFailForAMinuteNeedCare() throws {
+    @Test func lookUps_failingForAMinute_areReported() throws {
         func warnings(_ count: (ServiceMetrics) -> Void, ago: Int64 = 2) throws -> [String] {
             let opened = try Opened()
             var isFirst = true
@@ -276,7 +276,7 @@ import Testing
         #expect(try warnings { $0.refusals("store-trouble").add() }.count == 1)
     }
 
-    @Test func suspendedInboxesNeedCare() throws {
+    @Test func inboxes_suspended_areReported() throws {
         let opened = try Opened()
         for user in ["u1", "u2"] {
             try opened.runner.succeed("user", "add", user, "--inbox", "\(user)@home.example", "--verified")

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct StatusWatchTests {
-    @Test(arguments: ["q", "\u{03}"]) func showsRatesUntilSomebodyQuitsAndPutsTheTerminalBack(_ key: String) throws {
+    @Test(arguments: ["q", "\u{03}"]) func watch_keyOfQuitting_restoresTerminal(_ key: String) throws {
         let runner = try CommandRunner.initialised()
         // script(1) gives it a terminal, whose size is nothing until someone says it.
         let command =

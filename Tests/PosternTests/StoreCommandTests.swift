@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
-    func commandsWorkOnPostgreSQL() throws {
+    func commands_onPostgreSQL_succeed() throws {
         let url = try Self.url()
         let runner = try CommandRunner()
         try runner.succeed("init", "--directory", "data", "--relay-domain", "relay.example", "--database", url)
@@ -69,7 +69,7 @@ import Testing
     private func schema(_ url: String) -> String? { url.split(separator: "%3D").last.map(String.init) }
 
     @Test(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
-    func aStoreIsCopiedWithEveryNumber() throws {
+    func copy_toPostgreSQL_keepsEveryNumber() throws {
         let runner = try CommandRunner.initialised()
         let address = try Self.use(runner)
         // Ids that were used and are gone are not used again: account numbers are in tokens.
@@ -96,7 +96,7 @@ import Testing
         try runner.succeed("address", "issue", "juice", "bob")
     }
 
-    @Test func aServerThatIsAwayIsToldSoWithoutThePassword() throws {
+    @Test func database_serverAway_isReportedWithoutPassword() throws {
         let runner = try CommandRunner.initialised()
         let secret = "Sup3rS3cret"
         let url = "postgresql://postern:\(secret)@127.0.0.1:1/postern?sslmode=verify-full&sslpassword=\(secret)"
@@ -123,7 +123,7 @@ import Testing
         }
     }
 
-    @Test func aBackupIsMadeAndRestored() throws {
+    @Test func backup_restored_hasTheSameData() throws {
         let runner = try CommandRunner.initialised()
         let address = try Self.use(runner)
         #expect(try runner.succeed("store", "backup", "copy.db").contains("1 team, 1 user, 1 relay address, schema"))
@@ -208,7 +208,7 @@ import Testing
         "CREATE VIEW thief AS SELECT 1",
         "DROP TRIGGER inboxes_removed; CREATE TRIGGER inboxes_removed AFTER DELETE ON inboxes BEGIN SELECT 1; END",
         "ALTER TABLE schema_migrations RENAME TO real_migrations; CREATE VIEW schema_migrations AS SELECT * FROM real_migrations",
-    ]) func aBackupWithATriggerOrViewThatIsNotOursIsNotRestored(_ statements: String) throws {
+    ]) func restore_foreignTriggerOrView_isRefused(_ statements: String) throws {
         let runner = try CommandRunner.initialised()
         try runner.succeed("store", "backup", "copy.db")
         let copy = runner.folder.appendingPathComponent("copy.db").path
@@ -361,7 +361,7 @@ import Testing
         try runner.fail("keys", "file", "rotate", "colour", status: 64, saying: "seal, index, token")
     }
 
-    @Test func keysAreRotated() throws {
+    @Test func keyFile_rotated_keepsDataReadable() throws {
         let runner = try CommandRunner.initialised()
         _ = try Self.use(runner)
         try rotates(runner)

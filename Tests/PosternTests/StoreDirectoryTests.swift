@@ -22,7 +22,7 @@ import Testing
     }
 
     /// A stored address is kept for a year from the last mail that met it: a reply counts as that, what only looks does not.
-    @Test func aReplyKeepsAStoredAddressForAnotherYear() throws {
+    @Test func storedAddress_repliedTo_isKeptAnotherYear() throws {
         let (runner, installation) = try Self.withAnAccount()
         defer { withExtendedLifetime(runner) { try? installation.close() } }
         let store = installation.store
@@ -51,7 +51,7 @@ import Testing
     }
 
     /// A sender is found under what all return paths for it share; a directory that only looks writes nothing and finds its own.
-    @Test func theSenderOfAReturnPathIsFoundWhateverTheMessage() throws {
+    @Test func storedSender_anyReturnPathForIt_isFound() throws {
         let (runner, installation) = try Self.withAnAccount()
         defer { try? installation.close() }
         let store = installation.store
@@ -79,7 +79,7 @@ import Testing
     }
 
     /// What receivers report is what `status --dmarc` shows; what only looks, as `postern explain`, writes nothing.
-    @Test func aReportIsWrittenDownAndShown() throws {
+    @Test func aggregateReport_received_isStoredAndShown() throws {
         let runner = try CommandRunner.initialised()
         #expect(try runner.succeed("status", "--dmarc").contains("No report came"))
         let installation = try Installation.open(flag: runner.configuration, environment: [:], now: 0)

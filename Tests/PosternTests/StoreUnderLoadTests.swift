@@ -95,7 +95,7 @@ import Testing
         #expect(last >= (users ?? 0) - 1)
     }
 
-    @Test func aRestoredBackupHasEveryRowAsItWas() throws {
+    @Test func restore_backup_hasEveryRow() throws {
         let runner = try Self.installed()
         try runner.succeed("store", "backup", "copy.db")
         let data = runner.folder.appendingPathComponent("data").path
@@ -114,7 +114,7 @@ import Testing
         #expect(rows.values.filter { !$0.isEmpty }.count > 12)
     }
 
-    @Test func aBackupThatIsMadeWhileOthersWriteIsOneMoment() throws {
+    @Test func backup_concurrentWrites_isConsistent() throws {
         let runner = try Self.installed()
         let installation = try Self.installation(runner)
         defer { try? installation.close() }
@@ -126,7 +126,7 @@ import Testing
     }
 
     @Test(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
-    func aStoreIsCopiedAsItWasAtOneMomentWhileOthersWrite() throws {
+    func copy_concurrentWrites_isConsistent() throws {
         let runner = try Self.installed()
         let installation = try Self.installation(runner)
         defer { try? installation.close() }
@@ -142,7 +142,7 @@ import Testing
 
     /// A process that is killed while it moves the log into the database's file: whole rows are there, and it can be gone on
     /// with.
-    @Test func anImportThatIsKilledInACheckpointIsGoneOnWith() throws {
+    @Test func import_killedInCheckpoint_canBeRepeated() throws {
         let runner = try Self.installed()
         let database = runner.folder.appendingPathComponent("data/postern.db").path
         let count = 4_000
@@ -180,7 +180,7 @@ import Testing
     @Test(
         .enabled(if: mayMount, "a file system is mounted, which is not allowed here"),
         arguments: [["team", "list"], ["serve"], ["store", "backup", "x.db"]])
-    func aReadOnlyFileSystemIsNamed(_ command: [String]) throws {
+    func command_readOnlyFileSystem_isReported(_ command: [String]) throws {
         let runner = try Self.installed()
         let data = runner.folder.appendingPathComponent("data").path
         let script = "mount --bind '\(data)' '\(data)' && mount -o remount,bind,ro '\(data)' && exec \"$@\""

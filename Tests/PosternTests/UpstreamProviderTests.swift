@@ -88,7 +88,7 @@ private final class LemonLDAP {
     .enabled(
         if: LemonLDAP.isInstalled && Browser.driver != nil, "skipped: no LemonLDAP::NG or no Chromium (make test-tools)"))
 struct UpstreamProviderTests {
-    @Test func aUserOfTheOperatorsProviderSignsUpAndInByIt() throws {
+    @Test func upstreamSignIn_userOfLemonLDAP_signsUpAndIn() throws {
         let runner = try CommandRunner.initialised()
         let url = "http://localhost:\(try FreePort.next())"
         let provider = try LemonLDAP(folder: runner.folder, redirectURI: "\(url)/me/upstream/callback")

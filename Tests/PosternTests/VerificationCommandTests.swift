@@ -19,7 +19,7 @@ import Testing
         String(try #require(message.text.firstMatch(of: /[0-9]{3} [0-9]{3}/)).output)
     }
 
-    @Test func anInboxIsWrittenToAndConfirmedByItsCode() throws {
+    @Test func inbox_added_isConfirmedByItsCode() throws {
         let (runner, sink, settings) = try installed()
         defer { sink.stop() }
         let added = try runner.run(["inbox", "add", "jane", "new@home.example"] + settings)
@@ -36,7 +36,7 @@ import Testing
         try runner.fail("inbox", "verify", "jane", "2", status: 73, saying: "already verified")
     }
 
-    @Test func aMailServerThatIsAwayLeavesTheInboxAndSaysWhatToDo() throws {
+    @Test func inbox_mailServerAway_isTemporaryFailure() throws {
         let (runner, sink, settings) = try installed()
         sink.stop()
         let result = try runner.run(["inbox", "add", "jane", "new@home.example"] + settings)
@@ -44,7 +44,7 @@ import Testing
         #expect(!result.errors.contains("new@"))
     }
 
-    @Test func aMailServerThatRefusesIsNoTemporaryTrouble() throws {
+    @Test func inbox_mailServerRefuses_isPermanentFailure() throws {
         let (runner, sink, settings) = try installed()
         defer { sink.stop() }
         var behaviour = SinkBehaviour()
@@ -55,7 +55,7 @@ import Testing
         #expect(!result.errors.contains("new@"))
     }
 
-    @Test func messagesAreLimited() throws {
+    @Test func verificationMessage_repeated_isLimited() throws {
         let (runner, sink, settings) = try installed()
         defer { sink.stop() }
         let limited = settings + ["--set", "verification.per_inbox=2"]
@@ -66,7 +66,7 @@ import Testing
         #expect(try sink.wait(for: 2).count == 2)
     }
 
-    @Test func aTextThatCannotServeIsRefusedBeforeAnythingIsAdded() throws {
+    @Test func template_withoutCode_isRefused() throws {
         let (runner, sink, settings) = try installed()
         defer { sink.stop() }
         let folder = NSTemporaryDirectory() + "postern-texts-" + UUID().uuidString

@@ -10,7 +10,7 @@ import Testing
         try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
     }
 
-    @Test func aBatchAnswersEveryLineInOrder() throws {
+    @Test func batch_everyLine_isAnsweredInOrder() throws {
         let runner = try CommandRunner()
         let device = try TestDevice(TestDevice.Authority())
         let clientData = Array("hello".utf8)
@@ -35,7 +35,7 @@ import Testing
     }
 
     /// All of a line was read into memory, however long it was: without an end there was none.
-    @Test func aLineThatIsTooLongIsPassedOver() throws {
+    @Test func batch_lineTooLong_isAnsweredWithError() throws {
         let runner = try CommandRunner()
         let long = String(repeating: "a", count: 3_000_000)
         for command in ["attestation", "passkey"] {
@@ -47,7 +47,7 @@ import Testing
     }
 
     /// It trapped.
-    @Test func answersThatCannotBeWrittenEndTheCommand() throws {
+    @Test func batch_outputNotWritable_ends() throws {
         let runner = try CommandRunner()
         let (input, errors) = (runner.folder.appendingPathComponent("in"), runner.folder.appendingPathComponent("errors"))
         try Data("{\"id\":1}\n".utf8).write(to: input)
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test func appIDsAreAddedListedAndRemoved() throws {
+    @Test func appAttestation_addedAndRemoved_isListed() throws {
         let runner = try CommandRunner.initialised()
         try runner.succeed("team", "add", "juice", "--name", "The Juice Company")
         try runner.succeed("app", "add", "juice", "com.juice")

@@ -40,7 +40,7 @@ import Testing
         #expect(try runner.run(["verify", "message"] + arguments, input: message).output == short.output)
     }
 
-    @Test func anEmptyMessageAsksForSPFAlone() throws {
+    @Test func verify_emptyMessage_checksSPFOnly() throws {
         let runner = try runner()
         let answer = try verify(runner, "")
         #expect(Set(answer.keys) == ["spf"])
@@ -60,7 +60,7 @@ import Testing
         #expect(outside["result"] as? String == "fail")
     }
 
-    @Test func aMessageIsProvedByItsEnvelope() throws {
+    @Test func verify_alignedSPF_provesTheAuthor() throws {
         let runner = try runner()
         let answer = try verify(runner, "From: Billing <billing@app.example>\nSubject: x\n\nhi\n")
         #expect((answer["from"] as? [String: Any])?["addresses"] as? [String] == ["billing@app.example"])
@@ -74,7 +74,7 @@ import Testing
         #expect(proof["sources"] == nil)
     }
 
-    @Test func troubleIsToldFromRefusal() throws {
+    @Test func verify_dnsTimeoutOrForgery_areToldApart() throws {
         let runner = try runner()
         let slow = try #require(
             try verify(runner, mailFrom: "a@slow.example", "From: a@slow.example\n\nhi\n")["proof"] as? [String: Any])
@@ -88,7 +88,7 @@ import Testing
         #expect(proof["aligned_spf"] is NSNull)
     }
 
-    @Test func anInstallationSaysWhichSourcesAreProved() throws {
+    @Test func verify_withInstallation_namesProvedSources() throws {
         let runner = try runner(true)
         try runner.succeed("team", "add", "juice", "--name", "Juice")
         try runner.succeed("source", "add", "juice", "app.example")
@@ -103,7 +103,7 @@ import Testing
         try runner.fail("verify", "message", "--config", "nowhere.yaml", status: 78, saying: "no configuration file")
     }
 
-    @Test func aBatchAnswersEveryLineInOrder() throws {
+    @Test func verify_batch_answersEveryLineInOrder() throws {
         let runner = try runner()
         let message = Data("From: billing@app.example\r\n\r\nhi\r\n".utf8).base64EncodedString()
         let lines = [
@@ -137,7 +137,7 @@ import Testing
         .enabled(
             if: FileManager.default.fileExists(atPath: conformance.path),
             "skipped: no conformance folder (set POSTERN_CONFORMANCE)"))
-    func everyUsableCaseOfDKIMHasItsVerdictInOneBatch() throws {
+    func verify_publicDKIMCases_givesTheirVerdicts() throws {
         let folder = Self.conformance.appendingPathComponent("dkim")
         let list = try JSONSerialization.jsonObject(with: Data(contentsOf: folder.appendingPathComponent("cases.json")))
         let cases = try #require(list as? [[String: Any]]).filter { $0["usable"] as? Bool == true }

@@ -37,7 +37,7 @@ import Testing
         return try #require(try text.split(separator: "\n").map { try object($0) }.first { $0["id"] as? String == name })
     }
 
-    @Test func aBatchAnswersEveryVectorInOrder() throws {
+    @Test func verify_batchOfVectors_answersInOrder() throws {
         let runner = try CommandRunner()
         let files = try FileManager.default.contentsOfDirectory(atPath: Self.vectors.path).filter { $0.hasSuffix(".jsonl") }
             .sorted()
@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    @Test func aLineThatCannotBeReadIsAnswered() throws {
+    @Test func verify_unreadableLine_answersWithError() throws {
         let runner = try CommandRunner()
         let input = """
             nonsense
@@ -89,7 +89,7 @@ import Testing
         #expect(answers[6]["id"] as? UInt64 == 18_446_744_073_709_551_615)
     }
 
-    @Test func oneTokenByHand() throws {
+    @Test func verify_oneToken_checksItsClaims() throws {
         let runner = try CommandRunner()
         let question = try valid()
         let token = try #require(question["token"] as? String)
@@ -116,7 +116,7 @@ import Testing
         try runner.fail("verify", "token", "--batch", "--aud", "y", status: 64, saying: "--batch")
     }
 
-    @Test func anIssuerIsAddedTestedAndRemoved() throws {
+    @Test func issuer_addedAndRemoved_verifiesItsTokens() throws {
         let runner = try CommandRunner.initialised()
         let question = try valid()
         let jwks = runner.folder.appendingPathComponent("jwks.json")
@@ -147,7 +147,7 @@ import Testing
         try runner.fail("issuer", "show", "own", status: 66, saying: "no issuer own")
     }
 
-    @Test func anIssuerThatCannotServeIsRefused() throws {
+    @Test func issuer_invalidOrUnreachable_isRefused() throws {
         let runner = try CommandRunner.initialised()
         let weak = "{\"keys\":[{\"kty\":\"oct\",\"kid\":\"a\",\"k\":\"AAAA\"}]}"
         let file = runner.folder.appendingPathComponent("weak.json")
@@ -166,7 +166,7 @@ import Testing
             "issuer", "add", "a", "--iss", "https://b", "--jwks-uri", "https://a.example/k", status: 73, saying: "already")
     }
 
-    @Test func signingKeysAreRotatedWithCare() throws {
+    @Test func signingKeys_rotatedAndRetired_changeState() throws {
         let runner = try CommandRunner.initialised()
         try runner.fail("keys", "signing", "rotate", status: 65, saying: "keys signing generate")
         try runner.succeed("keys", "signing", "generate")

@@ -18,7 +18,7 @@ import Testing
         return body
     }()
 
-    @Test func aReplacedBodyArrivesAsItIs() throws {
+    @Test func body_replaced_arrivesUnchanged() throws {
         let fixture = try PostfixFixture()
         defer { fixture.stop() }
         try Data(Self.difficult).write(to: URL(fileURLWithPath: fixture.folder + "/body"))
@@ -28,7 +28,7 @@ import Testing
         #expect(message.body == Self.difficult)
     }
 
-    @Test func theFilterSeesTheBodyAsItIs() throws {
+    @Test func body_sent_reachesFilterUnchanged() throws {
         let fixture = try PostfixFixture("body-echo\n")
         defer { fixture.stop() }
         let header = Array(mail(["From: a@out.test"], body: "").utf8)
@@ -39,7 +39,7 @@ import Testing
         #expect(fixture.seen("eom").first?.contains("body=\(Self.difficult.count) ") == true)
     }
 
-    @Test func aBodyCanBecomeEmptyAndAnEmptyOneCanBeFilled() throws {
+    @Test func body_emptiedOrFilled_isDelivered() throws {
         let fixture = try PostfixFixture("body-empty\n")
         defer { fixture.stop() }
         #expect(try fixture.relay(mail(["From: a@out.test"])).body.isEmpty)
@@ -49,7 +49,7 @@ import Testing
     }
 
     /// Postfix ends a body that does not end in CRLF.
-    @Test func aBodyWithoutLineEndGetsOne() throws {
+    @Test func body_withoutLineEnd_getsOne() throws {
         let fixture = try PostfixFixture()
         defer { fixture.stop() }
         try Data("no end".utf8).write(to: URL(fileURLWithPath: fixture.folder + "/body"))
@@ -57,7 +57,7 @@ import Testing
         #expect(try fixture.relay(mail(["From: a@out.test"])).body == Array("no end\r\n".utf8))
     }
 
-    @Test func twentyFiveMegabytesPassAndTheFilterStaysSmall() throws {
+    @Test func body_of25Megabytes_keepsFilterSmall() throws {
         let fixture = try PostfixFixture("add X-Seen  yes\n")
         defer { fixture.stop() }
         let line = Array(String(repeating: "0123456789abcdef", count: 4).utf8) + [0x0D, 0x0A]

@@ -13,11 +13,11 @@ private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         return names.filter { $0.hasSuffix(".testcase") }.sorted()
     }()
 
-    @Test func thereAreCases() {
+    @Test func cases_areFound() {
         #expect(!Self.cases.isEmpty)
     }
 
-    @Test(needsPostfix, arguments: cases) func testcase(_ name: String) throws {
+    @Test(needsPostfix, arguments: cases) func testCase_everyFile_passes(_ name: String) throws {
         let testCase = try TestCase(file: "\(folder)/\(name)")
         let script = (testCase.sections["filter"] ?? []).map { $0 + "\n" }.joined()
         let fixture = try PostfixFixture(script, sink: testCase.behaviour, settings: testCase.settings)
@@ -26,7 +26,7 @@ private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         #expect(failures.isEmpty, "\(testCase.description)\n\(failures.joined(separator: "\n"))\n\(fixture.postfix.logTail)")
     }
 
-    @Test func aCaseThatIsNotWellFormedNamesItsLine() {
+    @Test func testCase_malformed_namesItsLine() {
         for (text, line) in [
             ("hello", 1), ("[smtp]\nX: y", 2), ("[postfix]\nname", 2), ("[smtp]\nC*3: NOOP\nC: QUIT", 3),
             ("[delivered]\nfrom: <>\nSubject: x", 3),
@@ -38,7 +38,7 @@ private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         }
     }
 
-    @Test(needsPostfix) func whatDoesNotComeOutIsReported() throws {
+    @Test(needsPostfix) func testCase_unexpectedOutcome_isReported() throws {
         let fixture = try PostfixFixture()
         defer { fixture.stop() }
         let dialogue =

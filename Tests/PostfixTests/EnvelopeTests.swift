@@ -8,7 +8,7 @@ import Testing
 @Suite(.blocking, needsPostfix) struct EnvelopeTests {
     private static let message = mail(["From: a@out.test", "To: user@relay.test"])
 
-    @Test func senderAndRecipientAreReplaced() throws {
+    @Test func envelope_senderAndRecipientReplaced_isDelivered() throws {
         let fixture = try PostfixFixture("from <bounce@relay.test>\ndelrcpt <user@relay.test>\naddrcpt <inbox@home.test>\n")
         defer { fixture.stop() }
         let message = try fixture.relay(Self.message)
@@ -16,7 +16,7 @@ import Testing
         #expect(message.recipients == ["<inbox@home.test>"])
     }
 
-    @Test func theNullSenderStaysAndCanBeSet() throws {
+    @Test func nullSender_keptOrSet_isDelivered() throws {
         let fixture = try PostfixFixture()
         defer { fixture.stop() }
         #expect(try fixture.relay(Self.message, from: "<>").mailFrom == "<>")
@@ -27,7 +27,7 @@ import Testing
         #expect(try fixture.relay(Self.message, from: "<>").mailFrom == "<back@relay.test>")
     }
 
-    @Test func aRecipientIsDeletedOnlyByItsExactText() throws {
+    @Test func recipient_deletedInAnotherCase_stays() throws {
         let fixture = try PostfixFixture("delrcpt <user@relay.test>\naddrcpt <inbox@home.test>\n")
         defer { fixture.stop() }
         let both = try fixture.relay(Self.message, to: ["<User@relay.test>"])
@@ -36,7 +36,7 @@ import Testing
         #expect(try fixture.relay(Self.message, to: ["<User@relay.test>"]).recipients == ["<inbox@home.test>"])
     }
 
-    @Test func anUnusualRecipientIsDeletedByItsText() throws {
+    @Test func recipient_unusualText_isDeleted() throws {
         for path in ["<\"odd name\"@relay.test>", "<a+b=c.d@relay.test>", "<UPPER@RELAY.TEST>"] {
             let fixture = try PostfixFixture("delrcpt \(path)\naddrcpt <inbox@home.test>\n")
             defer { fixture.stop() }
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test func aRecipientThatIsAddedTwiceArrivesOnce() throws {
+    @Test func recipient_addedTwice_arrivesOnce() throws {
         let fixture = try PostfixFixture(
             "delrcpt <a@relay.test>\ndelrcpt <b@relay.test>\naddrcpt <inbox@home.test>\naddrcpt <inbox@home.test>\n")
         defer { fixture.stop() }
@@ -55,7 +55,7 @@ import Testing
         #expect(fixture.sink.messages.count == 1)
     }
 
-    @Test func dsnArgumentsOfAnAddedRecipientTravelOn() throws {
+    @Test func recipient_addedWithDSNArguments_keepsThem() throws {
         var behaviour = SinkBehaviour()
         behaviour.keywords = ["DSN"]
         let fixture = try PostfixFixture(
@@ -66,7 +66,7 @@ import Testing
     }
 
     /// Postfix names the new recipient, to its own server alone; without DSN at our door no client can name another.
-    @Test func orcptNamesOnlyTheNewRecipient() throws {
+    @Test func recipient_added_isTheOnlyOneInORCPT() throws {
         var behaviour = SinkBehaviour()
         behaviour.keywords = ["DSN"]
         let fixture = try PostfixFixture("delrcpt <user@relay.test>\naddrcpt <inbox@home.test>\n", sink: behaviour)
@@ -78,7 +78,7 @@ import Testing
         #expect(message.recipientArguments == [["ORCPT=rfc822;inbox@home.test"]])
     }
 
-    @Test func mailArgumentsReachTheFilter() throws {
+    @Test func mailArguments_reachTheFilter() throws {
         let fixture = try PostfixFixture()
         defer { fixture.stop() }
         let result = try SMTPClient.send(
@@ -88,7 +88,7 @@ import Testing
         #expect(fixture.seen("mail [<a@out.test>] SIZE=100,BODY=8BITMIME ").count == 1)
     }
 
-    @Test func xclientMakesANewSessionWithItsClient() throws {
+    @Test func xclient_otherClient_startsNewSession() throws {
         let fixture = try PostfixFixture()
         defer { fixture.stop() }
         let result = try fixture.postfix.send(
@@ -99,7 +99,7 @@ import Testing
         try fixture.filter.waitForLine(containing: "eom ")
     }
 
-    @Test func ipv6ClientsAreTold() throws {
+    @Test func client_ipv6_isToldToTheFilter() throws {
         let fixture = try PostfixFixture(settings: ["inet_protocols": "all"])
         defer { fixture.stop() }
         let result = try fixture.postfix.send(

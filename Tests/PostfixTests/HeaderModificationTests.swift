@@ -53,7 +53,7 @@ import TestSupport
         #expect(actual.above == expected.aboveReceived, "\(list)")
     }
 
-    @Test func chosenCases() throws {
+    @Test func modifications_chosenCases_matchPostfix() throws {
         let fixture = try PostfixFixture()
         defer { fixture.stop() }
         let cases: [[RecordedModification]] = [
@@ -86,7 +86,7 @@ import TestSupport
         for modifications in cases { try check(fixture, modifications) }
     }
 
-    @Test func randomSequences() throws {
+    @Test func modifications_randomSequences_matchPostfix() throws {
         let fixture = try PostfixFixture()
         defer { fixture.stop() }
         var random = SeededGenerator(seed: 20_261_121)

@@ -14,7 +14,7 @@ import Testing
         #expect(fixture.sink.messages.count == before + 1)
     }
 
-    @Test(arguments: ["folded", "on one line"]) func aHeaderFieldOverTheLimitIsSeenCut(_ form: String) throws {
+    @Test(arguments: ["folded", "on one line"]) func headerField_overTheLimit_reachesFilterCut(_ form: String) throws {
         let fixture = try PostfixFixture()
         defer { fixture.stop() }
         for length in [59_000, 65_000, 90_000, 150_000, 1_000_000] {
@@ -37,7 +37,7 @@ import Testing
         try expectAlive(fixture)
     }
 
-    @Test func aNULIsRefusedBeforeTheFilter() throws {
+    @Test func nul_inMessage_isRefusedBeforeTheFilter() throws {
         let fixture = try PostfixFixture()
         defer { fixture.stop() }
         for message in ["From: a@out.test\r\nX-A: before\0after\r\n\r\nbody\r\n", "From: a@out.test\r\n\r\nbody \0 here\r\n"] {
@@ -49,7 +49,7 @@ import Testing
     }
 
     /// What the setting is for: without it Postfix 3.7 cuts the field, for the filter and for the next server alike.
-    @Test func withoutTheSettingANULCutsTheField() throws {
+    @Test func nul_withoutTheSetting_cutsTheField() throws {
         let fixture = try PostfixFixture(settings: ["message_reject_characters": ""])
         defer { fixture.stop() }
         let message = try fixture.relay("From: a@out.test\r\nX-A: before\0after\r\n\r\nbody\r\n")
@@ -57,7 +57,7 @@ import Testing
         #expect(fixture.seen("header [X-A]") == ["header [X-A]: before|"])
     }
 
-    @Test func bareCRAndLFDoNotSmuggle() throws {
+    @Test func bareCROrLF_aroundADot_smugglesNothing() throws {
         let fixture = try PostfixFixture()
         defer { fixture.stop() }
         for end in ["\n.\n", "\n.\r\n", "\r\n.\n", "\r.\r", "\r\n.\r", "\r.\r\n"] {
@@ -77,7 +77,7 @@ import Testing
         try expectAlive(fixture)
     }
 
-    @Test func pipeliningAheadOfTimeIsRefused() throws {
+    @Test func pipelining_afterHELO_isRefused() throws {
         let fixture = try PostfixFixture()
         defer { fixture.stop() }
         let client = try fixture.postfix.connect()
@@ -87,7 +87,7 @@ import Testing
         #expect(try client.reply().code == 554)
     }
 
-    @Test func tenThousandRecipientsAreEachAnswered() throws {
+    @Test func recipients_tenThousand_areEachAnswered() throws {
         let fixture = try PostfixFixture("on rcpt <first@relay.test> continue\non rcpt * 452 4.5.3 another account\n")
         defer { fixture.stop() }
         let client = try fixture.postfix.connect()
@@ -102,7 +102,7 @@ import Testing
         #expect(try fixture.sink.wait(for: 1)[0].recipients == ["<first@relay.test>"])
     }
 
-    @Test func tenThousandFieldsReachTheFilterInOrder() throws {
+    @Test func headerField_ofTenThousand_keepsOrder() throws {
         let fixture = try PostfixFixture("change X-N 9999  changed\ninsert 1 X-I  i\n")
         defer { fixture.stop() }
         let fields = (1...10_000).map { "X-N: \($0)" }
@@ -111,7 +111,7 @@ import Testing
         #expect(message.fields.filter { $0.hasPrefix("X-N: ") }[9998] == "X-N: changed")
     }
 
-    @Test func octetsOutsideASCIIReachTheFilter() throws {
+    @Test func headerField_nonASCIIOctets_reachesTheFilter() throws {
         let fixture = try PostfixFixture()
         defer { fixture.stop() }
         let message: [UInt8] =
@@ -121,7 +121,7 @@ import Testing
         #expect(fixture.seen("header [Subject]") == ["header [Subject]: \\xff\\xfe\\xc3\\xa4|"])
     }
 
-    @Test func aMessageWithoutHeaderOrBodyPasses() throws {
+    @Test func message_withoutHeaderOrBody_isAccepted() throws {
         let fixture = try PostfixFixture()
         defer { fixture.stop() }
         for message in ["", "\r\n", "\r\nonly body\r\n", "no colon here\r\n", ": empty name\r\n\r\n", "X\r\n\r\n"] {

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking, needsPostfix) struct InternalMailTests {
-    @Test func aBounceIsAnInternalMessageWithTheNullSender() throws {
+    @Test func bounce_ofPostfix_reachesFilterWithNullSender() throws {
         var behaviour = SinkBehaviour()
         behaviour.refusedRecipients = ["<inbox@home.test>": "550 5.1.1 <inbox@home.test> unknown"]
         let fixture = try PostfixFixture("delrcpt <user@relay.test>\naddrcpt <inbox@home.test>\n", sink: behaviour)
@@ -23,7 +23,7 @@ import Testing
         #expect(bounce.text.contains("inbox@home.test"))
     }
 
-    @Test func theFilterCanRebuildABounce() throws {
+    @Test func bounce_ofPostfix_canBeRebuilt() throws {
         var behaviour = SinkBehaviour()
         behaviour.refusedMessages = ["<inbox@home.test>": "554 5.7.1 <inbox@home.test> does not want it"]
         let fixture = try PostfixFixture("", sink: behaviour)
@@ -46,7 +46,7 @@ import Testing
         #expect(bounce.body == Array("rebuilt\r\n".utf8))
     }
 
-    @Test func withTheFilterAwayABounceWaitsInTheQueue() throws {
+    @Test func bounce_filterAway_waitsInTheQueue() throws {
         var behaviour = SinkBehaviour()
         behaviour.refusedRecipients = ["<inbox@home.test>": "450 4.2.0 not now"]
         let fixture = try PostfixFixture("delrcpt <user@relay.test>\naddrcpt <inbox@home.test>\n", sink: behaviour)
@@ -72,7 +72,7 @@ import Testing
         #expect(next.lines.contains { $0.hasPrefix("mail []") })
     }
 
-    @Test func ownReceivedTellsNothingOfTheClient() throws {
+    @Test func received_ofPostfix_hidesTheClient() throws {
         let fixture = try PostfixFixture()
         defer { fixture.stop() }
         let result = try fixture.postfix.send(

@@ -8,7 +8,7 @@ import Testing
 @Suite(.blocking, needsPostfix) struct LifeTests {
     private static let message = Array(mail(["From: a@out.test"]).utf8)
 
-    @Test func sigtermFinishesTheOpenMessageAndRefusesNewOnes() throws {
+    @Test func filter_sigterm_finishesOpenMessageOnly() throws {
         let fixture = try PostfixFixture("add X-Seen  yes\n")
         defer { fixture.stop() }
         let open = try fixture.postfix.connect()
@@ -35,7 +35,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: fixture.folder + "/filter.sock"))
     }
 
-    @Test func sigtermEndsAnIdleFilterThoughConnectionsStayOpen() throws {
+    @Test func filter_sigtermWhileIdle_ends() throws {
         let fixture = try PostfixFixture()
         defer { fixture.stop() }
         let client = try fixture.postfix.connect()
@@ -46,7 +46,7 @@ import Testing
         #expect(try client.command("MAIL FROM:<a@out.test>").code / 100 == 4)
     }
 
-    @Test func sighupDoesNotEndIt() throws {
+    @Test func filter_sighup_keepsRunning() throws {
         let fixture = try PostfixFixture("add X-Seen  yes\n")
         defer { fixture.stop() }
         fixture.filter.signal(SIGHUP)
@@ -54,7 +54,7 @@ import Testing
         #expect(try fixture.relay(String(decoding: Self.message, as: UTF8.self)).fields.contains("X-Seen: yes"))
     }
 
-    @Test func aSecondOnTheSameSocketIsRefusedAndTheFirstGoesOn() throws {
+    @Test func filter_secondOnSameSocket_isRefused() throws {
         let fixture = try PostfixFixture("add X-Seen  yes\n")
         defer { fixture.stop() }
         let second = try ManagedProcess(ManagedProcess.builtProduct("postfix-test-filter"), [fixture.socket])
@@ -64,7 +64,7 @@ import Testing
         #expect(try fixture.relay(String(decoding: Self.message, as: UTF8.self)).fields.contains("X-Seen: yes"))
     }
 
-    @Test func everySessionIsReleased() throws {
+    @Test func session_quitOrClosed_isReleased() throws {
         let fixture = try PostfixFixture()
         defer { fixture.stop() }
         for number in 0..<30 {
@@ -81,7 +81,7 @@ import Testing
         #expect(fixture.seen("connect").count == 30 && fixture.seen("eom").count == 10 && fixture.seen("abort").count == 20)
     }
 
-    @Test func aBusyPortIsRefused() throws {
+    @Test func filter_portInUse_isRefused() throws {
         let sink = try SMTPSink()
         defer { sink.stop() }
         let filter = try ManagedProcess(ManagedProcess.builtProduct("postfix-test-filter"), ["inet:127.0.0.1:\(sink.port)"])
@@ -90,7 +90,7 @@ import Testing
         #expect(filter.output.contains("another process is already listening on inet:127.0.0.1:\(sink.port)"))
     }
 
-    @Test func aFileThatIsNoSocketIsLeftAlone() throws {
+    @Test func filter_fileAtSocketPath_leavesItAlone() throws {
         let folder = try PostfixFixture.makeFolder()
         defer { try? FileManager.default.removeItem(atPath: folder) }
         try "precious".write(toFile: folder + "/file", atomically: true, encoding: .utf8)
@@ -100,7 +100,7 @@ import Testing
         #expect(try String(contentsOfFile: folder + "/file", encoding: .utf8) == "precious")
     }
 
-    @Test func killedInMidMessageItIsATemporaryFailureAndARestartTakesTheStaleSocket() throws {
+    @Test func filter_killedInMidMessage_defersAndRestarts() throws {
         let fixture = try PostfixFixture("add X-Seen  yes\n")
         defer { fixture.stop() }
         let client = try fixture.postfix.connect()
@@ -122,7 +122,7 @@ import Testing
         #expect(fixture.sink.messages.count == 1)
     }
 
-    @Test(arguments: ["2", "3", "4"]) func anMTAWithoutWhatIsNeededIsRefusedWithAReason(_ version: String) throws {
+    @Test(arguments: ["2", "3", "4"]) func filter_olderMilterProtocol_isRefused(_ version: String) throws {
         let fixture = try PostfixFixture(settings: ["milter_protocol": version])
         defer { fixture.stop() }
         let result = try fixture.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message)
@@ -132,7 +132,7 @@ import Testing
         #expect(fixture.sink.messages.isEmpty)
     }
 
-    @Test func anActionThatWasNotDeclaredIsNotTaken() throws {
+    @Test func filter_undeclaredAction_isNotTaken() throws {
         let fixture = try PostfixFixture("needs no-actions\nadd X-A  a\n")
         defer { fixture.stop() }
         let result = try fixture.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message)

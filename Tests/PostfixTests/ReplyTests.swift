@@ -21,7 +21,7 @@ import Testing
     }
 
     @Test(arguments: ["mail", "rcpt *", "data", "header", "eoh", "body", "eom"])
-    func aRefusalReachesTheClientAtItsStage(_ stage: String) throws {
+    func refusal_atEachStage_reachesTheClient(_ stage: String) throws {
         for reply in ["550 5.7.77 no thanks", "451 4.7.77 later"] {
             let replies = try dialogue("on \(stage) \(reply)\n")
             let heard = stage == "mail" ? replies.mail : stage == "rcpt *" ? replies.rcpt : replies.data
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test(arguments: ["connect", "helo"]) func aRefusedConnectionHearsItAtItsFirstCommands(_ stage: String) throws {
+    @Test(arguments: ["connect", "helo"]) func refusal_atConnectOrHELO_answersFirstCommands(_ stage: String) throws {
         let fixture = try PostfixFixture("on \(stage) 550 5.7.77 no thanks\n")
         defer { fixture.stop() }
         let client = try fixture.postfix.connect()
@@ -41,18 +41,18 @@ import Testing
         #expect(try client.command("MAIL FROM:<a@out.test>").description == "550 5.7.77 no thanks")
     }
 
-    @Test func aReplyMayHaveSeveralLines() throws {
+    @Test func reply_ofSeveralLines_arrivesWhole() throws {
         let replies = try dialogue("on rcpt * 550 5.7.77 first\\nsecond\\nthird\n")
         #expect(replies.rcpt == "550-5.7.77 first\n550-5.7.77 second\n550 5.7.77 third")
     }
 
-    @Test func aLongLineArrivesWhole() throws {
+    @Test func reply_ofALongLine_arrivesWhole() throws {
         let text = String(repeating: "0123456789", count: 60)
         let replies = try dialogue("on rcpt * 550 5.7.77 \(text)\n")
         #expect(replies.rcpt == "550 5.7.77 \(text)")
     }
 
-    @Test func discardIsTakenAndDropped() throws {
+    @Test func discard_atEachStage_dropsTheMessage() throws {
         for stage in ["mail", "data", "eoh", "eom"] {
             let replies = try dialogue("on \(stage) discard\n")
             #expect(replies.data.hasPrefix("250 "))
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test func acceptEndsTheFilterForThisMessage() throws {
+    @Test func accept_atMAIL_endsTheFilter() throws {
         let fixture = try PostfixFixture("on mail accept\n")
         defer { fixture.stop() }
         _ = try fixture.relay(String(decoding: Self.message, as: UTF8.self))
@@ -68,7 +68,7 @@ import Testing
         #expect(fixture.seen("rcpt").isEmpty && fixture.seen("eom").isEmpty)
     }
 
-    @Test func oneRecipientIsRefusedAndTheOthersGoOn() throws {
+    @Test func refusal_ofOneRecipient_keepsTheOthers() throws {
         let fixture = try PostfixFixture(
             "on rcpt <bad@relay.test> 550 5.1.1 unknown\non rcpt <later@relay.test> 452 4.5.3 another account\n")
         defer { fixture.stop() }
@@ -79,7 +79,7 @@ import Testing
         #expect(message.recipients == ["<good@relay.test>"])
     }
 
-    @Test func aThrownErrorIsATemporaryFailureAndVoidsWhatWasSent() throws {
+    @Test func error_thrownByFilter_isTemporaryFailure() throws {
         let fixture = try PostfixFixture("add X-A  a\nfrom <>\nthrow\n")
         defer { fixture.stop() }
         let result = try fixture.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message)
@@ -88,7 +88,7 @@ import Testing
         #expect(fixture.sink.messages.isEmpty)
     }
 
-    @Test func skipEndsTheBodyOnly() throws {
+    @Test func skip_duringBody_endsTheBodyOnly() throws {
         let fixture = try PostfixFixture("on body skip\n")
         defer { fixture.stop() }
         let body = String(repeating: "0123456789abcdef0123456789abcdef\r\n", count: 10_000)
@@ -97,7 +97,7 @@ import Testing
         #expect(fixture.seen("eom").first?.contains("body=65535 ") == true)
     }
 
-    @Test func unansweredAndUnwantedEventsAreNegotiatedAway() throws {
+    @Test func events_declinedInNegotiation_areNotSent() throws {
         let fixture = try PostfixFixture(
             "needs unanswered connect helo mail data header eoh body without helo unknown header\non header 550 5.0.0 x\non data 550 5.0.0 x\n"
         )
@@ -107,7 +107,7 @@ import Testing
         #expect(fixture.seen("data").count == 1 && fixture.seen("eom").first?.contains("body=6 ") == true)
     }
 
-    @Test func severalMessagesOfOneConnectionShareASession() throws {
+    @Test func session_severalMessages_isShared() throws {
         let fixture = try PostfixFixture()
         defer { fixture.stop() }
         let client = try fixture.postfix.connect()

@@ -177,7 +177,7 @@ private func writeCheck(_ content: Data, _ path: String) throws {
         #expect(!same.conflicts.contains { $0.hasPrefix("virtual_alias_maps") })
     }
 
-    @Test func everySettingHasAReasonAndStandsOnce() {
+    @Test func settings_haveAReasonAndUniqueNames() {
         let settings = PostfixSettings.main(Self.inputs)
         var fanOutInputs = Self.inputs
         fanOutInputs.fanOut = "127.0.0.1:8892"
@@ -187,7 +187,7 @@ private func writeCheck(_ content: Data, _ path: String) throws {
         #expect(Set(settings.map(\.name)).count == settings.count)
     }
 
-    @Test func anOperatorsMiltersStayInFrontAndInOrder() {
+    @Test func plan_operatorsMilters_stayInFront() {
         let values = ["smtpd_milters": "inet:localhost:8891, { unix:/run/x.sock, default_action=accept }"]
         #expect(
             new("smtpd_milters", values)
@@ -200,7 +200,7 @@ private func writeCheck(_ content: Data, _ path: String) throws {
     }
 
     /// What guides for other filters have operators write; Postern was added a second time, and each bounce went in circles.
-    @Test func aReferenceToTheOtherListOfMiltersDoesNotAddPosternTwice() {
+    @Test func plan_referenceToOtherMilterList_addsPosternOnce() {
         let other = "inet:localhost:8891"
         let changes = plan(["smtpd_milters": other, "non_smtpd_milters": "$smtpd_milters"]).mainChanges.map(\.name)
         #expect(changes.contains("smtpd_milters") && !changes.contains("non_smtpd_milters"))
@@ -210,14 +210,14 @@ private func writeCheck(_ content: Data, _ path: String) throws {
             new("virtual_mailbox_domains", ["virtual_mailbox_domains": "$ours", "ours": "relay.example hide.example"]) == nil)
     }
 
-    @Test func aListThatNamesPosternTwiceIsMended() {
+    @Test func plan_posternListedTwice_keepsOne() {
         let ours = "unix:/run/postern/milter.sock"
         #expect(
             new("non_smtpd_milters", ["smtpd_milters": ours, "non_smtpd_milters": "$smtpd_milters, \(ours)"]) == "$smtpd_milters")
         #expect(new("smtpd_milters", ["smtpd_milters": "\(ours), inet:localhost:1, \(ours)"]) == "inet:localhost:1, \(ours)")
     }
 
-    @Test func anOperatorsMailboxDomainsAndTransportStay() {
+    @Test func plan_operatorsDomainsAndTransport_stay() {
         let plan = plan([
             "virtual_mailbox_domains": "own.example", "virtual_transport": "lmtp:unix:private/dovecot",
             "virtual_mailbox_maps": "hash:/etc/postfix/boxes",
@@ -235,7 +235,7 @@ private func writeCheck(_ content: Data, _ path: String) throws {
         )
     }
 
-    @Test func betterValuesStay() {
+    @Test func plan_strongerValues_stay() {
         #expect(new("smtp_tls_security_level", ["smtp_tls_security_level": "dane"]) == nil)
         #expect(new("smtp_tls_security_level", ["smtp_tls_security_level": "none"]) == "may")
         #expect(new("message_size_limit", ["message_size_limit": "0"]) == nil)
@@ -255,7 +255,7 @@ private func writeCheck(_ content: Data, _ path: String) throws {
 
     /// They were raised in main.cf, and so for a submission service too, where they keep those who guess passwords from trying
     /// on.
-    @Test func errorLimitsAreRaisedWhereOtherServersComeInAndNowhereElse() throws {
+    @Test func plan_errorLimits_areRaisedForIncomingOnly() throws {
         let limits = ["smtpd_soft_error_limit", "smtpd_hard_error_limit"]
         func configuration(_ master: [String: String], values: [String: String] = [:]) -> PostfixConfiguration {
             let services = [
@@ -302,13 +302,13 @@ private func writeCheck(_ content: Data, _ path: String) throws {
         #expect(changes(configuration(needed("50000"))).isEmpty)
     }
 
-    @Test func inboundTLSWaitsForACertificate() {
+    @Test func plan_inboundTLS_needsACertificate() {
         #expect(new("smtpd_tls_security_level", [:]) == nil)
         #expect(new("smtpd_tls_security_level", ["smtpd_tls_chain_files": "/etc/ssl/x.pem"]) == "may")
         #expect(new("smtpd_tls_security_level", ["smtpd_tls_cert_file": "/x", "smtpd_tls_security_level": "encrypt"]) == nil)
     }
 
-    @Test func whatOnlyTheOperatorCanMendIsAConflictAndNothingIsApplied() {
+    @Test func plan_withConflict_isNotApplied() {
         for (values, master) in [
             (["mydestination": "localhost, Relay.Example"], [:]), (["receive_override_options": "no_milters"], [:]),
             (["smtpd_milters": "{ unix:/run/postern/milter.sock, default_action = accept }"], [:]),
@@ -321,7 +321,7 @@ private func writeCheck(_ content: Data, _ path: String) throws {
         }
     }
 
-    @Test func aUnixSocketOutsideTheChrootIsAConflict() {
+    @Test func plan_socketOutsideTheChroot_isAConflict() {
         let fields = [
             "smtp/inet/chroot": "y", "smtp/inet/command": "smtpd -v", "cleanup/unix/chroot": "n",
             "cleanup/unix/command": "cleanup", "qmgr/unix/chroot": "y", "qmgr/unix/command": "qmgr",
@@ -336,7 +336,7 @@ private func writeCheck(_ content: Data, _ path: String) throws {
         #expect(SetupPlan.make(inputs, for: configuration, headerChecks: nil).conflicts.isEmpty)
     }
 
-    @Test func servicesThatGoTheirOwnWayAreNamed() {
+    @Test func plan_servicesPastPostern_areNamed() {
         let plan = plan(
             [:],
             master: ["submission/inet/smtpd_milters": "inet:localhost:1", "10025/inet/receive_override_options": "no_milters"])
@@ -344,7 +344,7 @@ private func writeCheck(_ content: Data, _ path: String) throws {
         #expect(plan.bypasses.contains { $0.hasPrefix("10025/inet has no_milters") })
     }
 
-    @Test func theTextShowsOldAndNew() {
+    @Test func plan_text_showsOldAndNewValues() {
         let text = plan(["milter_default_action": "accept"]).text
         #expect(text.contains("- milter_default_action = accept\n+ milter_default_action = tempfail\n"))
         #expect(text.contains("+ cleanup/unix/milter_macro_daemon_name = internal\n"))
@@ -352,7 +352,7 @@ private func writeCheck(_ content: Data, _ path: String) throws {
     }
 
     /// milter/postfix/main.cf and master.cf are what the data says. POSTERN_UPDATE_SAMPLES=1 writes them again.
-    @Test func theSampleFilesAreWhatTheDataSays() throws {
+    @Test func sampleFiles_matchTheSettings() throws {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
         let inputs = PostfixInputs(
@@ -427,7 +427,7 @@ private func writeCheck(_ content: Data, _ path: String) throws {
         "smtpd_soft_error_limit = 20000\nsmtpd_hard_error_limit = 20000\n",
         "smtpd_milters = inet:localhost:8891\nnon_smtpd_milters = $smtpd_milters\nvirtual_mailbox_domains = own.example\nvirtual_transport = lmtp:unix:x\n",
         "virtual_mailbox_domains = hash:/etc/postfix/domains\nvirtual_mailbox_maps = hash:/etc/postfix/boxes\ntransport_maps = hash:/etc/postfix/t\n",
-    ]) func appliedTwiceChangesNothingMore(_ main: String) throws {
+    ]) func apply_repeated_changesNothingMore(_ main: String) throws {
         let folder = try directory(main)
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let socket = "unix:/run/postern/milter.sock"
@@ -599,7 +599,7 @@ private func writeCheck(_ content: Data, _ path: String) throws {
     }
 
     /// An operator's own mailbox domain beside a relay domain, on a running Postfix: both are accepted, each as it should be.
-    @Test func anOperatorsOwnDomainGoesOnWorking() throws {
+    @Test func apply_operatorsOwnDomain_keepsWorking() throws {
         let own = try SMTPSink()
         defer { own.stop() }
         let fixture = try PostfixFixture(
@@ -629,7 +629,7 @@ private func writeCheck(_ content: Data, _ path: String) throws {
     }
 
     /// What the conflict about the chroot is for.
-    @Test func aChrootedSmtpdDoesNotReachAUnixSocketElsewhere() throws {
+    @Test func smtpd_chrooted_doesNotReachTheSocket() throws {
         let fixture = try PostfixFixture(services: ["127.0.0.1:{port} inet n - n - - smtpd"])
         defer { fixture.stop() }
         let chroot = "127.0.0.1:\(fixture.postfix.ports[0])/inet/chroot=y"
@@ -645,7 +645,7 @@ private func writeCheck(_ content: Data, _ path: String) throws {
         #expect(plan.conflicts.count == 1)
     }
 
-    @Test func theHeaderCheckMatchesOnlyOurOwnReceived() throws {
+    @Test func headerCheck_matchesOwnReceivedOnly() throws {
         let folder = try PostfixFixture.makeFolder()
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let file = folder + "/checks"

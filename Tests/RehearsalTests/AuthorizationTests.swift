@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct AuthorizationTests {
-    @Test func theClientGetsCodeTokenAndUserTheFirstTimeOnly() throws {
+    @Test func authorization_firstTime_returnsUserOnce() throws {
         var fixture = try AppleFixture()
         let first = try fixture.signIn()
         #expect(first["state"] == "s&1")
@@ -24,7 +24,7 @@ import Testing
         #expect(try fixture.signIn("anna", other)["user"] != nil)
     }
 
-    @Test func theTokenHasApplesClaimsAndTypes() throws {
+    @Test func idToken_ofSandbox_hasApplesClaims() throws {
         var fixture = try AppleFixture()
         let answer = try fixture.signIn()
         let claims = try fixture.claims(answer["id_token"])
@@ -47,7 +47,7 @@ import Testing
         #expect(real["email"] == "ben@example.com" && real["is_private_email"] == nil)
     }
 
-    @Test func booleansAreStringsWhereTheSeedSaysSo() throws {
+    @Test func idToken_booleansAsStrings_hasStrings() throws {
         var fixture = try AppleFixture("booleans: string\nid_token_lifetime: 600")
         let claims = try fixture.claims(try fixture.signIn()["id_token"])
         #expect(claims["email_verified"] == "true" && claims["is_private_email"] == "true")
@@ -55,7 +55,7 @@ import Testing
         #expect(claims["exp"] == .integer(fixture.now + 600))
     }
 
-    @Test func tokensAreSignedByEachKeyInTurn() throws {
+    @Test func idToken_severalKeys_isSignedByEachInTurn() throws {
         var fixture = try AppleFixture()
         var kids: Set<String> = []
         for _ in 0..<12 { kids.insert(try CompactJWS(try #require(try fixture.signIn()["id_token"])).keyID ?? "") }
@@ -77,7 +77,9 @@ import Testing
         ("response_mode", "web_message", "invalid_request", "web_message"),
         ("code_challenge", "abc", "invalid_request", "code_challenge_method must be S256"),
     ])
-    func whatIsWrongIsRefused(_ name: String, _ value: String, _ code: String, _ cause: String) throws {
+    func authorization_invalidParameter_isRefusedWithCause(
+        _ name: String, _ value: String, _ code: String, _ cause: String
+    ) throws {
         let fixture = try AppleFixture()
         let parameters = AppleFixture.webRequest.filter { $0.0 != name } + [(name, value)]
         let refused = refusal { try fixture.request(parameters) }
@@ -85,7 +87,7 @@ import Testing
         #expect(refused?.cause.contains(cause) == true, "\(refused?.cause ?? "accepted")")
     }
 
-    @Test func theAnswerGoesWhereItWasAskedTo() throws {
+    @Test func authorization_responseMode_decidesWhereAnswerGoes() throws {
         var fixture = try AppleFixture()
         let user = try #require(fixture.state.seed.user("anna"))
         func location(_ mode: String, _ type: String) throws -> String? {
@@ -106,7 +108,7 @@ import Testing
             cancelled.parameters.map(\.name) == ["error", "state"] && cancelled.parameters[0].value == "user_cancelled_authorize")
     }
 
-    @Test func aNativeAppGetsRealUserStatusTheFirstTime() throws {
+    @Test func realUserStatus_nativeApp_isGivenFirstTimeOnly() throws {
         var fixture = try AppleFixture()
         let (client, user) = (
             try #require(fixture.state.seed.client("com.example.web")), try #require(fixture.state.seed.user("ben"))
@@ -124,7 +126,7 @@ import Testing
         #expect(seen == [.integer(1), .integer(1), nil, nil])
     }
 
-    @Test func aQueryThatCannotBeReadIsAnInvalidRequest() {
+    @Test func authorization_unreadableQuery_isInvalidRequest() {
         for query in ["client_id=a&client_id=b", "client_id=%zz", "a=%ff"] {
             #expect(refusal { try AppleParameters(query: Array(query.utf8)) }?.code == .invalidRequest)
         }

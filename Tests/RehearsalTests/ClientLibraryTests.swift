@@ -23,7 +23,7 @@ struct ClientLibraryTests {
     @Test(
         .timeLimit(.minutes(5)),
         arguments: [("authlib_app", 60), ("social_core_app", 24), ("allauth_app", 22), ("notifications", 42)])
-    func anAppWithALibrarySignsInRefreshesRevokesAndSeesEachError(_ script: String, _ checks: Int) throws {
+    func clientLibraries_signInToRevocation_workWithSandbox(_ script: String, _ checks: Int) throws {
         let run = try ManagedProcess.run(
             try #require(python),
             ["-B", Self.tools.appending(path: script + ".py").path, try ManagedProcess.builtProduct("postern")])

@@ -39,7 +39,7 @@ final class RunningSandbox {
 }
 
 @Suite(.blocking) struct LiveSandboxTests {
-    @Test func theCommandSaysWhatIsWrong() throws {
+    @Test func sandboxCommand_wrongArguments_saysWhatIsWrong() throws {
         let program = try #require(RunningSandbox.program)
         let seed = FileManager.default.temporaryDirectory.appending(path: "seed-\(UUID().uuidString).yaml")
         defer { try? FileManager.default.removeItem(at: seed) }
@@ -58,7 +58,7 @@ final class RunningSandbox {
         _ = try RunningSandbox("--seed", seed.path)
     }
 
-    @Test func ordersAreChecked() throws {
+    @Test func sandboxOrder_invalid_isRefused() throws {
         let sandbox = try RunningSandbox()
         for (path, body, text) in [
             ("clock", #"{"advance": 1, "offset": 2}"#, "either advance or offset"),
@@ -86,7 +86,7 @@ final class RunningSandbox {
         #expect(try sandbox.curl("/auth/token").status == 405)
     }
 
-    @Test func itEndsInTheMiddleOfATimeout() throws {
+    @Test func sandbox_stoppedDuringTimeout_ends() throws {
         let sandbox = try RunningSandbox()
         #expect(try sandbox.order("failures", #"{"on": "token", "failure": "timeout", "seconds": 300}"#).status == 204)
         let waiting = try ManagedProcess("/usr/bin/curl", ["-sS", "-d", "a=b", sandbox.url + "/auth/token"])
@@ -97,7 +97,7 @@ final class RunningSandbox {
     }
 
     @Test(.enabled(if: Browser.driver != nil, "skipped: no chromedriver"), .timeLimit(.minutes(5)))
-    func aBrowserPicksAUserAndReadsThePage() throws {
+    func sandboxPages_inABrowser_signInAndAreReadable() throws {
         let sandbox = try RunningSandbox()
         let browser = try Browser()
         defer { browser.quit() }
@@ -134,7 +134,7 @@ final class RunningSandbox {
     }
 
     /// An installation of Postern that takes Apple's tokens and events, with the sandbox in Apple's place.
-    @Test func posternTakesTokensAndNotificationsOfTheSandbox() throws {
+    @Test func postern_tokensAndEventsOfSandbox_takesThem() throws {
         let program = try #require(RunningSandbox.program)
         let folder = try Folders.temporary("apple")
         defer { try? FileManager.default.removeItem(at: folder) }

@@ -29,7 +29,7 @@ import Testing
         return (try? StrictJSON.parseObject(Array(text.utf8), limit: 10_000)) ?? [:]
     }
 
-    @Test(.enabled(if: Folders.hasConformance, Folders.skipped)) func eachCapturedFormIsWritten() throws {
+    @Test(.enabled(if: Folders.hasConformance, Folders.skipped)) func notification_capturedForms_isWrittenAlike() throws {
         let file = Folders.conformance.appending(path: "apple/notification-payloads.json")
         let document = try StrictJSON.parseObject(Array(Data(contentsOf: file)), limit: 1_000_000)
         let payloads = try #require(document["payloads"]?.array).compactMap { $0.object?["claims"]?.object }
@@ -50,7 +50,9 @@ import Testing
         }
     }
 
-    @Test(arguments: AppleEventDialect.allCases) func ourOwnReceiverTakes(_ dialect: AppleEventDialect) throws {
+    @Test(arguments: AppleEventDialect.allCases) func notification_eitherDialect_isTakenByPostern(
+        _ dialect: AppleEventDialect
+    ) throws {
         var fixture = try AppleFixture()
         let issuer = IssuerConfiguration(
             name: "apple", issuer: "https://appleid.apple.com", source: .inline(""), algorithms: [.rs256])
@@ -67,7 +69,7 @@ import Testing
         }
     }
 
-    @Test func theSeedNamesTheDialectOfAClient() throws {
+    @Test func notification_dialectInSeed_isUsed() throws {
         var fixture = try AppleFixture()
         let notification = try fixture.state.event(
             try order(fixture, "consent-revoked", client: "com.example.other"), failure: nil, now: fixture.now)
@@ -75,7 +77,7 @@ import Testing
         #expect(notification.address == nil)
     }
 
-    @Test func aRevokedConsentEndsWhatWasIssued() throws {
+    @Test func notification_consentRevoked_endsTokens() throws {
         var fixture = try AppleFixture()
         let code = try fixture.signIn()["code"]
         let tokens = try fixture.exchange(try fixture.signIn()["code"])
@@ -89,7 +91,9 @@ import Testing
         #expect(try fixture.signIn()["user"] != nil)
     }
 
-    @Test(arguments: ["account-deleted", "account-delete"]) func aDeletedAccountIsGoneUntilAReset(_ type: String) throws {
+    @Test(arguments: ["account-deleted", "account-delete"]) func notification_accountDeleted_removesUserUntilReset(
+        _ type: String
+    ) throws {
         var fixture = try AppleFixture()
         let tokens = try fixture.exchange(try fixture.signIn()["code"])
         _ = try fixture.state.event(try order(fixture, type), failure: nil, now: fixture.now)
@@ -105,7 +109,7 @@ import Testing
 }
 
 @Suite(.blocking) struct FailureTests {
-    @Test func eachFailureOfATokenIsOneThatAReceiverNotices() throws {
+    @Test func failure_ofAToken_isNoticedByReceiver() throws {
         var fixture = try AppleFixture()
         let keys = try JWKSet.parse(fixture.state.keySet(failure: nil))
         let issuer = IssuerConfiguration(
@@ -132,7 +136,7 @@ import Testing
         #expect(String(decoding: fixture.state.keySet(failure: .noKeys), as: UTF8.self) == #"{"keys":[]}"#)
     }
 
-    @Test func anOrderHappensAsOftenAsItSays() {
+    @Test func failure_ordered_happensAsOftenAsOrdered() {
         var failures = AppleFailures()
         func add(_ failure: AppleFailure, _ place: AppleFailure.Place, times: Int = 1) -> Bool {
             failures.add(failure, at: place, times: times, seconds: 1)
@@ -148,7 +152,7 @@ import Testing
         #expect(many.count(where: { $0 }) == AppleFailures.maximum && many.last == false)
     }
 
-    @Test func theJournalKeepsTheNewest() {
+    @Test func journal_full_keepsNewest() {
         var journal = AppleJournal()
         for number in 0..<(AppleJournal.maximum + 5) {
             journal.note(at: 0, "GET", "/\(number)", clientID: nil, status: 200, cause: "\u{1B}[31m")
@@ -157,7 +161,7 @@ import Testing
         #expect(journal.entries.first?.path == "/204" && journal.entries.last?.path == "/5")
     }
 
-    @Test func theClockHasBounds() throws {
+    @Test func clock_offsetTooLarge_isRefused() throws {
         var fixture = try AppleFixture()
         let taken = [-AppleState.maximumClockOffset, 0, AppleState.maximumClockOffset + 1].map {
             fixture.state.setClock(offset: $0)
@@ -167,7 +171,7 @@ import Testing
 }
 
 @Suite(.blocking) struct MigrationTests {
-    @Test func usersGoToAnotherTeamWithTheirApp() throws {
+    @Test func migration_appTransferred_givesNewSub() throws {
         var fixture = try AppleFixture()
         let tokens = try fixture.exchange(try fixture.signIn()["code"])
         let sub = AppleState.subject("anna", team: "TEAMAAAAAA")

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct SeedTests {
-    @Test func theBuiltInSeedIsOneThatIsRead() throws {
+    @Test func seed_builtIn_isRead() throws {
         let seed = try AppleSeed.standard()
         #expect(seed.issuer == "https://appleid.apple.com" && seed.clients.map(\.id) == ["com.example.app"])
         #expect(seed.users.map(\.realUserStatus) == [2, 1, 0])
@@ -56,7 +56,7 @@ import Testing
             "seed.yaml:8: users: there are two of the user u"
         ),
     ])
-    func whatIsWrongIsNamedWithItsLine(_ text: String, _ message: String) {
+    func seed_invalid_isRefusedWithLine(_ text: String, _ message: String) {
         do {
             _ = try AppleSeed.read(text, name: "seed.yaml")
             Issue.record("it was read")
@@ -71,7 +71,7 @@ import Testing
         ("http://u@127.0.0.1/", false), ("http://127.0.0.1\\@a.example/", false), ("ftp://127.0.0.1/", false),
         ("http://0.0.0.0/", false), ("http://[::2]/", false), ("http://127.0.0.256/", false), ("127.0.0.1", false),
     ])
-    func onlyThisMachineIsLoopback(_ address: String, _ isLoopback: Bool) {
+    func loopbackAddress_otherHost_isNotLoopback(_ address: String, _ isLoopback: Bool) {
         #expect(LoopbackAddress.isLoopback(address) == isLoopback)
     }
 }

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct TokenTests {
-    @Test func aCodeGivesTokensOnce() throws {
+    @Test func code_exchanged_givesTokensOnce() throws {
         var fixture = try AppleFixture()
         let answer = try fixture.signIn()
         let tokens = try fixture.exchange(answer["code"])
@@ -22,7 +22,7 @@ import Testing
         #expect(again?.cause == "the code was used 7 s ago")
     }
 
-    @Test func aRefreshTokenLastsAndIsNotRotated() throws {
+    @Test func refreshToken_usedRepeatedly_isNotRotated() throws {
         var fixture = try AppleFixture()
         let tokens = try fixture.exchange(try fixture.signIn()["code"])
         let refresh = ["grant_type": "refresh_token", "refresh_token": tokens["refresh_token"]?.string ?? ""]
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test func aCodeLivesFiveMinutes() throws {
+    @Test func code_afterFiveMinutes_isRefused() throws {
         var fixture = try AppleFixture()
         let (early, late) = (try fixture.signIn()["code"], try fixture.signIn()["code"])
         fixture.now += 299
@@ -60,7 +60,7 @@ import Testing
         (["sub": .null], "client_secret has no claim sub"), (["sub": .integer(4)], "has sub a number"),
     ]
 
-    @Test(arguments: wrongClaims.indices) func aClientSecretWithWrongClaimsIsRefused(_ index: Int) throws {
+    @Test(arguments: wrongClaims.indices) func clientSecret_wrongClaims_isRefused(_ index: Int) throws {
         var fixture = try AppleFixture()
         let (claims, cause) = Self.wrongClaims[index]
         let secret = try fixture.secret(claims: claims)
@@ -69,7 +69,7 @@ import Testing
         #expect(refused?.cause.contains(cause) == true, "\(refused?.cause ?? "accepted")")
     }
 
-    @Test func sixMonthsAreAllowedAndAListOfOneAudience() throws {
+    @Test func clientSecret_sixMonthsOrAudienceList_isAccepted() throws {
         var fixture = try AppleFixture()
         let code = try fixture.signIn()["code"]
         let secret = try fixture.secret(claims: [
@@ -79,7 +79,7 @@ import Testing
         #expect(try fixture.token(parameters, secret: secret)["id_token"] != nil)
     }
 
-    @Test func aClientSecretWithAWrongHeaderOrSignatureIsRefused() throws {
+    @Test func clientSecret_wrongHeaderOrSignature_isRefused() throws {
         var fixture = try AppleFixture()
         let good = try fixture.secret()
         let parts = good.split(separator: ".").map(String.init)
@@ -115,7 +115,7 @@ import Testing
         #expect(unknown?.code == .invalidClient)
     }
 
-    @Test func aFormThatIsNotPercentEncodedIsAnInvalidClient() {
+    @Test func form_notPercentEncoded_isInvalidClient() {
         for form in ["client_secret=a b", "code=%", "code=%zz", "redirect_uri=https://a.example/\u{E9}", "a=\"b\""] {
             let refused = refusal {
                 try AppleParameters(form: Array(form.utf8), contentType: "application/x-www-form-urlencoded")
@@ -126,7 +126,7 @@ import Testing
 
     // MARK: invalid_request and the rest
 
-    @Test func whatIsMissingRepeatedOrUnsupportedIsAnInvalidRequest() throws {
+    @Test func request_missingOrRepeatedParameter_isInvalidRequest() throws {
         var fixture = try AppleFixture()
         let code = try fixture.signIn()["code"] ?? ""
         for type in [nil, "application/json", "multipart/form-data; boundary=x"] {
@@ -154,7 +154,7 @@ import Testing
         #expect(try fixture.exchange(code)["id_token"] != nil)
     }
 
-    @Test func grantsAreForTheirClientAndRedirectURI() throws {
+    @Test func grant_otherClientOrRedirectURI_isRefused() throws {
         var fixture = try AppleFixture()
         let code = try fixture.signIn()["code"] ?? ""
         let grant = ["grant_type": "authorization_code", "code": code]
@@ -170,7 +170,7 @@ import Testing
         #expect(refusal { try fixture.token(["grant_type": "refresh_token", "refresh_token": "r1"]) }?.code == .invalidGrant)
     }
 
-    @Test func aChallengeIsCheckedWhereThereWasOne() throws {
+    @Test func code_withChallenge_needsItsVerifier() throws {
         var fixture = try AppleFixture()
         // RFC 7636 appendix B.
         let challenge = [("code_challenge", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"), ("code_challenge_method", "S256")]
@@ -184,7 +184,7 @@ import Testing
 
     // MARK: /auth/revoke
 
-    @Test func revocationEndsTokensAndAuthorization() throws {
+    @Test func revocation_ofEitherToken_endsAuthorization() throws {
         for name in ["refresh_token", "access_token"] {
             var fixture = try AppleFixture()
             let pending = try fixture.signIn()["code"]

@@ -50,7 +50,7 @@ import Testing
         return refusal.map { "\($0.reply.code) \($0.reply.enhanced)" } ?? "\(answer.decision.outcome)"
     }
 
-    @Test func theTokenReadsBackInAnyLetterCaseAndNoCharacterOfItCanBeChanged() {
+    @Test func answerToken_changedCharacter_isNotRead() {
         let mint = TokenMint(keys: Fixture.keys)
         let local = mint.answer(Self.token)
         #expect(local.count <= 64 && mint.read(local.uppercased()) == .answer(Self.token))
@@ -118,7 +118,7 @@ import Testing
 
     private func message(_ more: String) -> String { message(from: "anna@inbox.example", more) }
 
-    @Test func expiredAndForgedAddressesAreUnknown() {
+    @Test func reply_expiredOrForgedAddress_isUnknown() {
         let fixture = fixture()
         let expired = AnswerToken(number: 77, nonce: 1, expiryDay: Self.day - 1)
         var forged = address(fixture)
@@ -128,7 +128,7 @@ import Testing
         }
     }
 
-    @Test func anAnswerSharesNoTransactionWithOtherMail() {
+    @Test func reply_besideOtherRecipients_defersThem() {
         let fixture = fixture()
         let other = address(fixture, AnswerToken(number: 78, nonce: 1, expiryDay: Self.day))
         let answer = fixture.play(
@@ -137,7 +137,7 @@ import Testing
         #expect(answer.refusals.mapValues { $0.reply.enhanced } == ["annarelay2@relay.example": "4.5.3", other: "4.5.3"])
     }
 
-    @Test func whereTheStoreIsAwayTheAnswerWaits() {
+    @Test func reply_storeAway_isDeferred() {
         let fixture = fixture()
         fixture.directory.goDown()
         #expect(code(fixture.play(from: "anna@inbox.example", to: [address(fixture)], message: message())) == "451 4.3.0")

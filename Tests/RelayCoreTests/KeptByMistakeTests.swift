@@ -51,7 +51,7 @@ import Testing
     private static let bare = "Content-Type: text/plain\r\n\r\n\(guess)\r\n"
 
     /// The line that begins a signed text read like one above a quotation.
-    @Test func textThatIsSignedWithinItselfIsTyped() throws {
+    @Test func typedText_signedInline_hidesTheInbox() throws {
         let sent = try Self.answer(to: Self.bare) { _ in
             "Content-Type: text/plain\r\n\r\n-----BEGIN PGP SIGNED MESSAGE-----\r\nHash: SHA512\r\n\r\nHello, my own address is \(Self.guess) by the way.\r\n-----BEGIN PGP SIGNATURE-----\r\n\r\niQ==\r\n-----END PGP SIGNATURE-----\r\n"
         }
@@ -63,7 +63,7 @@ import Testing
     }
 
     /// A list of ways to reach the user reads like a header block.
-    @Test func aListOfTheUsersIsNoHeaderBlock() throws {
+    @Test func typedText_contactList_hidesTheInbox() throws {
         for end in ["Mail: \(Self.guess)\r\n\r\nRegards", "Fax: 0170 54321\r\n\r\nor \(Self.guess)"] {
             let sent = try Self.answer(to: "Comments: \(Self.guess)\r\n" + Self.bare) { _ in
                 "Content-Type: text/plain\r\n\r\nHello\r\n\r\nName: Anna\r\nPhone: 0170 12345\r\n\(end)\r\n"
@@ -73,7 +73,7 @@ import Testing
     }
 
     /// An answer (RFC 5546) is written anew, without either.
-    @Test(arguments: ["PUBLISH", "REPLY"]) func theUsersOwnCalendarIsTyped(method: String) throws {
+    @Test(arguments: ["PUBLISH", "REPLY"]) func typedText_ownCalendar_hidesTheInbox(method: String) throws {
         let sent = try Self.answer(to: Self.bare) { _ in
             "Content-Type: text/calendar; method=\(method)\r\n\r\nBEGIN:VCALENDAR\r\nMETHOD:\(method)\r\nDESCRIPTION:\(Self.guess)\r\nX-WR-CALNAME:\(Self.guess)\r\nEND:VCALENDAR\r\n"
         }
@@ -82,7 +82,7 @@ import Testing
     }
 
     /// A block without its end above a quoted one: what was typed between them went without a word.
-    @Test func aBlockWithoutItsEndTakesNoTextWithIt() {
+    @Test func signatureBlock_withoutItsEnd_isRefused() {
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("inbox.example"))
         let reverse = fixture.engine.tokens.reverse(
             account: Fixture.anna.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example"))
@@ -97,7 +97,7 @@ import Testing
     }
 
     /// A card is not an answer to anything.
-    @Test func theUsersOwnCardIsTyped() throws {
+    @Test func typedText_ownCard_hidesTheInbox() throws {
         let sent = try Self.answer(to: Self.bare) { _ in
             "Content-Type: text/vcard\r\n\r\nBEGIN:VCARD\r\nVERSION:3.0\r\nFN:Anna\r\nEMAIL:\(Self.guess)\r\nEND:VCARD\r\n"
         }

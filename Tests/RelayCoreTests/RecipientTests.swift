@@ -23,44 +23,44 @@ import Testing
             + "@relay.example"
     }
 
-    @Test func unknownLocalPartsAreRefused() {
+    @Test func recipient_unknownLocalPart_isRefused() {
         #expect(
             codes(["nobody@relay.example", "aaaaaaaaaa@relay.example", "a.b=c@relay.example"]) == [
                 "550 5.1.1", "550 5.1.1", "550 5.1.1",
             ])
     }
 
-    @Test func pathsThatCannotBeReadAreStillAtTheRelayDomain() {
+    @Test func recipient_unreadablePath_isRefused() {
         #expect(
             codes(["annarelay2@relay.example\0", "annarelay2@relay.example .evil.example", "\"a@relay.example"]) == [
                 "550 5.1.1", "550 5.1.1", "550 5.1.1",
             ])
     }
 
-    @Test func everyRelayDomainKeepsWorkingAndLetterCaseDoesNotMatter() {
+    @Test func recipient_otherLetterCase_isAccepted() {
         #expect(codes(["AnnaRelay2@RELAY.example"]) == ["accepted"])
         #expect(codes(["annarelay2@second.example"]) == ["550 5.1.1"])
     }
 
-    @Test func oneTransactionCarriesOneAccount() {
+    @Test func transaction_severalAccounts_carriesOne() {
         #expect(
             codes(["annarelay2@relay.example", "bobrelay22@relay.example", "annaother2@relay.example"]) == [
                 "accepted", "452 4.5.3", "452 4.5.3",
             ])
     }
 
-    @Test func operatorsOwnMailNeverSharesATransactionWithOurs() {
+    @Test func transaction_withOtherMail_defersTheSecond() {
         #expect(codes(["annarelay2@relay.example", "someone@elsewhere.example"]) == ["accepted", "452 4.5.3"])
         #expect(codes(["someone@elsewhere.example", "annarelay2@relay.example"]) == ["accepted", "452 4.5.3"])
         #expect(codes(["someone@elsewhere.example", "other@third.example"]) == ["accepted", "accepted"])
     }
 
-    @Test func mailElsewherePassesUntouched() {
+    @Test func mail_toAnotherDomain_isUntouched() {
         let answer = fixture.play(from: "a@b.example", to: ["c@elsewhere.example"], message: "From: a@b.example\r\n\r\n")
         #expect(answer.decision.outcome == .untouched && answer.decision.modifications.isEmpty)
     }
 
-    @Test func aReplyMayHaveSeveralCorrespondentsOfItsAccount() {
+    @Test func transaction_ofAReply_carriesItsAccountOnly() {
         #expect(
             codes([
                 reverse(Fixture.anna, "billing@app.example"), reverse(Fixture.anna, "Help@app.example"),
@@ -69,7 +69,7 @@ import Testing
             ]) == ["accepted", "550 5.7.26", "452 4.5.3", "accepted"])
     }
 
-    @Test func forgedReverseAddressGetsTheAnswerOfAnUnprovedReply() {
+    @Test func reverseAddress_forged_isAnsweredAsUnproved() {
         let good = reverse(Fixture.anna, "billing@app.example")
         let forged = good.replacingOccurrence(of: "billing=", with: "payment=")
         #expect(codes([forged]) == ["550 5.7.26"])
@@ -82,7 +82,7 @@ import Testing
         #expect(answer.refusals[forged]?.reply == refusal.reply)
     }
 
-    @Test func expiredAndForgedReturnPathsAreRefused() {
+    @Test func returnPath_expiredOrForged_isRefused() {
         let day = UInt64(Fixture.now / 86_400)
         func path(_ expiry: UInt64) -> String {
             fixture.engine.tokens.replyReturnPath(account: Fixture.anna.number, recipients: [], nonce: 1, expiryDay: expiry)
@@ -96,7 +96,7 @@ import Testing
         #expect(codes([String(path(day).dropFirst(3)), String(forged)]) == ["550 5.1.1", "550 5.7.1"])
     }
 
-    @Test func operatorMailboxesLeadToTheOperatorWithTheNullSender() {
+    @Test func operatorMailbox_reached_usesTheNullSender() {
         let answer = fixture.play(
             from: "dmarc@big.example", to: ["Postmaster@relay.example", "abuse@relay.example"],
             message: "From: x@big.example\r\n\r\n")
@@ -108,19 +108,19 @@ import Testing
             ])
     }
 
-    @Test func operatorMailWaitsWhileNoAddressIsSet() {
+    @Test func operatorMailbox_noAddressSet_isDeferred() {
         let fixture = Fixture(
             evidence: AuthenticationEvidence(), settings: RelaySettings(relayDomains: ["relay.example"], authservID: "mx"))
         let answer = fixture.play(from: "a@b.example", to: ["postmaster@relay.example"], message: "From: a@b.example\r\n\r\n")
         #expect(answer.refusals["postmaster@relay.example"]?.reply.code == 451)
     }
 
-    @Test func storeTroubleIsNeverAnUnknownAddress() {
+    @Test func recipient_storeAway_isDeferred() {
         fixture.directory.goDown()
         #expect(codes(["annarelay2@relay.example"]) == ["451 4.3.0"])
     }
 
-    @Test func recipientsOfOneAccountAreLimited() {
+    @Test func recipient_overTheLimit_isDeferred() {
         var settings = RelaySettings(relayDomains: ["relay.example"], authservID: "mx")
         settings.limits.recipients = 2
         let fixture = Fixture(evidence: AuthenticationEvidence(), settings: settings)

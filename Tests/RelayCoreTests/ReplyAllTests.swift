@@ -34,7 +34,7 @@ import Testing
     // MARK: The user's own relay address
 
     /// First it was told `452 … another account`, then, by itself, `550 unauthorized sender`: every reply to all earned a bounce.
-    @Test(arguments: [[0, 1, 2], [1, 0, 2], [2, 1, 0]]) func theUsersOwnAddressIsTakenBesideReverseAddresses(order: [Int]) {
+    @Test(arguments: [[0, 1, 2], [1, 0, 2], [2, 1, 0]]) func ownAddress_besideReverseAddresses_isAccepted(order: [Int]) {
         let fixture = Fixture(evidence: Self.users)
         let all = [
             Self.own, Self.reverse(Fixture.anna, "billing@app.example", fixture),
@@ -52,7 +52,7 @@ import Testing
     }
 
     /// Some servers give each recipient its own transaction.
-    @Test func theUsersOwnAddressAloneIsTakenWhereTheMessageAnswersAReverseAddress() {
+    @Test func ownAddress_aloneOfAReplyAll_isDiscarded() {
         let fixture = Fixture(evidence: Self.users)
         let both = [Self.own, Self.reverse(Fixture.anna, "billing@app.example", fixture)]
         let answer = fixture.play(
@@ -76,7 +76,7 @@ import Testing
     }
 
     /// Anyone who guesses the inbox is told what everyone is told.
-    @Test func onlyTheProvedUsersOwnAddressIsTaken() {
+    @Test func ownAddress_authorNotProved_isRefused() {
         var answers: Set<RelayDecision> = []
         for (author, evidence) in [
             ("anna@inbox.example", AuthenticationEvidence()), ("eve@inbox.example", AuthenticationEvidence()),
@@ -103,7 +103,7 @@ import Testing
     }
 
     /// The inbox of someone who works for a team of this relay.
-    @Test func theUserMayWriteFromADomainThatIsASource() {
+    @Test func ownAddress_userAtASourceDomain_isAccepted() {
         let accounts = [
             Fixture.account(1, "annarelay2", team: "app.example", inboxes: ["anna@shop.example"]), Fixture.annaElsewhere,
         ]
@@ -143,7 +143,7 @@ import Testing
                 == "relay")
     }
 
-    @Test func aTeamsMailToItsUserAndToAReverseAddressComesApart() {
+    @Test func teamMail_toUserAndReverseAddress_isSplit() {
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"))
         let both = [Self.own, Self.reverse(Fixture.anna, "billing@app.example", fixture)]
         let message = Self.message(from: "billing@app.example", to: both)
@@ -156,7 +156,7 @@ import Testing
         #expect(Self.code(third.decision) == "550 5.7.26")
     }
 
-    @Test func withoutAProofTheRecipientsStayTogether() {
+    @Test func recipients_withoutProof_stayTogether() {
         let fixture = Fixture(evidence: AuthenticationEvidence())
         let both = [Self.own, Self.reverse(Fixture.anna, "billing@app.example", fixture)]
         for author in ["billing@app.example", "eve@evil.example"] {
@@ -168,7 +168,7 @@ import Testing
     }
 
     /// RCPT told whoever had a reverse address whose relay address belongs to it: both were taken together, or not.
-    @Test func rcptTellsNobodyWhoseAddressesAreOfOneAccount() {
+    @Test func rcpt_unprovedSender_doesNotTellAccounts() {
         for evidence in [AuthenticationEvidence(), AuthenticationEvidence.signed("evil.example")] {
             var answers: Set<String> = []
             for account in [Fixture.anna, Fixture.bob, Fixture.annaElsewhere] {
@@ -189,7 +189,7 @@ import Testing
     }
 
     /// The same where a server gives each recipient its own transaction: a proof that had to wait was asked for only of some.
-    @Test func aTemporaryFailureTellsNobodyWhoseAddressesAreOfOneAccount() {
+    @Test func temporaryFailure_otherAccount_isAnsweredAlike() {
         let undecided = AuthenticationEvidence(spf: [
             SPFFinding(result: .temperror, identity: .mailFrom, domain: "evil.example", reason: "")
         ])
@@ -205,7 +205,7 @@ import Testing
     }
 
     /// The user's reply is not taken with someone else's relay address beside it: that would be lost.
-    @Test func aReplyBesideTheRelayAddressOfAnotherAccountComesApart() {
+    @Test func reply_besideAnotherAccount_isSplit() {
         let fixture = Fixture(evidence: Self.users)
         let both = [Self.reverse(Fixture.anna, "billing@app.example", fixture), "bobrelay22@relay.example"]
         let message = Self.message(from: "anna@inbox.example", to: both)
@@ -219,7 +219,7 @@ import Testing
     }
 
     /// A large sender repeats a message from another address each time: it was deferred each time.
-    @Test func aTeamsMailComesApartFromWhateverClientItIsRepeated() {
+    @Test func teamMail_repeatedByOtherClient_isSplit() {
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"))
         let both = [Self.own, Self.reverse(Fixture.anna, "billing@app.example", fixture)]
         let message = Self.message(from: "billing@app.example", to: both)
@@ -240,7 +240,7 @@ import Testing
     // MARK: Other users
 
     /// Each address counted, of whomever it was.
-    @Test func theNoteCountsUsersAndNotAddresses() throws {
+    @Test func note_otherRecipients_countsUsers() throws {
         let successor = Fixture.account(2, "bobrelay22", team: "app.example", inboxes: ["bob@inbox.example"])
         var old = Fixture.account(4, "bobbefore2", team: "shop.example", inboxes: ["bob@inbox.example"])
         old = RelayAccount(
@@ -270,7 +270,7 @@ import Testing
 
     /// They was there as reverse addresses for the relay's own domain: what was sent to them was taken, and lay in Postfix for
     /// five days.
-    @Test(arguments: ["To", "Cc", "Reply-To"]) func everyAddressOfAForwardThatIsAnsweredIsAccepted(field: String) throws {
+    @Test(arguments: ["To", "Cc", "Reply-To"]) func replyAll_everyAddressOfAForward_isAccepted(field: String) throws {
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"))
         let message =
             "From: Billing <billing@app.example>\r\nSubject: x\r\n"
@@ -300,7 +300,7 @@ import Testing
         "bobrelay22@relay.example", "carlarelay@second.example",
         "whatever-it-is-that-is-so-long-that-it-has-to-be-stored@relay.example",
     ])
-    func aReverseAddressForAnotherUserIsRefused(correspondent: String) throws {
+    func reverseAddress_forAnotherUser_isRefused(correspondent: String) throws {
         let fixture = Fixture(evidence: Self.users)
         let address = AddrSpec(envelope: correspondent)!
         let token = fixture.engine.tokens.reverse(account: Fixture.anna.number, correspondent: address)
@@ -315,7 +315,7 @@ import Testing
         #expect(Self.recipients(answer.decision) == ["<billing@app.example>"])
     }
 
-    @Test func theOperatorsMailboxWaitsWhileNobodyIsBehindIt() {
+    @Test func operatorMailbox_noAddressSet_isDeferred() {
         let fixture = Fixture(evidence: Self.users, settings: RelaySettings(relayDomains: ["relay.example"], authservID: "mx"))
         let operators = Self.reverse(Fixture.anna, "abuse@relay.example", fixture)
         let answer = fixture.play(
@@ -324,7 +324,7 @@ import Testing
     }
 
     /// A domain may become a relay domain after someone has an inbox there, or a team a sender.
-    @Test func nothingIsSentToARelayDomain() {
+    @Test func forward_toARelayDomain_isNotSent() {
         let anna = Fixture.account(1, "annarelay2", team: "app.example", inboxes: ["anna@second.example"])
         let fixture = Fixture(accounts: [anna], evidence: AuthenticationEvidence.signed("app.example"))
         let message = "From: billing@app.example\r\nTo: annarelay2@relay.example\r\n\r\nx\r\n"

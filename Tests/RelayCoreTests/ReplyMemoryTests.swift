@@ -47,7 +47,7 @@ struct ReplyMemoryTests {
     }
 
     @Test(arguments: [0, 1, 4_096, 65_535, 65_536, 131_070, 262_079, 262_080, 327_616, 1_000_000])
-    func blocksMakeTheBodyThatCame(octets: Int) throws {
+    func heldBody_appendedInBlocks_returnsItsOctets(octets: Int) throws {
         let held = try body(octets, in: ReplyMemory(limit: 1 << 28))
         #expect(held.count == octets)
         #expect(held.bytes == Self.content(octets))
@@ -55,7 +55,7 @@ struct ReplyMemoryTests {
         #expect(held.bytes == Self.content(octets))
     }
 
-    @Test func whatIsHeldIsCountedWithItsSessionAndGivenBack() throws {
+    @Test func heldBody_released_freesItsMemory() throws {
         let memory = ReplyMemory(limit: 1 << 28)
         do {
             let small = try body(4_096, in: memory)
@@ -67,13 +67,13 @@ struct ReplyMemoryTests {
         #expect(memory.inUse == 0)
     }
 
-    @Test func aCopyCountsWithWhatIsMadeForIt() throws {
+    @Test func heldBody_withCopies_countsThem() throws {
         let memory = ReplyMemory(limit: 1 << 28)
         let held = try body(1_000_000, in: memory, isRewritten: false, hasCopies: true)
         #expect(memory.inUse >= 3 * held.count)
     }
 
-    @Test func roomToRewriteTheLargestIsLeft() throws {
+    @Test func replyMemory_largeBodyHeld_keepsRoomToRewrite() throws {
         let memory = ReplyMemory(limit: 24_000_000)
         let large = try body(3_000_000, in: memory)
         // 24 MB less a sixth for the small ones, 9 MB and the tables, less what is held already.
@@ -88,7 +88,7 @@ struct ReplyMemoryTests {
         #expect(outcome { _ = try body(600_000, in: memory, isRewritten: false) } == "452 4.3.1")
     }
 
-    @Test func whatNeverFitsIsTooLargeAndNotToComeAgain() throws {
+    @Test func replyMemory_bodyNeverFits_isRefused() throws {
         let memory = ReplyMemory(limit: 10_000_000)
         let largest = memory.largest(weight: 1, isRewritten: true)
         #expect((1_000_000..<2_500_000).contains(largest))
@@ -97,7 +97,7 @@ struct ReplyMemoryTests {
         #expect(outcome { _ = try body(largest - 65_536, in: memory) } == nil)
     }
 
-    @Test func whatCameOutIsHeldAsLongAsTheBody() throws {
+    @Test func heldBody_rewritten_countsItsOutput() throws {
         let memory = ReplyMemory(limit: 1 << 28)
         do {
             let held = try body(1_000_000, in: memory)
@@ -114,7 +114,7 @@ struct ReplyMemoryTests {
         #expect(memory.inUse == 0)
     }
 
-    @Test func aFailedRewritingEndsItsTurn() throws {
+    @Test func heldBody_rewritingFails_endsItsTurn() throws {
         let memory = ReplyMemory(limit: 1 << 28)
         let held = try body(10_000, in: memory)
         #expect(outcome { try held.rewrite(turn: { nil }) { _ throws(Refusal) -> Void in throw .loop } } == "554 5.4.6")
@@ -122,7 +122,7 @@ struct ReplyMemoryTests {
     }
 
     /// Bodies of a megabyte, of which two do not fit side by side were they of the dearest kind.
-    @Test func bodiesAreRewrittenInTurnWhereTheyDoNotFitTogether() throws {
+    @Test func heldBody_noRoomForTwo_isRewrittenInTurn() throws {
         let memory = ReplyMemory(limit: 40_000_000)
         let bodies = try (0..<12).map { _ in try body(1_000_000, in: memory) }
         let seen = Mutex((running: 0, most: 0, done: 0))
@@ -150,7 +150,7 @@ struct ReplyMemoryTests {
         #expect(most == 1 && done == 12 && memory.turns == (0, 0))
     }
 
-    @Test func whatCannotWaitIsDeferredWhereThereIsNoRoom() throws {
+    @Test func heldBody_cannotWait_isDeferred() throws {
         let memory = ReplyMemory(limit: 20_000_000)
         let (first, second) = try (body(1_000_000, in: memory), body(1_000_000, in: memory))
         let refused = try first.rewrite(turn: { nil }) { _ throws(Refusal) in
@@ -160,7 +160,7 @@ struct ReplyMemoryTests {
     }
 
     /// A 4 kB reply waited behind a message of 19 MB.
-    @Test func aSmallBodyIsRewrittenWhileALargeOneIsAndAnotherWaits() throws {
+    @Test func heldBody_smallBesideLarge_isRewrittenAtOnce() throws {
         let memory = ReplyMemory(limit: 20_000_000)
         let large = try (0..<2).map { _ in Unguarded(try body(1_000_000, in: memory)) }
         let small = try body(4_096, in: memory)
@@ -187,7 +187,7 @@ struct ReplyMemoryTests {
     }
 
     /// Bodies of many megabytes took all there was, and every small one was deferred.
-    @Test func aSmallBodyIsHeldWhereLargeOnesTakeTheRest() throws {
+    @Test func replyMemory_usedUpByLargeBodies_holdsSmallOnes() throws {
         let memory = ReplyMemory(limit: 24_000_000)
         var others: [HeldBody] = []
         for size in [500_000, 70_000] { while outcome({ others.append(try body(size, in: memory)) }) == nil {} }
@@ -202,7 +202,7 @@ struct ReplyMemoryTests {
         #expect(memory.inUse == ReplyMemory.session + 2 * 65_536)
     }
 
-    @Test func theLaneOfSmallBodiesEndsToo() throws {
+    @Test func replyMemory_manySmallBodies_isLimited() throws {
         let memory = ReplyMemory(limit: 24_000_000)
         var held: [HeldBody] = []
         var refused: String?
@@ -212,7 +212,7 @@ struct ReplyMemoryTests {
         #expect(memory.inUse == 0)
     }
 
-    @Test func bodiesThatFitAreRewrittenSideBySideAndAnEndLetsTheFirstInLineBegin() throws {
+    @Test func heldBody_roomForTwo_isRewrittenSideBySide() throws {
         let memory = ReplyMemory(limit: 14_000_000)
         let bodies = try (0..<3).map { _ in try body(70_000, in: memory) }
         let started = Watch(0)

@@ -20,7 +20,7 @@ import Testing
         "<\"annarelay2@relay.example\">",
         "<annarelay2@relay.example(c)>", "<annarelay2@Relay\\.example>", "<>", "",
     ])
-    func otherSpellingsOfARelayDomainAreNotElsewhere(_ path: String) {
+    func recipient_otherSpellingOfDomain_isUnknown(_ path: String) {
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"))
         let isOdd = path.contains("\\")
         let reading = RecipientReading.read(
@@ -29,7 +29,7 @@ import Testing
     }
 
     /// A signature that could never prove anything made the sender come again for ever.
-    @Test func aPartialSignatureWithoutItsKeyIsNotTemporary() {
+    @Test func forwardProof_partialSignatureWithoutKey_isRefused() {
         let partial = DKIMFinding(
             result: .temperror, domain: "app.example", selector: "s", algorithm: "rsa-sha256", coversWholeBody: false,
             reason: "SERVFAIL")
@@ -51,7 +51,7 @@ import Testing
     }
 
     /// A DMARC record that could not be read refused a reply permanently which it would have proved.
-    @Test func anUnreadableDMARCRecordThatCouldDecideIsTemporary() {
+    @Test func replyProof_unreadableDMARCRecord_isDeferred() {
         var evidence = AuthenticationEvidence.signed("mail.inbox.example")
         evidence.dmarc = DMARCFinding(result: .temperror, domain: "", policy: "", organizationalDomain: nil)
         #expect(reply(evidence) == "451 4.4.3")
@@ -61,14 +61,14 @@ import Testing
     }
 
     /// A record at a top-level domain made everyone below it one organization.
-    @Test func aTopLevelOrganizationProvesNobody() {
+    @Test func replyProof_topLevelOrganization_isRefused() {
         var evidence = AuthenticationEvidence.signed("evil.example")
         evidence.dmarc = DMARCFinding(result: .none, domain: "example", policy: "none", organizationalDomain: "example")
         #expect(reply(evidence) == "550 5.7.26")
     }
 
     /// The choice of code told a stranger whose sources an address was judged by.
-    @Test func unprovedAnswersDoNotTellWhoseAddressItIs() {
+    @Test func refusal_unprovedForward_hidesTheAccount() {
         func account(_ number: UInt64, _ local: String, _ scope: RegisteredSource.Scope) -> RelayAccount {
             RelayAccount(
                 number: AccountNumber(number)!, relayAddress: AddrSpec(localPart: local, domain: "relay.example"),
@@ -91,7 +91,7 @@ import Testing
     }
 
     /// Postmaster was refused for what only matters where a message is rewritten.
-    @Test func postmasterTakesWhateverComes() {
+    @Test func postmaster_anyMessage_isRelayed() {
         let message = "From: a@b.example\r\nX-\u{e9}: x\r\n" + String(repeating: "Received: x\r\n", count: 60) + "\r\nx\r\n"
         let decision = Fixture(evidence: AuthenticationEvidence()).play(
             from: "a@b.example", to: ["postmaster@relay.example"], message: message
@@ -100,7 +100,7 @@ import Testing
     }
 
     /// Whoever knew a return path could send the user any number of reports.
-    @Test func oneReportForEachRelayedMessageAndWhatBecameOfIt() {
+    @Test func userReport_repeated_isRelayedOnce() {
         let fixture = Fixture(evidence: AuthenticationEvidence())
         let path =
             fixture.engine.tokens.replyReturnPath(
@@ -117,7 +117,7 @@ import Testing
     }
 
     /// A suspended inbox of one team's user was among the refusals of every team with a source that covers the author.
-    @Test func whatIsOfAnAccountIsToldToItsTeamAlone() {
+    @Test func refusal_ofAnAccount_isForItsTeamOnly() {
         let ofAccount: [Refusal] = [
             .forwardingOff, .senderBlocked, .retired, .replaced, .inboxUnverified, .inboxSuspended, .dailyLimit(1),
             .storedAddressLimit(1),

@@ -69,7 +69,7 @@ import Testing
 
     // MARK: Replies
 
-    @Test func aSiblingSpokeForAUserWhoseDomainIsStrict() {
+    @Test func replyProof_siblingOfStrictDomain_isRefused() {
         let strict: Records = ["_dmarc.home.example": "v=DMARC1; p=none; adkim=s; aspf=s"]
         #expect(reply(from: "a.home.example", dkim: [("b.home.example", .pass)], strict) == Self.refused)
         #expect(reply(from: "a.home.example", spf: [("b.home.example", .pass)], strict) == Self.refused)
@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    @Test func aParentSpokeForAUserWhoseDomainIsStrict() {
+    @Test func replyProof_parentOfStrictDomain_isRefused() {
         let strict: Records = [
             "_dmarc.a.home.example": "v=DMARC1; p=reject; adkim=s", "_dmarc.home.example": "v=DMARC1; p=none",
         ]
@@ -99,19 +99,19 @@ import Testing
         #expect(reply(from: "a.home.example", dkim: [("home.example", .pass)], [:]) == "dkim:home.example")
     }
 
-    @Test func aStrictRecordThatAsksForNothingIsHonouredToo() {
+    @Test func replyProof_strictRecordWithoutPolicy_isRefused() {
         let record: Records = ["_dmarc.home.example": "v=DMARC1; adkim=s"]
         #expect(reply(from: "a.home.example", dkim: [("home.example", .pass)], record) == Self.refused)
     }
 
-    @Test func aUnitThatIsAnOrganizationOfItsOwnHasNoParent() {
+    @Test func replyProof_organizationOfItsOwn_hasNoParent() {
         let unit: Records = ["_dmarc.unit.home.example": "v=DMARC1; p=none; psd=n", "_dmarc.home.example": "v=DMARC1; p=none"]
         #expect(reply(from: "unit.home.example", dkim: [("home.example", .pass)], unit) == Self.refused)
         #expect(reply(from: "home.example", dkim: [("unit.home.example", .pass)], unit) == Self.refused)
     }
 
     /// The log said that a look-up failed, and not which.
-    @Test func dnsTroubleNamesSelectorAndDomain() {
+    @Test func forwardProof_dnsTrouble_namesSelectorAndDomain() {
         func detail(dkim: [(String, DKIMResult)] = [], spf: [(String, SPFResult)] = [], _ records: Records = [:]) -> String? {
             do throws(Refusal) {
                 _ = try ForwardProof.prove(
@@ -128,7 +128,7 @@ import Testing
         #expect(detail(dkim: [("app.example", .pass)]) == nil)
     }
 
-    @Test func aParentProvesNothingWhileTheRecordCannotBeRead() {
+    @Test func replyProof_recordUnreadable_isDeferred() {
         let broken: Records = ["_dmarc.a.home.example": "!"]
         #expect(reply(from: "a.home.example", dkim: [("home.example", .pass)], broken) == Self.later)
         #expect(reply(from: "a.home.example", dkim: [("a.home.example", .pass)], broken) == "dkim:a.home.example")
@@ -141,7 +141,7 @@ import Testing
 
     // MARK: Forwards
 
-    @Test func aChildSpokeForATeamWhoseDomainIsStrict() {
+    @Test func forwardProof_childOfStrictDomain_isRefused() {
         for policy in ["reject", "quarantine"] {
             let strict: Records = ["_dmarc.app.example": "v=DMARC1; p=\(policy); adkim=s; aspf=s"]
             #expect(forward(from: "app.example", dkim: [("child.app.example", .pass)], strict) == Self.failed)
@@ -152,7 +152,7 @@ import Testing
         }
     }
 
-    @Test func aPolicyThatAsksForNothingRefusesNothing() {
+    @Test func forwardProof_policyNone_isNotRefused() {
         for record in ["v=DMARC1; p=none; adkim=s", "v=DMARC1; p=quarantine; t=y; adkim=s", "v=DMARC1; adkim=s"] {
             #expect(
                 forward(from: "app.example", dkim: [("child.app.example", .pass)], ["_dmarc.app.example": record])
@@ -165,7 +165,7 @@ import Testing
         }
     }
 
-    @Test func thePolicyForSubdomainsIsTheirs() {
+    @Test func forwardProof_subdomainPolicy_isApplied() {
         let none: Records = ["_dmarc.app.example": "v=DMARC1; p=reject; sp=none; adkim=s"]
         #expect(forward(from: "mail.app.example", dkim: [("app.example", .pass)], none) == "dkim:app.example")
         let reject: Records = ["_dmarc.app.example": "v=DMARC1; p=none; sp=reject; adkim=s"]
@@ -174,7 +174,7 @@ import Testing
         #expect(forward(from: "mail.app.example", dkim: [("app.example", .pass)], nonexistent) == Self.failed)
     }
 
-    @Test func aPairedEnvelopeDomainDoesNotOverrideThePolicy() {
+    @Test func forwardProof_pairedDomainAgainstPolicy_isRefused() {
         let reject: Records = ["_dmarc.app.example": "v=DMARC1; p=reject"]
         #expect(
             forward(from: "app.example", paired: "bounces.esp.example", spf: [("bounces.esp.example", .pass)], reject)
@@ -195,7 +195,7 @@ import Testing
                 spf: [("bounces.esp.example", .pass)], reject) == Self.later)
     }
 
-    @Test func aForwardWaitsWhileThePolicyCannotBeRead() {
+    @Test func forwardProof_policyUnreadable_isDeferred() {
         let broken: Records = ["_dmarc.app.example": "!"]
         #expect(forward(from: "app.example", dkim: [("child.app.example", .pass)], broken) == Self.later)
         #expect(forward(from: "app.example", dkim: [("app.example", .pass)], broken) == "dkim:app.example")
@@ -203,7 +203,7 @@ import Testing
     }
 
     /// The whole way, with the answer as it is told.
-    @Test func theAnswerIsOneOfItsOwn() {
+    @Test func forwardProof_dmarcFails_hasItsOwnReply() {
         let found = evidence(
             from: "app.example", dkim: [("child.app.example", .pass)], ["_dmarc.app.example": "v=DMARC1; p=reject; adkim=s"])
         let decision = Fixture(evidence: found).play(

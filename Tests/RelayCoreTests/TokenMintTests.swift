@@ -20,7 +20,7 @@ import Testing
         return nil
     }
 
-    @Test func reverseAddressIsReadableAndLeadsBack() throws {
+    @Test func reverseAddress_minted_readsBack() throws {
         let minted = mint.reverse(account: account, correspondent: address("billing@app.example"))
         #expect(minted.localPart.hasPrefix("billing=app.example."))
         #expect(minted.addressToStore == nil)
@@ -30,12 +30,12 @@ import Testing
         #expect(token.address == address("billing@app.example"))
     }
 
-    @Test func reverseAddressIsAlwaysTheSame() {
+    @Test func reverseAddress_sameCorrespondent_isTheSame() {
         let first = mint.reverse(account: account, correspondent: address("billing@app.example"))
         #expect(first == mint.reverse(account: account, correspondent: address("billing@App.Example")))
     }
 
-    @Test func anotherAccountGetsAnotherToken() {
+    @Test func reverseAddress_anotherAccount_isDifferent() {
         let correspondent = address("billing@app.example")
         let mine = mint.reverse(account: account, correspondent: correspondent).localPart
         let other = mint.reverse(account: AccountNumber(12346)!, correspondent: correspondent).localPart
@@ -46,12 +46,12 @@ import Testing
         #expect(mint.read(forged) == .forged(.reverse))
     }
 
-    @Test func upperCaseOfTheWholeLocalPartStillReads() throws {
+    @Test func reverseAddress_inUpperCase_readsBack() throws {
         let minted = mint.reverse(account: account, correspondent: address("billing@app.example"))
         #expect(readToken(minted.localPart.uppercased())?.address == address("billing@app.example"))
     }
 
-    @Test func everyChangedCharacterIsNoticed() {
+    @Test func reverseAddress_changedCharacter_isNotRead() {
         let minted = mint.reverse(account: account, correspondent: address("billing@app.example")).localPart
         for index in minted.indices {
             let other: Character = minted[index] == "b" ? "c" : "b"
@@ -64,7 +64,7 @@ import Testing
         "Billing@app.example", "\"a b\"@app.example", "bounces+0123456789-abcdef-someone=example.com@em1234.mail.app.example",
         "müller@app.example", "a@[192.0.2.1]",
     ])
-    func whatDoesNotFitIsStored(_ text: String) throws {
+    func reverseAddress_doesNotFit_isStored(_ text: String) throws {
         let correspondent = address(text)
         let minted = mint.reverse(account: account, correspondent: correspondent)
         #expect(minted.addressToStore == correspondent)
@@ -76,20 +76,20 @@ import Testing
         #expect(minted == mint.reverse(account: account, correspondent: correspondent))
     }
 
-    @Test func storedTokenDistinguishesLetterCaseOfTheLocalPart() {
+    @Test func reverseAddress_otherLetterCase_isDifferent() {
         #expect(
             mint.reverse(account: account, correspondent: address("Billing@app.example")).localPart
                 != mint.reverse(account: account, correspondent: address("BILLING@app.example")).localPart)
     }
 
-    @Test func longestAddressThatFitsIsInline() {
+    @Test func reverseAddress_longestThatFits_isInline() {
         // 64 octets less a dot, key id, purpose, seven of the account and thirteen of the MAC.
         let fits = "\(String(repeating: "a", count: 41 - 12))@app.example"
         #expect(mint.reverse(account: account, correspondent: address(fits)).localPart.utf8.count == 64)
         #expect(mint.reverse(account: account, correspondent: address("a" + fits)).addressToStore != nil)
     }
 
-    @Test func returnPathsCarryNonceAndExpiry() throws {
+    @Test func returnPath_ofAForward_carriesNonceAndExpiry() throws {
         let minted = mint.forwardReturnPath(
             account: account, sender: address("news@app.example"), nonce: 0xFF_1234_5678, expiryDay: 20_500)
         let token = try #require(readToken(minted.localPart))
@@ -100,7 +100,7 @@ import Testing
     private static let news = "News@app.example"
 
     /// Written by another implementation (HMAC-SHA-256 in Python).
-    @Test func aReturnPathWhoseSenderIsStoredHoldsAHashOfItAndIsCheckedAtOnce() throws {
+    @Test func returnPath_storedSender_holdsItsHash() throws {
         let (anna, news) = (Fixture.anna.number, address(Self.news))
         let minted = mint.forwardReturnPath(account: anna, sender: news, nonce: 97, expiryDay: 20_416)
         #expect(minted.localPart == "as6tuozgbaaaaaadbat6ajx2w6yxqdxdm34ux6eddcitnakqydzc457l7yk")
@@ -128,7 +128,7 @@ import Testing
         #expect(mint.reverse(account: anna, correspondent: news).storageKey != minted.storageKey)
     }
 
-    @Test func aForgedStoredReturnPathIsRefusedBeforeAnythingIsLookedUp() {
+    @Test func returnPath_forgedStoredSender_isNotRead() {
         let path = mint.forwardReturnPath(account: account, sender: address(Self.news), nonce: 1, expiryDay: 20_500).localPart
         for index in path.indices {
             let forged = path.replacingCharacters(at: index, with: path[index] == "b" ? "c" : "b")
@@ -141,20 +141,20 @@ import Testing
         #expect(mixed.utf8.count == 59 && mint.read(String(mixed)) == .forged(.storedForward))
     }
 
-    @Test func returnPathOfAReplyHoldsNoAddress() throws {
+    @Test func returnPath_ofAReply_holdsNoAddress() throws {
         let minted = mint.replyReturnPath(
             account: account, recipients: [address("billing@app.example")], nonce: 1, expiryDay: 20_500)
         #expect(!minted.localPart.contains("=") && !minted.localPart.contains("."))
         #expect(try #require(readToken(minted.localPart)).purpose == .reply)
     }
 
-    @Test func silentReturnPathHoldsNoAddress() throws {
+    @Test func returnPath_silent_holdsNoAddress() throws {
         let minted = mint.forwardReturnPath(account: account, sender: nil, nonce: 1, expiryDay: 20_500)
         #expect(minted.addressToStore == nil)
         #expect(try #require(readToken(minted.localPart)).purpose == .silentForward)
     }
 
-    @Test func retiredKeyVerifiesNoLonger() {
+    @Test func reverseAddress_underARetiredKey_isForged() {
         let old = mint.reverse(account: account, correspondent: address("billing@app.example")).localPart
         let both = TokenMint(
             keys: TokenKeys(
@@ -170,12 +170,12 @@ import Testing
         "", ".", "a.b", "postmaster", "x7k2m9q4wd", "billing=app.example", "billing=app.example.", "=.axaaaaaaaaaaaaaaaaaaaaaaa",
         "é",
     ])
-    func ordinaryLocalPartsAreNoTokens(_ text: String) {
+    func localPart_ordinary_isNoToken(_ text: String) {
         if case .token(let token) = mint.read(text) { Issue.record("\(text) reads as \(token)") }
     }
 
     /// Two teams paired accounts n and n + 1 of one user, and anyone counted accounts.
-    @Test func accountNumbersThatFollowOneAnotherDoNotShowIt() throws {
+    @Test func accountNumber_consecutive_looksRandom() throws {
         let digits = (1...2_000).map { (number: UInt64) -> String in
             let path = mint.replyReturnPath(account: AccountNumber(number)!, recipients: [], nonce: 1, expiryDay: 20_500)
                 .localPart
@@ -197,7 +197,7 @@ import Testing
                 digits[0]))
     }
 
-    @Test func thePermutationOfNumbersHasOneWayBack() {
+    @Test func accountPermutation_hiddenNumber_isRevealed() {
         var random = SeededRandom("numbers".utf8)
         let numbers: [UInt64] = [0, 1, (1 << 35) - 1, 1 << 17, (1 << 17) - 1] + (0..<1_000).map { _ in random.next() >> 29 }
         for series in [AccountPermutation.Series.account, .verification] {
@@ -225,7 +225,7 @@ import Testing
         for letter in "abcefgijklmnqrtuvwz234567" { #expect(mint.read("\(head)\(letter)\(tail)") == .notAToken, "\(letter)") }
     }
 
-    @Test func theReturnPathOfAReplyKnowsItsRecipientsAndNobodyElse() throws {
+    @Test func returnPath_ofAReply_knowsItsRecipientsOnly() throws {
         let recipients = (0..<6).map { address("r\($0)@app.example") }
         for count in 0...6 {
             let path = mint.replyReturnPath(
@@ -246,7 +246,7 @@ import Testing
         }
     }
 
-    @Test func accountNumbersEndAtThirtyFiveBits() {
+    @Test func accountNumber_beyond35Bits_isNil() {
         #expect(AccountNumber(1 << 35) == nil)
         let last = AccountNumber((1 << 35) - 1)!
         let minted = mint.reverse(account: last, correspondent: address("a@b.example"))

@@ -47,14 +47,14 @@ private struct TwoStepAuthenticator: SenderAuthenticator {
     }
 
     /// The body was held for as long as a slow name server let the proof wait.
-    @Test func nothingIsHeldForWhomNoBodyCanProve() throws {
+    @Test func reply_notProvable_holdsNoBody() throws {
         let (fixture, transaction) = try Self.begin(best: .init(), final: .init())
         let refusal = #expect(throws: Refusal.self) { try transaction.endHeader() }
         #expect(refusal.map { "\($0.reply.code) \($0.reply.enhanced)" } == "550 5.7.26")
         #expect(fixture.engine.replyMemory.inUse == 0)
     }
 
-    @Test func aFailingNameServerIsToldBeforeTheBodyToo() throws {
+    @Test func reply_dnsFailure_isDeferredBeforeTheBody() throws {
         let failing = AuthenticationEvidence(spf: [
             SPFFinding(result: .temperror, identity: .mailFrom, domain: "inbox.example", reason: "")
         ])
@@ -64,7 +64,7 @@ private struct TwoStepAuthenticator: SenderAuthenticator {
     }
 
     /// What the body says decides: a signature that fits the fields alone proves nothing.
-    @Test func theProofIsThatOfTheEnd() throws {
+    @Test func reply_finalEvidence_decidesTheProof() throws {
         for (final, answer) in [(Self.signed, nil), (AuthenticationEvidence(), "550 5.7.26")]
             as [(AuthenticationEvidence, String?)]
         {

@@ -30,7 +30,7 @@ import Testing
         return refusal.map { "\($0.reply.code) \($0.reply.enhanced) \($0.reply.text)" } ?? "\(answer.decision.outcome)"
     }
 
-    @Test func replayedMailOfAUserAtTheTeamsOwnTestAccountTellsNothing() {
+    @Test func reverseAddress_ofAnotherAccount_isAnsweredAlike() {
         let proved = AuthenticationEvidence.signed("inbox.example")
         func play(_ evidence: AuthenticationEvidence, _ message: String, to recipient: ((Fixture) -> String)? = nil) -> String {
             let fixture = installation(evidence)
@@ -70,7 +70,7 @@ import Testing
         #expect(play(proved, Self.annasMail) { reverse(Fixture.anna, $0) } == "relay")
     }
 
-    @Test func stateOfTheAccountIsToldToItsOwnUserAlone() {
+    @Test func accountState_anotherUser_isNotTold() {
         let states = [
             Self.mallory,
             Fixture.account(9, "malloryre2", team: "app.example", inboxes: ["mallory@app.example"], isActive: false),
@@ -84,7 +84,7 @@ import Testing
     }
 
     /// A note counts as a reply only from the account's own user; from anyone else it is taken and dropped, proved or not.
-    @Test func replayedNotesAtAReturnPathTellNothing() {
+    @Test func returnPath_replayedNote_isAnsweredAlike() {
         let note = Self.annasMail.replacingOccurrence(of: "Subject:", with: "Auto-Submitted: auto-replied\r\nSubject:")
         func play(_ account: RelayAccount, _ evidence: AuthenticationEvidence, _ message: String, from sender: String) -> String {
             let fixture = installation(evidence)
@@ -122,7 +122,7 @@ import Testing
         return settings
     }
 
-    @Test func unprovedForwardsGetOneAnswerWhateverTheAccountsState() {
+    @Test func accountState_unprovedForward_isNotTold() {
         let message = "From: billing@app.example\r\nTo: annarelay2@relay.example\r\n\r\nx\r\n"
         let anna = Fixture.anna
         let unverified = RelayAccount(
@@ -156,7 +156,7 @@ import Testing
         }
     }
 
-    @Test func eachDirectionHasADailyLimitOfItsOwn() {
+    @Test func dailyLimit_eachDirection_isSeparate() {
         // One fixture proves both: it stands for two senders at one store.
         var evidence = AuthenticationEvidence.signed("app.example")
         evidence.dkim += AuthenticationEvidence.signed("inbox.example").dkim
@@ -177,7 +177,7 @@ import Testing
         #expect(bobs == "relay")
     }
 
-    @Test func automaticMailGoesOncePerCorrespondentAndDay() {
+    @Test func automaticReply_repeated_isSentOnceADay() {
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("inbox.example"), settings: settings(2))
         let note = Self.annasMail.replacingOccurrence(of: "Subject:", with: "Auto-Submitted: auto-replied\r\nSubject:")
         func play(_ correspondent: String, _ now: Int64 = Fixture.now) -> RelayDecision {

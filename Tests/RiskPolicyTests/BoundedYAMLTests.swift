@@ -25,12 +25,12 @@ import Yams
         "x: b, 'c\na: &a [1]\nb: *a", "- x: b, |\n  a: &a [1]", "- a: |\n    text\n  b: &b [1]\n  c: *b", "a: &_\n  b: 1",
         "&_\n- x",
     ])
-    func anchorsAndAliasesAreRefused(yaml: String) {
+    func yaml_anchorOrAlias_isRefused(yaml: String) {
         #expect(refusal(yaml)?.hasPrefix("anchors and aliases") == true, "\(refusal(yaml) ?? "taken")")
     }
 
     /// 1.4 kB took 17 s.
-    @Test(arguments: ["_", "-", "x"]) func aKeyOfAliasesOfAliasesIsRefused(name: String) {
+    @Test(arguments: ["_", "-", "x"]) func yaml_aliasesOfAliasesAsKey_isRefused(name: String) {
         var bomb = "\(name)0: &\(name) [x, x, x, x, x, x, x, x, x]\n"
         for level in 1...12 {
             let (new, old) = (String(repeating: name, count: level + 1), String(repeating: name, count: level))
@@ -40,7 +40,7 @@ import Yams
         #expect(refusal(bomb) != nil)
     }
 
-    @Test func keysAreOneWordAndNotNested() {
+    @Test func yaml_nestedKey_isRefused() {
         for yaml in ["? a\n: b", "? [a]\n: b", "[a]: b", "{a: 1}: b", "? ? ? a", "a: [? b]"] {
             #expect(refusal(yaml) != nil, "\(yaml)")
         }
@@ -49,7 +49,7 @@ import Yams
         #expect(refusal(String(repeating: deep + "\n", count: 200)) == "nested more than 16 deep")
     }
 
-    @Test func textWithSignsIsTakenAsWritten() throws {
+    @Test func yaml_textWithSigns_isReadAsWritten() throws {
         let yaml = """
             plain: a & b * c ?d && 2 *x
             type: int?
@@ -84,7 +84,7 @@ import Yams
 
     /// Texts made at random of the pieces of YAML: what is taken is what Yams alone makes of it, and it holds no alias.
     /// `POSTERN_GENERATE=SEED:COUNT` makes others, and more.
-    @Test func randomTextsAreReadAsYamsReadsThem() throws {
+    @Test func yaml_randomText_isReadAsByYams() throws {
         let pieces = [
             "a", "b: ", "- ", "? ", ": ", "&x ", "*x", "&_ ", "*_", "'", "\"", "[", "]", "{", "}", ", ", "|", ">", "\n", "\n  ",
             "\n    ",

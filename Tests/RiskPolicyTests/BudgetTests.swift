@@ -37,7 +37,7 @@ import Testing
     }
 
     /// `size(bad)` was one step, and sorted 100,000 texts for each element: 23 s for one question.
-    @Test func aListOutsideInIsSortedOnce() throws {
+    @Test func decision_sizeOfLargeList_isMadeInTime() throws {
         let policy = try policy(
             "- {id: r, effect: always, events: [sign_up], challenge: human_check, reason: R, condition: 'context.l.exists(x, size(bad) < x)'}",
             list: 100_000)
@@ -49,7 +49,7 @@ import Testing
     }
 
     /// Each of 100 conditions had its own budget.
-    @Test func aDecisionHasOneBudgetForAllOfItsConditions() throws {
+    @Test func decision_manyConditions_hasOneBudget() throws {
         let rules = (0..<100).map {
             "- {id: r\($0), effect: \($0 == 99 ? "skip, up_to" : "require, challenge"): email_code, events: [sign_up], reason: R, "
                 + "condition: 'context.a.contains(context.b)'}\n"
@@ -77,7 +77,7 @@ import Testing
     }
 
     /// A skip that is cheap could waive what the budget had turned into an error.
-    @Test func aGuaranteeThatAsksHoldsWithoutSteps() throws {
+    @Test func guarantee_budgetUsedUp_stillHolds() throws {
         let fillers = (0..<40).map {
             "- {id: f\($0), effect: require, events: [sign_up], challenge: human_check, reason: F, "
                 + "condition: 'context.a.contains(context.b) && account.managed'}\n"
@@ -93,7 +93,7 @@ import Testing
         #expect(policy.reasons(result) == ["POLICY_GUARANTEE"])
     }
 
-    @Test func conditionsThatAreTogetherOverBudgetAreRefused() throws {
+    @Test func policy_conditionsOverBudgetTogether_isRefused() throws {
         func rules(_ count: Int) -> String {
             (0..<count).map {
                 "- {id: r\($0), effect: require, events: [sign_in], challenge: email_code, reason: R, "
@@ -110,7 +110,7 @@ import Testing
         "[0,1,2,3,4,5,6,7,8,9].all(a, [0,1,2,3,4,5,6,7,8,9].all(b, [0,1,2,3,4,5,6,7,8,9].all(c, s in {s: 1})))",
         "[0,1,2,3,4,5,6,7,8,9].all(a, [0,1,2,3,4,5,6,7,8,9].all(b, [0,1,2,3,4,5,6,7,8,9].all(c, t.getHours('Europe/Berlin') < 24)))",
     ])
-    func sizesAreCharged(expression: String) throws {
+    func expression_costlySizes_exceedsBudget(expression: String) throws {
         let tried = ExpressionCase(
             expression: expression,
             bindings: ["s": .string(String(repeating: "x", count: 4_096)), "t": .timestamp(try now)])
@@ -121,7 +121,7 @@ import Testing
         #expect(error.code == .budget)
     }
 
-    @Test func whatTakesLongIsKnown() throws {
+    @Test func policy_cheapConditions_decidesAtOnce() throws {
         func policy(_ condition: String) throws -> Policy {
             try self.policy(
                 "- {id: r, effect: always, events: [sign_up], challenge: human_check, reason: R, condition: '\(condition)'}")

@@ -20,7 +20,7 @@ enum DefaultPolicy {
 }
 
 @Suite(.blocking) struct DefaultPolicyTests {
-    @Test func meetsItsOwnTests() throws {
+    @Test func defaultPolicy_ownTests_passes() throws {
         let policy = try DefaultPolicy.load()
         let suite = try DefaultPolicy.tests(policy)
         let results = suite.run(policy)
@@ -30,7 +30,7 @@ enum DefaultPolicy {
     }
 
     /// Apart from the tests that authors take along: with a rule of their own these are no longer true.
-    @Test func findsMissingWhatIsMissing() throws {
+    @Test func defaultPolicy_signalsMissing_namesRulesAsMissing() throws {
         let policy = try DefaultPolicy.load()
         let file = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "default-missing.yaml")
         let suite = try PolicyTestSuite.load(try String(contentsOf: file, encoding: .utf8), policy: policy)
@@ -39,7 +39,7 @@ enum DefaultPolicy {
         for result in results { #expect(result.passed, "\(result.test.path)\n\(result.diff)") }
     }
 
-    @Test func anAuthorsFirstRuleBreaksNoTestOfTheDefault() throws {
+    @Test func defaultPolicy_withAuthorsRules_passesOwnTests() throws {
         let file = Folders.package.appending(path: "policy/rules/default/policy.yaml")
         let events = "events: [sign_up, sign_in, upgrade, sensitive_action], challenge: email_code, reason: MINE"
         let text = try String(contentsOf: file, encoding: .utf8)
@@ -63,7 +63,7 @@ enum DefaultPolicy {
         }
     }
 
-    @Test func testsExerciseEveryRuleBothWaysEverySignalAndEveryEvent() throws {
+    @Test func defaultPolicy_ownTests_coverEveryRuleAndSignal() throws {
         let policy = try DefaultPolicy.load()
         let suite = try DefaultPolicy.tests(policy)
         #expect(PolicyCoverage(policy: policy, suite: suite).gaps == [])
@@ -76,7 +76,7 @@ enum DefaultPolicy {
     }
 
     @Test(.enabled(if: Folders.hasConformance, Folders.skipped))
-    func meetsThePublicTests() throws {
+    func defaultPolicy_publicTests_passes() throws {
         let policy = try DefaultPolicy.load()
         let file = Folders.conformance.appending(path: "policy-default-tests.yaml")
         // Written before there were these signals: they are given as of an ordinary person.

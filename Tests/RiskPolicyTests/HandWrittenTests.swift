@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.blocking) struct HandWrittenTests {
     /// The default policy changed, the one by hand did not, and `make bench` ended there for two days.
-    @Test func thePolicyByHandDecidesAsTheDefaultPolicyDoes() throws {
+    @Test func handWrittenPolicy_generatedInputs_decidesAsDefault() throws {
         let policy = try DefaultPolicy.load()
         let now = try #require(CELTimestamp(seconds: 1_790_000_000))
         var generator = InputGenerator(policy: policy, seed: 42, now: now)

@@ -30,7 +30,7 @@ import Testing
         return (result.decision == .requireVerification, !result.missing.isEmpty)
     }
 
-    @Test(arguments: [0, 63, 64, 80]) func aListHoldsTheTextOrNot(_ names: Int) throws {
+    @Test(arguments: [0, 63, 64, 80]) func inOperator_listOfStrings_findsText(_ names: Int) throws {
         let policy = try policy(names: names)
         for (methods, expected) in [
             (["otp"], true), (["pwd", "otp"], true), ([], false), (["pwd"], false), (["OTP"], false), (["w1", "o"], false),

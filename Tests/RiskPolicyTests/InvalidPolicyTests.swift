@@ -6,7 +6,7 @@ import Testing
 import TestSupport
 
 @Suite(.blocking) struct InvalidPolicyTests {
-    @Test func everyOneIsRefusedWithItsMessage() throws {
+    @Test func invalidPolicy_everyExample_isRefusedWithMessage() throws {
         let root = Folders.package.appending(path: "policy/invalid")
         let names = try FileManager.default.contentsOfDirectory(atPath: root.path).sorted()
         #expect(names.count >= 25)

@@ -52,7 +52,7 @@ import Testing
           - {name: personal_other, input: {context.phone: joan@example.com}, output: {decision: allow}}
         """
 
-    @Test func aTestFileGivesListsTheirEntries() throws {
+    @Test func policyTestFile_liveLists_givesTheirEntries() throws {
         let policy = try PolicyLoader.load(text())
         let suite = try PolicyTestSuite.load(Self.tests, policy: policy)
         for result in suite.run(policy) { #expect(result.passed, "\(result.test.path): \(result.diff)") }
@@ -60,7 +60,7 @@ import Testing
         #expect(policy.decidesAtOnce)
     }
 
-    @Test func aTestFileCannotNameOtherListsOrEntriesOfAnotherKind() throws {
+    @Test func policyTestFile_unknownListOrWrongEntry_isRefused() throws {
         let policy = try PolicyLoader.load(text())
         let faulty = Self.tests.replacing("bad: [198.51.100.7/24]", with: "bda: [198.51.100.7/24]")
         let wrongKind = Self.tests.replacing("198.51.100.7/24", with: "everywhere")
@@ -84,13 +84,13 @@ import Testing
         ("live_lists: {bad: range}", "lists.bad in [lists.bad]", "a live list can be on the right of"),
         ("live_lists: {bad: range}", "context.n in lists.bad", "'in' is not defined for int and list(string)"),
     ])
-    func isRefused(live: String, condition: String, expected: String) {
+    func liveList_wronglyDeclaredOrUsed_isRefused(live: String, condition: String, expected: String) {
         let shown = refusal(text(live: live, condition: condition))
         #expect(shown.contains(expected), "\(shown)")
     }
 
     /// Without lists (a backtest, `postern policy eval`) no one can say what they held.
-    @Test func listsThatAreNotKnownAreMissing() throws {
+    @Test func liveList_notKnown_isMissing() throws {
         let policy = try PolicyLoader.load(text(condition: "context.ip in lists.bad"))
         var input = policy.makeInput(event: .signUp, now: try now)
         try policy.set("context.ip", to: .string("198.51.100.7"), in: &input)
@@ -99,7 +99,7 @@ import Testing
         #expect(policy.answer(policy.decide(input)).missing.isEmpty)
     }
 
-    @Test func interpretedConditionsSeeTheSameLists() throws {
+    @Test func liveList_interpretedCondition_seesSameEntries() throws {
         let policy = try PolicyLoader.load(text(condition: "[context.ip, context.domain].exists(x, x in lists.bad)"))
         #expect(!policy.decidesAtOnce)
         var lists = FixedLiveLists()
@@ -114,7 +114,7 @@ import Testing
         #expect(policy.decide(input).decision == .allow)
     }
 
-    @Test func aGuaranteeMustHoldWhateverListsHold() {
+    @Test func liveList_guaranteeDependsOnIt_isRefused() {
         let guarantee = "guarantees:\n- {condition: account.managed == true, decision: allow}"
         let shown = refusal(text(live: "live_lists: {bad: text}", condition: #"context.ip in lists.bad"#, more: guarantee))
         #expect(shown.contains("guarantee broken"), "\(shown)")
@@ -122,7 +122,7 @@ import Testing
 }
 
 @Suite(.blocking) struct LiveListEntriesTests {
-    @Test func overlappingRangesAreTakenAwayApart() {
+    @Test func liveListEntries_overlappingRangeRemoved_keepsOthers() {
         var entries = LiveListEntries(.range, ["10.0.0.0/8", "10.1.0.0/16", "10.1.0.0/16", "2001:db8::/32"])
         #expect(entries.count == 3)
         entries.change(adding: [String](), removing: ["10.0.0.0/8"])
@@ -144,12 +144,12 @@ import Testing
             ("jane@mail.example", .domain, nil), (" Ä Jane ", .personal, "Ä jane"), ("  ", .personal, nil), ("A b", .text, "A b"),
             ("", .text, nil),
         ] as [(String, LiveListKind, String?)])
-    func hasANormalForm(text: String, kind: LiveListKind, normal: String?) {
+    func liveListEntries_anyKind_haveNormalForm(text: String, kind: LiveListKind, normal: String?) {
         #expect(LiveListEntries.normal(text, kind) == normal)
     }
 
     /// Against the plain definition, for many ranges and changes.
-    @Test func looksUpWhatLinearSearchFinds() {
+    @Test func liveListEntries_randomRanges_matchLinearSearch() {
         var generator = SystemRandomNumberGenerator()
         func range() -> (text: String, low: UInt32, high: UInt32) {
             let length = UInt32.random(in: 8...32, using: &generator)

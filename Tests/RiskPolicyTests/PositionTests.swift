@@ -43,11 +43,11 @@ import Testing
         ("|\n    true\n    && bad", "3:8"), ("|-\n\n    true &&\n\n      bad", "5:7"), ("|2\n    true\n    && bad", "3:8"),
         ("|\n    true &&\r\n    bad", "3:5"), ("account.state == '😀' && bad", "1:38"),
     ])
-    func faultsInScalars(yaml: String, expected: String) throws {
+    func position_faultInAnyYAMLScalar_isExact(yaml: String, expected: String) throws {
         #expect(try spot(yaml) == expected, "\(yaml)")
     }
 
-    @Test func severalFaultsAreToldAtOnceWithExcerpts() throws {
+    @Test func diagnostics_severalFaults_showsAllWithExcerpts() throws {
         let text =
             "policy: p\nversion: \"1\"\nchallenges: [{kind: a, evnts: [sign_up]}]\ndefaults: {challenge: b}\nsignals: {event: string}\nrules: []\n"
         do throws(PolicyRefusal) {

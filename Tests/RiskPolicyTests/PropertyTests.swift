@@ -10,7 +10,7 @@ import TestSupport
 @Suite(.blocking) struct PropertyTests {
     private var now: CELTimestamp { get throws { try #require(CELTimestamp(seconds: 1_790_000_000)) } }
 
-    @Test func guaranteesHoldOnGeneratedInputs() throws {
+    @Test func guarantees_generatedInputs_hold() throws {
         let policy = try DefaultPolicy.load()
         var generator = InputGenerator(policy: policy, seed: 2026, now: try now)
         let status = try #require(policy.slot(named: "account.real_user_status"))
@@ -81,7 +81,7 @@ import TestSupport
         #expect(taken > count * 4 / 5)
     }
 
-    @Test func noExpressionCrashesTheEvaluator() throws {
+    @Test func expressions_mutated_neverCrash() throws {
         let data = Folders.hasConformance ? try? Data(contentsOf: Folders.conformance.appending(path: "cel_cases.json")) : nil
         let cases = try data.map { try JSONSerialization.jsonObject(with: $0) as? [[String: Any]] } ?? []
         var seeds = (cases ?? []).compactMap { $0["expr"] as? String }
@@ -106,7 +106,7 @@ import TestSupport
         #expect(values > 100)
     }
 
-    @Test func noPolicyTextCrashesTheLoader() throws {
+    @Test func policies_mutated_neverCrashLoader() throws {
         let file = Folders.package.appending(path: "policy/rules/default/policy.yaml")
         var seeds = [try String(contentsOf: file, encoding: .utf8)]
         let invalid = Folders.package.appending(path: "policy/invalid")
@@ -135,7 +135,7 @@ import TestSupport
     }
 
     /// Doubly nested structure that is shared in memory, and comprehensions over comprehensions, end in an error.
-    @Test func explosionsEndInTheirBudget() {
+    @Test func expressions_growingExponentially_exceedBudget() {
         var expression = "[1, 2]"
         for _ in 0..<40 { expression += ".map(x, [x, x])" }
         func result(_ text: String) -> Result<CELValue, ExpressionCaseFailure> {

@@ -62,7 +62,7 @@ private struct PolicyMaker {
 @Suite(.blocking, .timeLimit(.minutes(15))) struct RandomPolicyTests {
     private var now: CELTimestamp { get throws { try #require(CELTimestamp(seconds: 1_790_000_000)) } }
 
-    @Test func randomPoliciesDecideAsThePlainRulesDo() throws {
+    @Test func policy_random_decidesAsPlainRules() throws {
         var maker = PolicyMaker(random: SeededGenerator(seed: 11))
         var (taken, compared) = (0, 0)
         for round in 0..<400 {
@@ -105,7 +105,7 @@ private struct PolicyMaker {
         print("random policies: \(taken) of 400 taken, \(compared) compared with plain rules")
     }
 
-    @Test func mutatedPoliciesAndTestsNeverCrashTheLoader() throws {
+    @Test func policy_mutated_neverCrashesLoader() throws {
         let root = Folders.package.appending(path: "policy/rules/default")
         let policyText = try String(contentsOf: root.appending(path: "policy.yaml"), encoding: .utf8)
         let testsText = try String(contentsOf: root.appending(path: "tests.yaml"), encoding: .utf8)
@@ -165,7 +165,7 @@ private struct PolicyMaker {
         ]
     }()
 
-    @Test(arguments: harmful.map(\.name)) func harmfulFilesAreRefusedInBoundedTime(name: String) throws {
+    @Test(arguments: harmful.map(\.name)) func policy_harmfulFile_isRefusedInTime(name: String) throws {
         let text = try #require(Self.harmful.first { $0.name == name }?.text)
         #expect(throws: PolicyRefusal.self) { _ = try PolicyLoader.load(text) }
         let policy = try DefaultPolicy.load()
@@ -192,7 +192,7 @@ private struct PolicyMaker {
             ),
             ("long text", "\"" + String(repeating: "a", count: 20_000) + "\" == \"\"", "longer than 16384 bytes"),
         ] as [(String, String, String?)])
-    func harmfulConditionsAreTakenOrRefusedAndNeverHang(name: String, condition: String, refusal: String?) throws {
+    func policy_harmfulCondition_isTakenOrRefusedInTime(name: String, condition: String, refusal: String?) throws {
         let file = Folders.package.appending(path: "policy/rules/default/policy.yaml")
         let text = try String(contentsOf: file, encoding: .utf8)
             .replacingOccurrences(of: "condition: checks.failed_24h >= 3}", with: "condition: '\(condition)'}")
@@ -213,7 +213,7 @@ private struct PolicyMaker {
     }
 
     /// A list of the largest size that is taken, and one beyond.
-    @Test func hugeListsAreBounded() throws {
+    @Test func policy_hugeList_isBounded() throws {
         func load(_ entries: Int) throws(PolicyRefusal) -> Policy {
             var options = PolicyLoadOptions()
             let lines = (0..<entries).map { "entry-\($0)" }.joined(separator: "\n")

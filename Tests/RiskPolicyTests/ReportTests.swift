@@ -24,7 +24,7 @@ import Testing
             output: {decision: allow, challenges: [human_check], missing: []}
         """
 
-    @Test func failuresShowADiff() throws {
+    @Test func testReport_failure_showsDiff() throws {
         let lines = try report(Self.tests).text.split(separator: "\n").map(String.init)
         #expect(lines.first == "FAIL one & two/fails <here>  (tests.yaml:7)")
         #expect(lines.contains("    challenges - human_check"))
@@ -35,7 +35,7 @@ import Testing
         #expect(lines.last == "risk-default 2026.4: 2 tests, 1 failed")
     }
 
-    @Test func jsonAndJUnitAreWellFormed() throws {
+    @Test func testReport_asJSONOrJUnit_holdsFailures() throws {
         let report = try report(Self.tests)
         let json = try #require(try JSONSerialization.jsonObject(with: try report.json) as? [String: Any])
         #expect(json["failures"] as? Int == 1)
@@ -47,7 +47,7 @@ import Testing
         #expect(junit.contains("<failure message=\"differs in challenges, decision, missing\">"))
     }
 
-    @Test func explanationNamesRulesConditionsAndSignals() throws {
+    @Test func explanation_ofDecision_namesRulesAndSignals() throws {
         let policy = try DefaultPolicy.load()
         let input = try PolicyTestSuite.input(
             "{\"event\": \"sign_in\", \"account\": {\"state\": \"pending\", \"has_email\": true}}", file: "-", policy: policy)
@@ -152,7 +152,7 @@ import Testing
         ("{event: sign_up, token: {age_s: many}}", "'token.age_s' is int, not string"),
         ("[]", "an input must be a mapping"),
     ])
-    func questionsAreChecked(text: String, message: String) throws {
+    func policyInput_invalid_isRefused(text: String, message: String) throws {
         let policy = try DefaultPolicy.load()
         do throws(PolicyRefusal) {
             _ = try PolicyTestSuite.input(text, file: "q.yaml", policy: policy)
@@ -162,7 +162,7 @@ import Testing
         }
     }
 
-    @Test func activationRefusesFailedTestsAndBrokenGuarantees() throws {
+    @Test func activation_failedTestOrBrokenGuarantee_isRefused() throws {
         let policy = try DefaultPolicy.load()
         try DefaultPolicy.tests(policy).hold(policy)
         #expect(throws: PolicyRefusal.self) { try PolicyTestSuite.load("section: []", policy: policy).hold(policy) }

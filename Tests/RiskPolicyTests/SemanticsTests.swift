@@ -42,7 +42,7 @@ import Testing
     private static let young =
         "- {id: young, effect: require, events: [sign_up, sign_in, upgrade], challenge: email_code, reason: YOUNG, condition: account.age_hours < 72}"
 
-    @Test func strongestRequestWinsAndWeakerOnesStay() throws {
+    @Test func rule_severalMatch_strongestChallengeCounts() throws {
         let policy = try make(
             Self.young
                 + "\n- {id: failed, effect: require, events: [sign_in], challenge: human_check, reason: FAILED, condition: checks.failed_24h > 0}"
@@ -56,7 +56,7 @@ import Testing
             ])
     }
 
-    @Test func skipWaivesOnlyUpToItsStrength() throws {
+    @Test func skipRule_matches_waivesUpToItsStrength() throws {
         let policy = try make(
             Self.young + """
 
@@ -73,7 +73,7 @@ import Testing
         #expect(answer.decision == .requireVerification && answer.reasons == ["LOCKED"])
     }
 
-    @Test func errorsAskWhereTheyRequireAndNeverWaive() throws {
+    @Test func rule_error_asksAndNeverWaives() throws {
         let policy = try make(
             """
             - {id: broken, effect: require, events: [sign_in], challenge: human_check, reason: BROKEN, condition: 10 / account.age_hours > 1}
@@ -89,7 +89,7 @@ import Testing
         #expect(answer.decision == .requireVerification && answer.errors == ["never"])
     }
 
-    @Test func missingPassesThroughAndLogicAbsorbsIt() throws {
+    @Test func condition_missingSignal_isMissingUnlessAbsorbed() throws {
         let policy = try make(
             """
             - {id: sum, effect: always, events: [sign_in], challenge: human_check, reason: SUM, condition: account.age_hours + 1 > 0}
@@ -105,14 +105,14 @@ import Testing
         #expect(answer.missing == ["sum", "match", "in"])
     }
 
-    @Test func errorWinsOverMissing() throws {
+    @Test func condition_errorAndMissing_isError() throws {
         let policy = try make(
             "- {id: both, effect: always, events: [sign_in], challenge: human_check, reason: BOTH, condition: account.age_hours > 1 && 1 / checks.failed_24h > 0}"
         )
         #expect(try ask(policy, .signIn, ["checks.failed_24h": .int(0)]).errors == ["both"])
     }
 
-    @Test func shadowRulesAreReportedWithoutEffectAndDisabledOnesAreNot() throws {
+    @Test func shadowRule_matches_isReportedWithoutEffect() throws {
         let policy = try make(
             Self.young + """
 
@@ -125,7 +125,7 @@ import Testing
         #expect(answer.shadow == ["trial", "maybe"] && answer.waived == [])
     }
 
-    @Test func unavailableChallengesGiveWayAndThereIsAlwaysOne() throws {
+    @Test func challenge_unavailable_isReplaced() throws {
         let policy = try make(Self.young)
         let young: [String: CELValue] = ["account.age_hours": .int(1), "account.has_email": .bool(false)]
         #expect(try ask(policy, .signUp, young).challenges == ["human_check"])
@@ -133,7 +133,7 @@ import Testing
         #expect(try ask(policy, .signUp, ["account.age_hours": .int(1)]).challenges == ["email_code"])
     }
 
-    @Test func historyUnavailableMakesSignalsMissingAndAsks() throws {
+    @Test func decision_historyUnavailable_asks() throws {
         let policy = try make(Self.young)
         var input = try input(policy, .upgrade, ["account.age_hours": .int(1), "account.real_user_status": .int(2)])
         input.isHistoryUnavailable = true
@@ -144,7 +144,7 @@ import Testing
         #expect(policy.value(slot: try #require(policy.slot(named: "account.age_hours")), of: input).isMissing)
     }
 
-    @Test func guaranteeOverridesAtRunTimeAndIsReported() throws {
+    @Test func guarantee_contradictsRules_overridesAtRunTime() throws {
         let guarantee =
             "guarantees: [{condition: account.real_user_status == 2, decision: allow}, {condition: account.real_user_status == 1, decision: require_verification}]"
         #expect(throws: PolicyRefusal.self) { try make(Self.young, extra: guarantee) }
@@ -159,7 +159,7 @@ import Testing
             try ask(policy, .signIn, ["account.age_hours": .int(100), "account.real_user_status": .int(2)]).overriddenBy == nil)
     }
 
-    @Test func reasonsThatReadOtherTeamsAreCoarseOnTheWire() throws {
+    @Test func reason_readsOtherTeams_isCoarseOnTheWire() throws {
         let policy = try make(
             Self.young
                 + "\n- {id: burst, effect: require, events: [sign_up], challenge: email_code, reason: BURST, condition: inbox.signups_24h >= MANY}"
@@ -169,7 +169,7 @@ import Testing
         #expect(policy.wireReasons(result) == ["YOUNG", "ACCOUNT_HISTORY"])
     }
 
-    @Test func listsContextAndNow() throws {
+    @Test func condition_listContextOrNow_isEvaluated() throws {
         let policy = try make(
             """
             - {id: risky, effect: always, events: [sign_in], challenge: human_check, reason: RISKY, condition: context.ip in risky}
@@ -189,7 +189,7 @@ import Testing
         #expect(policy.answer(policy.decide(night)).reasons == [])
     }
 
-    @Test func traceNamesEveryRuleOfTheEvent() throws {
+    @Test func trace_ofEvent_namesEveryRule() throws {
         let policy = try make(
             Self.young
                 + "\n- {id: known, effect: skip, events: [sign_in], up_to: email_code, reason: KNOWN, condition: account.real_user_status == 2}"
@@ -200,7 +200,7 @@ import Testing
     }
 
     /// An input made just before another policy became active must be decided by names, not by slots.
-    @Test func inputOfAnotherPolicyIsTakenOverByName() throws {
+    @Test func input_ofAnotherPolicy_isReadByName() throws {
         let old = try make(Self.young, signals: ", context.ip: 'string?', context.amount: 'int?'")
         let rule =
             "- {id: ip, effect: always, events: [sign_in], challenge: human_check, reason: IP, condition: context.ip == \"x\"}\n"

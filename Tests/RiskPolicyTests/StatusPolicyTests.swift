@@ -11,7 +11,7 @@ import Testing
         try String(contentsOf: Folders.package.appending(path: "policy/rules/status/\(name)"), encoding: .utf8)
     }
 
-    @Test func theDefaultMeetsItsTestsAndTheyLeaveNothingOut() throws {
+    @Test func defaultStatusPolicy_ownTests_passesAndIsCovered() throws {
         let policy = try PolicyLoader.load(try file("policy.yaml"))
         let suite = try PolicyTestSuite.load(try file("tests.yaml"), policy: policy)
         let report = PolicyTestReport(policy: policy, suite: suite, withCoverage: true)
@@ -37,7 +37,7 @@ import Testing
         return policy.status(policy.decide(input))
     }
 
-    @Test func theMostCautiousRuleCountsAndTheDefaultGivesWay() throws {
+    @Test func statusPolicy_severalRulesMatch_mostCautiousCounts() throws {
         let rules = """
             {id: old, status: likely_real, condition: user.age_hours >= 10}, {id: few, status: unknown, condition: user.teams >= 9},
             {id: none, status: unsupported, condition: user.replies_30d >= 5}
@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    @Test func aRuleHasNoReasonOfTheEvaluators() {
+    @Test func statusPolicy_reservedRuleIDOrReason_isRefused() {
         for rule in ["id: default", "id: policy-error", "id: other, reason: DEFAULT"] {
             #expect(throws: PolicyRefusal.self) {
                 try status("{\(rule), status: unknown, condition: user.age_hours > 1}", otherwise: "unknown", [:])
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test func anErrorIsNoReasonToTrust() throws {
+    @Test func statusPolicy_ruleError_isNotTrusted() throws {
         let rules = "{id: old, status: likely_real, condition: 10 / user.age_hours > 0}"
         #expect(try status(rules, otherwise: "unsupported", ["user.age_hours": .int(0)]) == .unsupported)
         #expect(try status(rules, otherwise: "unsupported", ["user.age_hours": .int(1)]) == .likelyReal)

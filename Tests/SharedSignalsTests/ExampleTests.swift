@@ -21,7 +21,7 @@ import Testing
         claims["sub"] == nil && claims["exp"] == nil && claims["sub_id"]?.object?["format"] != nil && claims["jti"] != nil
     }
 
-    @Test func everySETIsReadAndWrittenAgain() throws {
+    @Test func securityEventToken_everyExample_isReadAndWritten() throws {
         var read = 0
         for example in try Self.all() where example["isSET"] == .bool(true) {
             let claims = try #require(example["json"]?.object)
@@ -49,7 +49,7 @@ import Testing
         #expect(read >= 20, "only \(read)")
     }
 
-    @Test func everySubjectIsReadAsItIsWritten() throws {
+    @Test func subjectIdentifier_everyExample_isReadAsWritten() throws {
         var formats: Set<String> = []
         for example in try Self.all() {
             guard let json = example["json"]?.object, let format = json["format"]?.string else { continue }
@@ -71,7 +71,7 @@ import Testing
             "\(formats)")
     }
 
-    @Test func everyRequestIsUnderstood() throws {
+    @Test func streamRequest_everyExample_isUnderstood() throws {
         var understood = 0
         for example in try Self.all() {
             guard let json = example["json"]?.object, let first = example["http"]?.array?.first?.string else { continue }
@@ -98,7 +98,7 @@ import Testing
         #expect(understood >= 10, "only \(understood)")
     }
 
-    @Test func everyErrorOfPushIsKnown() throws {
+    @Test func pushError_everyExample_isKnown() throws {
         let errors = try Self.examples("rfc-examples.json").compactMap { $0["json"] }.filter { $0.object?["err"] != nil }
         #expect(errors.count >= 3)
         #expect(errors.compactMap(SETError.init).count == errors.count)

@@ -16,7 +16,7 @@ import Testing
         #""events":"{}""#, #""events":{"urn:a":1}"#, #""sub_id":"x""#, #""sub_id":{"format":"email"}"#,
         #""sub_id":{"email":"a@b.example"}"#,
         #""txn":1"#, #""toe":"x""#,
-    ]) func aSETThatBreaksARuleIsRefused(_ wrong: String) throws {
+    ]) func securityEventToken_ruleBroken_isRefused(_ wrong: String) throws {
         let good =
             #"{"iss":"https://i.example","jti":"j","iat":1,"aud":"a","sub_id":{"format":"opaque","id":"1"},"events":{"urn:a":{}}}"#
         #expect(try SecurityEventToken(claims: Self.object(good)).event.uri == "urn:a")
@@ -26,7 +26,7 @@ import Testing
         #expect(throws: SharedSignalsError.self) { try SecurityEventToken(claims: claims) }
     }
 
-    @Test func ofSeveralNamesOfOneEventTheKnownOneIsTaken() throws {
+    @Test func securityEventToken_severalEvents_takesKnownOne() throws {
         let claims = try Self.object(
             #"{"iss":"i","jti":"j","iat":1,"sub_id":{"format":"opaque","id":"1"},"events":{"urn:a":{},"urn:b":{"x":1}}}"#)
         #expect(try SecurityEventToken(claims: claims, known: ["urn:b"]).event.payload["x"] == .integer(1))
@@ -38,7 +38,7 @@ import Testing
         #"{"format":"complex"}"#, #"{"format":"complex","user":{"format":"complex","user":{"format":"opaque","id":"1"}}}"#,
         #"{"format":"complex","user":"x"}"#, #"{"format":""}"#, #"{"format":"iss_sub","iss":"i"}"#,
         #"{"format":"email","email":null}"#,
-    ]) func aSubjectThatIsNoneIsRefused(_ text: String) throws {
+    ]) func subjectIdentifier_invalid_isRefused(_ text: String) throws {
         let json = try Self.object(text)
         #expect(throws: SharedSignalsError.self) { try SubjectIdentifier(json) }
     }
@@ -47,7 +47,7 @@ import Testing
         #"{"delivery":1}"#, #"{"delivery":{"method":"urn:ietf:rfc:8935"}}"#, #"{"delivery":{"method":"carrier-pigeon"}}"#,
         #"{"events_requested":"all"}"#, #"{"events_requested":[1]}"#, #"{"description":[]}"#,
         #"{"delivery":{"method":"urn:ietf:rfc:8935","endpoint_url":"https://r.example/","authorization_header":"a\r\nb: c"}}"#,
-    ]) func aStreamThatIsNoneIsRefused(_ text: String) throws {
+    ]) func streamRequest_invalid_isRefused(_ text: String) throws {
         let json = try Self.object(text)
         #expect(throws: SharedSignalsError.self) { try StreamRequest(json, isNew: true) }
     }
@@ -56,12 +56,12 @@ import Testing
         #"{"maxEvents":-1}"#, #"{"maxEvents":"1"}"#, #"{"maxEvents":1.5}"#, #"{"returnImmediately":1}"#, #"{"ack":"x"}"#,
         #"{"ack":[1]}"#,
         #"{"setErrs":[]}"#, #"{"setErrs":{"x":"y"}}"#,
-    ]) func aPollThatIsNoneIsRefused(_ text: String) throws {
+    ]) func pollRequest_invalid_isRefused(_ text: String) throws {
         let json = try Self.object(text)
         #expect(throws: SharedSignalsError.self) { try PollRequest(json) }
     }
 
-    @Test func whatIsOursHasTheFormOfTheInteroperabilityProfile() {
+    @Test func securityEventToken_ofPostern_hasInteroperabilityForm() {
         let event = SecurityEvent.caep(
             SecurityEventURI.sessionRevoked, of: .issuerSubject(issuer: "https://i.example", subject: "s"), at: 7, by: .user,
             reason: "why")

@@ -41,7 +41,7 @@ struct ConformanceTests {
         "rfc7797/4.2.hmac-sha2_b64_false": "format", "rfc7797/hmac-sha2_b64_false": "format",
     ]
 
-    @Test(arguments: cookbook.sorted { $0.key < $1.key }) func tokensOfTheCookbook(
+    @Test(arguments: cookbook.sorted { $0.key < $1.key }) func cookbook_everyToken_hasExpectedResult(
         _ name: String, _ expected: String
     ) async throws {
         let file = try object("ietf-jose-cookbook/\(name).json")
@@ -61,7 +61,7 @@ struct ConformanceTests {
         }
     }
 
-    @Test func everyCookbookTokenIsRun() throws {
+    @Test func cookbook_files_areAllRun() throws {
         let found = try ["jws", "curve25519", "rfc7797"].flatMap { part in
             try FileManager.default.contentsOfDirectory(atPath: folder.appendingPathComponent("ietf-jose-cookbook/\(part)").path)
                 .filter { $0.hasSuffix(".json") }.map { "\(part)/\($0.dropLast(5))" }
@@ -69,7 +69,7 @@ struct ConformanceTests {
         #expect(Set(found) == Set(Self.cookbook.keys))
     }
 
-    @Test func theCookbookTokenIsRefusedOnceAnythingIsChanged() async throws {
+    @Test func cookbook_tokenChangedOrOtherKey_isRefused() async throws {
         let file = try object("ietf-jose-cookbook/jws/4_1.rsa_v15_signature.json")
         let publicKey = try object("ietf-jose-cookbook/jwk/3_3.rsa_public_key.json")
         let token = try #require((file["output"] as? [String: Any])?["compact"] as? String)
@@ -83,7 +83,7 @@ struct ConformanceTests {
     }
 
     /// A published private key is everyone's: an issuer's set with one in it does not verify.
-    @Test func aKeyPublishedWithItsPrivatePartIsNotUsed() async throws {
+    @Test func keySet_privateKeyPublished_isUnusable() async throws {
         for name in ["3_2.ec_private_key", "3_4.rsa_private_key"] {
             let key = try object("ietf-jose-cookbook/jwk/\(name).json")
             let keys = try JWKSet.parse(Array(JSONSerialization.data(withJSONObject: ["keys": [key]])))
@@ -95,7 +95,7 @@ struct ConformanceTests {
     @Test(arguments: [
         ("ecdsa_secp256r1_sha256_p1363_test", "publicKeyJwk", 262), ("rsa_signature_2048_sha256_test", "keyJwk", 259),
     ])
-    func wycheproof(_ name: String, _ keyName: String, _ count: Int) async throws {
+    func signature_wycheproofCases_givesTheirResults(_ name: String, _ keyName: String, _ count: Int) async throws {
         let groups = try #require(try object("wycheproof/\(name).json")["testGroups"] as? [[String: Any]])
         var seen = 0
         for group in groups {

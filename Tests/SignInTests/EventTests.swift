@@ -34,7 +34,7 @@ import Testing
     }
 
     /// The form of Apple's documentation: `events` is a text with JSON in it.
-    @Test func anEventHasTheKnownForm() async throws {
+    @Test func outgoingEvent_signed_hasApplesForm() async throws {
         let issuer = try await TestIssuer()
         let body = try outgoing().body(signedWith: issuer.key)
         let outer = try #require(try JSONSerialization.jsonObject(with: Data(body)) as? [String: Any])
@@ -50,7 +50,7 @@ import Testing
         #expect(claims["exp"] == nil)
     }
 
-    @Test(arguments: AccountEventKind.allCases) func whatGoesOutComesIn(_ kind: AccountEventKind) async throws {
+    @Test(arguments: AccountEventKind.allCases) func outgoingEvent_everyKind_isReadBack(_ kind: AccountEventKind) async throws {
         let issuer = try await TestIssuer()
         let event = try verify(outgoing(kind).body(signedWith: issuer.key), try await issuer.keys())
         #expect(event.kind == kind)
@@ -73,7 +73,7 @@ import Testing
         return JSONValue.object(["payload": .string(try issuer.key.sign(claims))]).octets
     }
 
-    @Test func applesOwnVariantsAreUnderstood() async throws {
+    @Test func incomingEvent_applesVariants_isUnderstood() async throws {
         let issuer = try await TestIssuer()
         let keys = try await issuer.keys()
         for type in ["account-delete", "account-deleted"] {
@@ -100,7 +100,7 @@ import Testing
         #expect(try verify(body(issuer, events: #"{"type":"something-new","sub":"s"}"#), keys).kind == nil)
     }
 
-    @Test func anEventOfAnotherTimeIsRefused() async throws {
+    @Test func incomingEvent_timeOutOfRange_isRefused() async throws {
         let issuer = try await TestIssuer()
         let keys = try await issuer.keys()
         func check(_ time: String) throws -> String {
@@ -117,7 +117,7 @@ import Testing
         }
     }
 
-    @Test func anEventIsTakenForSevenDays() async throws {
+    @Test func incomingEvent_afterSevenDays_isRefused() async throws {
         let issuer = try await TestIssuer()
         let keys = try await issuer.keys()
         let body = try outgoing().body(signedWith: issuer.key)
@@ -127,7 +127,7 @@ import Testing
         #expect(check(body, keys, now: now - 61) == "iat")
     }
 
-    @Test func whatIsNoEventIsRefused() async throws {
+    @Test func incomingEvent_wrongClaim_isRefused() async throws {
         let issuer = try await TestIssuer()
         let keys = try await issuer.keys()
         let good: JSONValue = #"{"type":"email-enabled","sub":"s"}"#
@@ -152,7 +152,7 @@ import Testing
         #expect(check(try body(other, events: good), keys) == "kid")
     }
 
-    @Test func aBodyThatIsNoNotificationIsRefused() async throws {
+    @Test func incomingEvent_invalidBody_isRefused() async throws {
         let keys = try await TestIssuer().keys()
         for body in [
             "", "{}", "[]", "{\"payload\":1}", "{\"payload\":\"a\",\"payload\":\"b\"}", "payload=abc", "{\"payload\":\"a.b.c\"}",
@@ -163,14 +163,14 @@ import Testing
     }
 
     /// An identity token of the same issuer is signed with the same key and is not an event.
-    @Test func anIdentityTokenIsNoEvent() async throws {
+    @Test func incomingEvent_identityToken_isRefused() async throws {
         let issuer = try await TestIssuer()
         let body = JSONValue.object(["payload": .string(try issuer.token())]).octets
         #expect(check(body, try await issuer.keys()) == "claims")
     }
 
     /// Nor is an event an identity token: it has neither exp nor sub.
-    @Test func anEventIsNoIdentityToken() async throws {
+    @Test func identityToken_thatIsAnEvent_isRefused() async throws {
         let issuer = try await TestIssuer()
         let token = try CompactJWS(try issuer.key.sign(outgoing().claims))
         let keys = try await issuer.keys()

@@ -47,7 +47,7 @@ import TestSupport
     }
 
     /// Claims changed at random and signed with the right key: whatever is taken has the claims that it has to have.
-    @Test func ofSignedClaimsOnlyTheRightOnesAreTaken() async throws {
+    @Test func token_randomClaims_isTakenOnlyIfRight() async throws {
         let issuer = try await TestIssuer()
         let keys = try await issuer.keys()
         var random = SeededGenerator(seed: Self.seed)
@@ -75,7 +75,7 @@ import TestSupport
     }
 
     /// A good token, put together in another way without the key: never taken.
-    @Test func whatWasNotSignedSoIsNotTaken() async throws {
+    @Test func token_changedAfterSigning_isRefused() async throws {
         let (issuer, other) = (try await TestIssuer(), try await TestIssuer())
         let keys = try await issuer.keys()
         var random = SeededGenerator(seed: Self.seed)
@@ -188,7 +188,7 @@ import TestSupport
         }
     }
 
-    @Test func everySpellingOfAValueIsTheValue() throws {
+    @Test func json_randomSpelling_isReadAsItsValue() throws {
         var random = SeededGenerator(seed: Self.seed)
         for number in 0..<Self.count {
             let value = Self.value(0, &random)
@@ -201,7 +201,7 @@ import TestSupport
     }
 
     /// What is taken, the system's reader takes too, and finds as many members and items in it.
-    @Test func whatIsTakenAnotherReaderReadsAlike() throws {
+    @Test func json_randomOctets_isReadAsByFoundation() throws {
         var random = SeededGenerator(seed: Self.seed &+ 1)
         let pieces = Array("{}[]\",:\\u0\u{1}e-+.9truefalsn /*'".utf8) + [0xC3, 0xA9, 0xFF, 0xEF, 0xBB, 0xBF]
         var taken = 0

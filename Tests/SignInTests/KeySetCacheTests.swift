@@ -85,7 +85,7 @@ private final class MemoryStorage: KeySetStorage {
         if case .key = keys.find(id, .es256) { true } else { false }
     }
 
-    @Test func aFreshSetIsFetchedOnce() async throws {
+    @Test func cache_freshSet_fetchesOnce() async throws {
         let cache = cache()
         let key = try await key()
         fetcher.answer(key.document)
@@ -96,7 +96,7 @@ private final class MemoryStorage: KeySetStorage {
         #expect(fetcher.count == 1)
     }
 
-    @Test func whatTheIssuerAsksForIsKeptWithinBounds() async throws {
+    @Test func cache_maxAgeOfIssuer_isBounded() async throws {
         for (maxAge, fresh) in [(0, 300), (10, 300), (600, 600), (1_000_000, 86_400)] as [(Int64, Int64)] {
             let clock = ManualClock()
             let fetcher = ScriptedFetcher()
@@ -113,7 +113,7 @@ private final class MemoryStorage: KeySetStorage {
         }
     }
 
-    @Test func aSetThatIsNoLongerFreshIsUsedWhileANewOneIsFetched() async throws {
+    @Test func cache_staleSet_isUsedWhileFetching() async throws {
         let cache = cache()
         let key = try await key()
         fetcher.answer(key.document)
@@ -131,7 +131,7 @@ private final class MemoryStorage: KeySetStorage {
     }
 
     /// A key that its issuer has withdrawn must not be taken just because no one asked for a day.
-    @Test func aSetOfLongAgoIsRenewedBeforeItIsUsed() async throws {
+    @Test func cache_setOfADayAgo_isRenewedFirst() async throws {
         let cache = cache()
         let (old, new) = (try await key(), try await key())
         fetcher.answer(old.document)
@@ -142,7 +142,7 @@ private final class MemoryStorage: KeySetStorage {
         #expect(fetcher.count == 2)
     }
 
-    @Test func aRotationIsSeenAtTheFirstUnknownKey() async throws {
+    @Test func cache_unknownKeyID_fetchesRotatedSet() async throws {
         let cache = cache()
         let (old, new) = (try await key(), try await key())
         fetcher.answer(old.document)
@@ -153,7 +153,7 @@ private final class MemoryStorage: KeySetStorage {
         #expect(fetcher.count == 2)
     }
 
-    @Test func unknownKeysCauseFetchesAtABoundedRate() async throws {
+    @Test func cache_manyUnknownKeyIDs_fetchesAtBoundedRate() async throws {
         let cache = cache()
         let key = try await key()
         fetcher.answer(key.document)
@@ -173,7 +173,7 @@ private final class MemoryStorage: KeySetStorage {
         #expect(fetcher.count == 5)
     }
 
-    @Test func manyAtOnceMakeOneFetch() async throws {
+    @Test func cache_concurrentRequests_fetchesOnce() async throws {
         let cache = cache()
         let key = try await key()
         fetcher.answer(key.document)
@@ -187,7 +187,7 @@ private final class MemoryStorage: KeySetStorage {
         #expect(fetcher.count == 1)
     }
 
-    @Test func keysThatWereNeverThereAreATemporaryError() async throws {
+    @Test func cache_firstFetchFails_isUnavailable() async throws {
         let cache = cache()
         fetcher.fail("no complete response in time")
         let error = await #expect(throws: KeysUnavailable.self) { try await cache.keys(of: issuer, for: "k") }
@@ -205,7 +205,7 @@ private final class MemoryStorage: KeySetStorage {
         #expect(fetcher.count == 2)
     }
 
-    @Test func attemptsSpreadOutToFiveMinutes() async throws {
+    @Test func cache_repeatedFailures_backsOffToFiveMinutes() async throws {
         let cache = cache()
         fetcher.fail()
         var waits: [Int64] = []
@@ -218,7 +218,7 @@ private final class MemoryStorage: KeySetStorage {
         #expect(fetcher.count == 9)
     }
 
-    @Test func theLastGoodSetSurvivesAnOutageForAWeek() async throws {
+    @Test func cache_outage_keepsLastSetForAWeek() async throws {
         let cache = cache()
         let key = try await key()
         fetcher.answer(key.document)
@@ -239,7 +239,7 @@ private final class MemoryStorage: KeySetStorage {
     }
 
     /// During an outage no one can say whether an unknown key is a new one: that is not a refusal.
-    @Test func anUnknownKeyDuringAnOutageIsTemporary() async throws {
+    @Test func cache_unknownKeyIDInOutage_isUnavailable() async throws {
         let cache = cache()
         let key = try await key()
         fetcher.answer(key.document)
@@ -251,7 +251,7 @@ private final class MemoryStorage: KeySetStorage {
         #expect(fetcher.count == 2)
     }
 
-    @Test func aSetThatCannotBeUsedDoesNotReplaceAGoodOne() async throws {
+    @Test func cache_unusableSet_keepsGoodOne() async throws {
         let good = try await key()
         for bad in ["", "{}", "{\"keys\":[]}", "{\"keys\":[{\"kty\":\"oct\",\"kid\":\"a\",\"k\":\"AAAA\"}]}", "<html>"] {
             let clock = ManualClock()
@@ -267,7 +267,7 @@ private final class MemoryStorage: KeySetStorage {
         }
     }
 
-    @Test func aRestartDuringAnOutageLosesNothing() async throws {
+    @Test func cache_restartInOutage_keepsSet() async throws {
         let storage = MemoryStorage()
         let key = try await key()
         fetcher.answer(key.document)
@@ -281,7 +281,7 @@ private final class MemoryStorage: KeySetStorage {
     }
 
     /// A clock that was a year ahead, and was set right: what was fetched then is not fresh for a year.
-    @Test func aClockThatIsSetBackMakesNothingYoung() async throws {
+    @Test func cache_clockSetBack_fetchesAgain() async throws {
         let cache = cache()
         let key = try await key()
         clock.advance(365 * 86_400)
@@ -305,7 +305,7 @@ private final class MemoryStorage: KeySetStorage {
         #expect(await cache.status.first?.consecutiveFailures == 0)
     }
 
-    @Test func anotherAddressMakesTheOldKeysWorthless() async throws {
+    @Test func cache_issuerAddressChanged_dropsOldKeys() async throws {
         let cache = cache()
         let (old, new) = (try await key(), try await key())
         fetcher.answer(old.document)
@@ -316,7 +316,7 @@ private final class MemoryStorage: KeySetStorage {
         #expect(has(keys, new.id) && !has(keys, old.id))
     }
 
-    @Test func aRemovedIssuerIsForgotten() async throws {
+    @Test func cache_issuerRemoved_forgetsIt() async throws {
         let cache = cache()
         let key = try await key()
         fetcher.answer(key.document)
@@ -333,7 +333,7 @@ private final class MemoryStorage: KeySetStorage {
         func issuer(_ iss: String) async throws -> IssuerConfiguration? { iss == configuration.issuer ? configuration : nil }
     }
 
-    @Test func rubbishCausesNoFetch() async throws {
+    @Test func tokenVerifier_invalidToken_fetchesNothing() async throws {
         let test = try await TestIssuer()
         fetcher.answer(PublishedKeys.document([test.key.publicJWK]))
         let verifier = TokenVerifier(issuers: OneIssuer(configuration: issuer), keys: cache())
@@ -355,7 +355,7 @@ private final class MemoryStorage: KeySetStorage {
         #expect(fetcher.count == 1)
     }
 
-    @Test func missingKeysAreNoRefusal() async throws {
+    @Test func tokenVerifier_keysMissing_isUnavailable() async throws {
         let test = try await TestIssuer()
         fetcher.fail()
         let verifier = TokenVerifier(issuers: OneIssuer(configuration: issuer), keys: cache())

@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test func aDocumentAndItsAge() async throws {
+    @Test func fetch_document_returnsItAndMaxAge() async throws {
         try await withServer { server, fetcher in
             server.set(.document(Array("{\"keys\":[]}".utf8), cacheControl: "public, max-age=900, must-revalidate"))
             let fetched = try await fetcher.fetch(.uri(server.address))
@@ -51,14 +51,14 @@ import Testing
         }
     }
 
-    @Test(arguments: [500, 503, 404, 204, 206, 304, 401]) func anyOtherStatusIsNoAnswer(_ status: Int) async throws {
+    @Test(arguments: [500, 503, 404, 204, 206, 304, 401]) func fetch_otherStatus_fails(_ status: Int) async throws {
         try await withServer { server, fetcher in
             server.set(.status(status))
             #expect(await reason(fetcher, .uri(server.address)).contains("\(status)"))
         }
     }
 
-    @Test func redirectsAreNotFollowed() async throws {
+    @Test func fetch_redirect_isNotFollowed() async throws {
         try await withServer { server, fetcher in
             let other = try await KeyServer.start()
             other.set(.document(Array("{\"keys\":[]}".utf8), cacheControl: nil))
@@ -78,14 +78,14 @@ import Testing
     }
 
     /// On a busy machine the deadline passes before there is a connection at all, which the client names differently.
-    @Test func aDeadlineThatPassesBeforeThereIsAConnectionIsLateToo() async throws {
+    @Test func fetch_deadlineBeforeConnection_timesOut() async throws {
         try await withServer(deadline: 0) { server, fetcher in
             server.set(.hang)
             #expect(await reason(fetcher, .uri(server.address)) == "no complete response in time")
         }
     }
 
-    @Test func aBodyWithoutEndIsNotRead() async throws {
+    @Test func fetch_endlessBody_isRefused() async throws {
         try await withServer(deadline: 60) { server, fetcher in
             server.set(.stream(JWKSet.maximumLength + 1))
             let tooLong = await reason(fetcher, .uri(server.address))
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    @Test func halfAnAnswerIsNone() async throws {
+    @Test func fetch_incompleteAnswer_fails() async throws {
         try await withServer { server, fetcher in
             server.set(.cut)
             #expect(await reason(fetcher, .uri(server.address)).contains("failed"))
@@ -110,7 +110,7 @@ import Testing
     }
 
     /// No one vouches for a certificate that the server made itself.
-    @Test func anUnknownCertificateIsRefused() async throws {
+    @Test func fetch_unknownCertificate_isRefused() async throws {
         let files = try SelfSigned()
         let tls = try NIOSSLContext(
             configuration: .makeServerConfiguration(
@@ -140,14 +140,14 @@ import Testing
         "http://127.0.0.1.evil.example/keys", "http://localhost.evil.example/", "http://127.1.1/keys",
         "https://issuer.example/\n",
     ])
-    func addressesThatAreNotAskedFor(_ address: String) async throws {
+    func keySetAddress_unsafe_isNotFetched(_ address: String) async throws {
         #expect(KeySetAddress.objection(address) != nil)
         let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: HTTPKeySetFetcher.configuration)
         #expect(await reason(HTTPKeySetFetcher(client: client), .uri(address)) == KeySetAddress.objection(address))
         try await client.shutdown()
     }
 
-    @Test func addressesThatAre() {
+    @Test func keySetAddress_httpsOrLoopback_isAllowed() {
         for address in [
             "https://appleid.apple.com/auth/keys", "https://issuer.example:8443/k?x=1", "http://localhost/k",
             "http://127.0.0.2:81/k",
@@ -156,7 +156,7 @@ import Testing
         #expect(KeySetAddress.objection("http://keys.internal.example/k", allowingHTTP: true) == nil)
     }
 
-    @Test func filesAreReadAnew() async throws {
+    @Test func fetch_file_isReadAnew() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-keys-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -174,7 +174,7 @@ import Testing
     }
 
     /// The whole way: a server, the fetcher, the cache and the verifier, through a rotation and an outage.
-    @Test func aRotationAndAnOutageOnTheWire() async throws {
+    @Test func tokenVerifier_rotationAndOutage_keepsVerifying() async throws {
         try await withServer { server, fetcher in
             let clock = ManualClock()
             let (first, second) = (try await TestIssuer(), try await TestIssuer())

@@ -15,7 +15,7 @@ import TestSupport
             != nil
     }
 
-    @Test func everyChangedBitIsSeen() async throws {
+    @Test func token_anyBitChanged_isRefused() async throws {
         let issuer = try await TestIssuer()
         let keys = try await issuer.keys()
         let token = Array(try issuer.token().utf8)
@@ -29,7 +29,7 @@ import TestSupport
         }
     }
 
-    @Test func everyOctetLessOrMoreIsSeen() async throws {
+    @Test func token_octetRemovedOrInserted_isRefused() async throws {
         let issuer = try await TestIssuer()
         let keys = try await issuer.keys()
         let token = Array(try issuer.token().utf8)
@@ -46,7 +46,7 @@ import TestSupport
         for length in token.indices { #expect(!isValid(Array(token[..<length]), keys)) }
     }
 
-    @Test func whatIsNoTokenIsRefusedWithoutHarm() async throws {
+    @Test func token_randomOctets_isRefused() async throws {
         let issuer = try await TestIssuer()
         let keys = try await issuer.keys()
         var random = SeededGenerator(seed: 5)

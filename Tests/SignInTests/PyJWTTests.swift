@@ -11,7 +11,7 @@ import Testing
 struct PyJWTTests {
     private let script = Files.own.appendingPathComponent("Tools/pyjwt_check.py").path
 
-    @Test func pyJWTTakesWhatWeSign() async throws {
+    @Test func token_signedByPostern_isTakenByPyJWT() async throws {
         let (active, next) = (try IdentitySigningKey.generate().key, try IdentitySigningKey.generate().key)
         var content = IdentityTokenContent(
             issuer: TestIssuer.iss, subject: "s1", audience: TestIssuer.audience, issuedAt: TestIssuer.now, lifetime: 600)
@@ -45,7 +45,7 @@ struct PyJWTTests {
         #expect(seen.compactMap { $0.object?["jti"]?.string } == AccountEventKind.allCases.map { "ev_\($0.rawValue)" })
     }
 
-    @Test func weTakeWhatPyJWTSigns() async throws {
+    @Test func token_signedByPyJWT_isTakenByPostern() async throws {
         let python = try #require(Files.python)
         let lines = try Files.run([python, script, "mint"], input: "").split(separator: "\n")
         #expect(lines.count == 40)

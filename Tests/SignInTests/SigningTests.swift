@@ -23,11 +23,11 @@ import Testing
     }
 
     /// One of 64 did, and `keys signing retire` took it for an option.
-    @Test func noNewKeyHasAnIDThatLooksLikeAnOption() throws {
+    @Test func signingKey_generated_hasNoIDLikeAnOption() throws {
         for _ in 0..<400 { #expect(try !IdentitySigningKey.generate().key.keyID.hasPrefix("-")) }
     }
 
-    @Test func aTokenThatWasIssuedVerifies() async throws {
+    @Test func identityToken_issued_verifies() async throws {
         let issuer = try await TestIssuer()
         let token = try CompactJWS(try issuer.key.sign(content().claims))
         let claims = try TokenChecks.verify(
@@ -47,7 +47,7 @@ import Testing
         #expect(claims.all["at_hash"] == nil)
     }
 
-    @Test func theAddressShowsNowhereByAccident() async throws {
+    @Test func identityToken_printed_hidesAddress() async throws {
         let issuer = try await TestIssuer()
         var content = content()
         content.email = .shared(InboxAddress(AddrSpec(localPart: "jane", domain: "home.example")))
@@ -61,7 +61,7 @@ import Testing
         #expect(claims.isPrivateEmail == false)
     }
 
-    @Test func aKeyIsItselfAgainFromItsPEM() async throws {
+    @Test func signingKey_fromItsPEM_isTheSame() async throws {
         let (key, pem) = try IdentitySigningKey.generate()
         let again = try IdentitySigningKey(pem: pem)
         #expect(again.keyID == key.keyID)
@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    @Test func aPublishedSetIsReadByOurOwnReader() async throws {
+    @Test func keySet_published_isReadBack() async throws {
         let first = try IdentitySigningKey.generate().key
         let second = try IdentitySigningKey.generate().key
         let set = try JWKSet.parse(PublishedKeys.document([first.publicJWK, second.publicJWK]))
@@ -85,7 +85,7 @@ import Testing
     }
 
     /// An issuer's key set is someone else's text, and is shown on a terminal.
-    @Test func aKeyIdWithControlCharactersIsNotUsed() async throws {
+    @Test func keySet_keyIDWithControls_isUnusable() async throws {
         var jwk = try IdentitySigningKey.generate().key.publicJWK
         jwk["kid"] = "a\u{1B}[2J"
         let set = try JWKSet.parse(PublishedKeys.document([jwk]))
@@ -114,7 +114,7 @@ import Testing
         }
     }
 
-    @Test func aClientSecretIsBoundToTeamClientAndUs() async throws {
+    @Test func clientSecret_otherTeamClientOrTime_isRefused() async throws {
         let issuer = try await TestIssuer()
         let keys = try await issuer.keys()
         let other = try await TestIssuer()
@@ -133,7 +133,7 @@ import Testing
         #expect(check("a.b.c", keys) == "format")
     }
 
-    @Test func aTeamsKeyComesAsPEM() async throws {
+    @Test func verificationKey_asPEM_isRead() async throws {
         let issuer = try await TestIssuer()
         let jwk = issuer.key.publicJWK
         let x = try #require(jwk["x"]?.string.flatMap { Base64URL.decode($0.utf8) })

@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    @Test func theFirstKeysAreMadeWhenTheyAreNeeded() async throws {
+    @Test func signer_firstUse_makesKeys() async throws {
         let stored = try Stored()
         let signer = stored.signer()
         let key = try await signer.key()
@@ -55,7 +55,7 @@ import Testing
         #expect(try stored.store.identityKeys.keys().map(\.state) == [.next, .active])
     }
 
-    @Test func hostsThatStartTogetherHaveOneKey() async throws {
+    @Test func signer_hostsStartTogether_haveOneKey() async throws {
         let stored = try Stored()
         let ids = try await withThrowingTaskGroup(of: String.self) { group in
             for _ in 0..<8 { group.addTask { try await stored.signer().key().keyID } }
@@ -67,7 +67,7 @@ import Testing
 
     /// At every moment, whoever fetched the key set within the last day can verify what is signed, and what was signed in the
     /// last seven days can be verified by whoever fetches it now.
-    @Test func aRotationLeavesNoGap() async throws {
+    @Test func keyRotation_everySixHours_leavesNoGap() async throws {
         let stored = try Stored()
         let signer = stored.signer()
         let keys = stored.store.identityKeys
@@ -102,7 +102,7 @@ import Testing
         #expect(all.filter { $0.state == .retiring }.count <= 9)
     }
 
-    @Test func anEarlyRotationIsAskedForExpressly() async throws {
+    @Test func keyRotation_early_mustBeAskedFor() async throws {
         let stored = try Stored()
         let signer = stored.signer()
         let first = try await signer.key().keyID
@@ -126,7 +126,7 @@ import Testing
         #expect(throws: StoreFailure.refused(.notFound, "")) { try keys.retire("unknown", stored.change) }
     }
 
-    @Test func whileTheStoreIsDownSigningGoesOn() async throws {
+    @Test func signer_storeDown_keepsSigning() async throws {
         let stored = try Stored()
         let signer = stored.signer()
         let key = try await signer.key().keyID
@@ -136,7 +136,7 @@ import Testing
         await #expect(throws: (any Error).self) { try await stored.signer().key() }
     }
 
-    @Test func thePrivateKeyIsNotInTheDatabase() async throws {
+    @Test func signingKey_stored_isNotInTheClear() async throws {
         let stored = try Stored()
         let key = try NewIdentityKey.generate()
         let next = try NewIdentityKey.generate()
@@ -150,7 +150,7 @@ import Testing
         #expect(!"\(key)".contains("PRIVATE"))
     }
 
-    @Test func issuersAreThoseOfTheStore() async throws {
+    @Test func storedIssuers_addedThenStoreDown_areKept() async throws {
         let stored = try Stored()
         let issuers = StoredIssuers(stored.store.issuers, now: stored.clock.now, logger: silence)
         #expect(try await issuers.issuer(TestIssuer.iss) == nil)
@@ -171,7 +171,7 @@ import Testing
         await #expect(throws: (any Error).self) { try await fresh.all() }
     }
 
-    @Test func keySetsOutliveTheProcess() async throws {
+    @Test func storedKeySets_newProcess_areKept() async throws {
         let stored = try Stored()
         let test = try await TestIssuer()
         let fetcher = CountingFetcher(document: PublishedKeys.document([test.key.publicJWK]))

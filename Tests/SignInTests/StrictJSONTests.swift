@@ -8,7 +8,7 @@ import TestSupport
 @Suite(.blocking) struct StrictJSONTests {
     private func parse(_ text: String) -> JSONValue? { try? StrictJSON.parse(Array(text.utf8), limit: 65_536) }
 
-    @Test func whatRFC8259AllowsIsRead() throws {
+    @Test func json_ofRFC8259_isRead() throws {
         let text = #" { "a" : [ 1 , -0 , 2.5e+3 , true , false , null , "" ] , "b" : { } , "\u00e9\n\"\\\/" : "\ud83d\ude00" } "#
         let object = try #require(parse(text)?.object)
         #expect(object.members.map(\.name) == ["a", "b", "é\n\"\\/"])
@@ -27,11 +27,11 @@ import TestSupport
         "{\"a\":1,\"a\":1}",
         "{\"a\":1,\"\\u0061\":1}", "\u{0C}1", "\u{A0}1", "[\"a\":1]", "{1:1}", "\"\\ud83d\\u\"", "\"\\uD83D\\uD83D\"",
     ])
-    func whatItDoesNotAllowIsRefused(_ text: String) {
+    func json_notOfRFC8259_isRefused(_ text: String) {
         #expect(parse(text) == nil)
     }
 
-    @Test func namesAreTheSameOctetByOctet() throws {
+    @Test func memberName_canonicallyEquivalent_differs() throws {
         // "é" in two forms that Unicode calls equivalent, and Swift equal.
         let object = try #require(parse("{\"\u{E9}\":1,\"e\u{301}\":2}")?.object)
         #expect(object["\u{E9}"]?.number?.integer == 1)
@@ -68,19 +68,19 @@ import TestSupport
         } catch let error as JSONShapeError { #expect(error.pointer == "/" + StrictDecoder.escaped(name)) }
     }
 
-    @Test func nestingIsBounded() {
+    @Test func nesting_overLimit_isRefused() {
         func nested(_ depth: Int) -> String { String(repeating: "[", count: depth) + String(repeating: "]", count: depth) }
         #expect(parse(nested(StrictJSON.maximumDepth)) != nil)
         #expect(parse(nested(StrictJSON.maximumDepth + 1)) == nil)
         #expect(parse(nested(30_000)) == nil)
     }
 
-    @Test func lengthIsBounded() {
+    @Test func length_overLimit_isRefused() {
         #expect(throws: JSONError.self) { try StrictJSON.parse(Array("[1,2]".utf8), limit: 4) }
         #expect(throws: Never.self) { try StrictJSON.parse(Array("[1,2]".utf8), limit: 5) }
     }
 
-    @Test func anErrorRepeatsNothing() {
+    @Test func error_ofSecretText_repeatsNothing() {
         for text in ["{\"secretname\":1,\"secretname\":2}", "\"secret\\x\"", "secret"] {
             do {
                 _ = try StrictJSON.parse(Array(text.utf8), limit: 100)
@@ -97,17 +97,17 @@ import TestSupport
             ("9223372036854775807", Int64.max),
             ("0e999999999999", 0), ("-12", -12), ("922337203685477580.7e1", Int64.max),
         ] as [(String, Int64)])
-    func wholeNumbersHoweverWritten(_ text: String, _ value: Int64) {
+    func number_wholeInAnyForm_isInteger(_ text: String, _ value: Int64) {
         #expect(parse(text)?.number?.integer == value)
     }
 
     @Test(arguments: ["9223372036854775808", "1e19", "1e400", "0.5", "-1.5", "1e-1", "1e99999999999999999999", "123456789e-3"])
-    func whatIsNoInteger(_ text: String) {
+    func number_notWholeOrTooLarge_isNoInteger(_ text: String) {
         #expect(parse(text)?.number != nil)
         #expect(parse(text)?.number?.integer == nil)
     }
 
-    @Test func roundingIsExact() {
+    @Test func number_fraction_roundsExactly() {
         for (text, floor, ceiling) in [
             ("1.5", 1, 2), ("-1.5", -2, -1), ("2", 2, 2), ("0.000001", 0, 1), ("-0.000001", -1, 0), ("1e-60", 0, 1),
             ("1790000000.9999999999999999999", 1_790_000_000, 1_790_000_001),
@@ -119,7 +119,7 @@ import TestSupport
         #expect(parse(String(repeating: "9", count: 65)) == nil)
     }
 
-    @Test func whatIsWrittenIsReadAlike() throws {
+    @Test func json_written_isReadAlike() throws {
         let value: JSONValue = .object([
             "a\u{1}\"\\\n": .array([.null, .bool(true), .integer(.min + 1), .string("é😀\u{7F}\t/")]), "b": .object([:]),
         ])
@@ -128,7 +128,7 @@ import TestSupport
     }
 
     /// Whatever the strict reader takes, Foundation's reader takes too, and with the same text for it afterwards.
-    @Test func itTakesNothingThatOthersRefuse() throws {
+    @Test func json_mutated_isReadByFoundationToo() throws {
         var random = SeededGenerator(seed: 71)
         let seeds = [
             #"{"alg":"ES256","kid":"ec-1","n":[1,2.5,-3e4,{"x":null}],"é":"\u00e9\ud83d\ude00"}"#, "[true,false,null,0,\"\\\\\"]",
@@ -167,7 +167,7 @@ import TestSupport
         }
     }
 
-    @Test func base64URLHasOneFormForEachSequence() throws {
+    @Test func base64URL_anyOctets_hasOneForm() throws {
         var random = SeededGenerator(seed: 3)
         for length in 0..<70 {
             let octets = (0..<length).map { _ in UInt8.random(in: 0...255, using: &random) }

@@ -10,7 +10,7 @@ import Testing
 @Suite(.blocking) struct VectorTests {
     static let files = ["valid", "format", "type", "algorithm", "key", "signature", "claims", "nonce"]
 
-    @Test(arguments: files) func vectors(_ name: String) async throws {
+    @Test(arguments: files) func tokenVectors_everyFile_giveExpectedResults(_ name: String) async throws {
         let text = try String(contentsOf: Files.vectors.appendingPathComponent("\(name).jsonl"), encoding: .utf8)
         let lines = text.split(separator: "\n")
         try #require(lines.count >= 10, "\(name).jsonl holds \(lines.count) cases")
@@ -55,12 +55,12 @@ import Testing
         }
     }
 
-    @Test func everyFileIsRun() throws {
+    @Test func tokenVectors_files_areAllRun() throws {
         let found = try FileManager.default.contentsOfDirectory(atPath: Files.vectors.path).filter { $0.hasSuffix(".jsonl") }
         #expect(Set(found) == Set(Self.files.map { "\($0).jsonl" }))
     }
 
-    @Test func everyCheckHasAVectorThatFailsIt() throws {
+    @Test func tokenVectors_checks_areAllCovered() throws {
         var checks = Set<String>()
         for name in Self.files {
             let text = try String(contentsOf: Files.vectors.appendingPathComponent("\(name).jsonl"), encoding: .utf8)

@@ -14,7 +14,7 @@ import Testing
         + "nEoXUQL0PhpRR8rZDRvuVUUTAzDHoCYWSyDxTiFtEqfxLQUt1B7znGP-GlMMSj9SXy1svUR_UO2e43_gNM68nmA9o9jvDw"
 
     /// Wycheproof's `rejectsKeyWithRocaVulnerability`.
-    @Test func aKeyThatBearsTheMarkOfROCAWasTaken() async throws {
+    @Test func rsaKey_withROCAWeakness_isUnusable() async throws {
         let set = try JWKSet.parse(
             Array(#"{"keys": [{"kty": "RSA", "kid": "a", "alg": "RS256", "e": "AQAB", "n": "\#(Self.marked)"}]}"#.utf8))
         #expect(set.keys.isEmpty)
@@ -26,7 +26,7 @@ import Testing
     }
 
     /// The mark is in the remainders alone: the same number, one bit further, has none.
-    @Test func otherKeysDoNotBearIt() throws {
+    @Test func rsaKey_oneBitChanged_hasNoROCAMark() throws {
         let base64 = Self.marked.replacingOccurrences(of: "-", with: "+").replacingOccurrences(of: "_", with: "/") + "=="
         let modulus = Array(try #require(Data(base64Encoded: base64)))
         #expect(ROCA.marks(modulus: modulus))

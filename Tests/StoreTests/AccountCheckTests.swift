@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct AccountCheckTests {
-    @Test(arguments: Engine.all) func aUserSeesWhatWasAskedOfThemAndObjectsOnce(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func check_askedOfUser_isShownAndObjectedToOnce(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         let (persons, account) = (test.inner.store.persons, try test.account("u1"))
         _ = try test.decided("u1", challenges: [], id: "rd_0")

@@ -23,7 +23,7 @@ import Testing
             reply: reply, reference: "abcdefgh")
     }
 
-    @Test(arguments: Engine.all) func refusalsAreCountedByKindDomainAndTime(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func refusals_severalDomains_areCountedByKindAndTime(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("anna")
         let account = try test.address("anna").account.number
@@ -50,7 +50,7 @@ import Testing
     }
 
     /// A sender names any number of domains: the rows of an account and day stay few.
-    @Test(arguments: Engine.all) func manyMadeUpDomainsAreFewRows(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func refusals_manyDomainsInOneDay_fillFewRows(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("anna")
         let account = try test.address("anna").account.number
@@ -64,7 +64,7 @@ import Testing
         #expect(others?.week == 380)
     }
 
-    @Test(arguments: Engine.all) func usersBlockDomainsAndAddressesOfTheTeam(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func block_domainOrAddressOfTeam_isAppliedAndLimited(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("anna")
         try test.user("bob")

@@ -21,7 +21,7 @@ import Testing
         try test.store.outbox.events(limit: 100).map { "\($0.type.rawValue) \($0.email ?? "")" }.sorted()
     }
 
-    @Test(arguments: Engine.all) func aReplacedAddressIsDeadAndItsTeamIsToldTheNewOne(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func replace_currentAddress_retiresItAndTellsTeam(_ engine: Engine) throws {
         let (test, old) = try Self.world(engine)
         let new = try test.store.addresses.replace(account: old.account.number, TestStore.change)
         #expect(new != old.address)
@@ -35,7 +35,7 @@ import Testing
         #expect(try Self.told(test) == ["email-disabled \(new.wireForm)", "email-enabled \(new.wireForm)"])
     }
 
-    @Test(arguments: Engine.all) func fewAddressesAreMadeInADay(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func replace_dailyLimitReached_isRefused(_ engine: Engine) throws {
         let (test, old) = try Self.world(engine)
         for _ in 0..<5 { _ = try test.store.addresses.replace(account: old.account.number, TestStore.change) }
         expectRefusal(.limit) { _ = try test.store.addresses.replace(account: old.account.number, TestStore.change) }
@@ -44,7 +44,7 @@ import Testing
         expectRefusal(.unmet) { _ = try test.store.addresses.replace(account: 999, tomorrow) }
     }
 
-    @Test(arguments: Engine.all) func forwardingSwitchesByItselfOnceAndAsAnyOther(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func switchForwarding_timeDue_switchesOnce(_ engine: Engine) throws {
         let (test, address) = try Self.world(engine)
         let (addresses, account) = (test.store.addresses, address.account.number)
         func isOn() throws -> Bool { try addresses.address(address.address).isForwardingOn }
@@ -70,7 +70,7 @@ import Testing
         let waiting: [Int64] = try test.database.values("SELECT switches_at FROM relay_addresses WHERE switches_at IS NOT NULL")
         #expect(waiting.isEmpty)
     }
-    @Test(arguments: Engine.all) func forwardingEndsOnceSoManyMessagesCameThrough(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func switchForwarding_messageLimitReached_turnsOff(_ engine: Engine) throws {
         let (test, address) = try Self.world(engine)
         let (addresses, account) = (test.store.addresses, address.account.number)
         func isOn() throws -> Bool { try addresses.address(address.address).isForwardingOn }

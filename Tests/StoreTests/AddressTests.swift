@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct AddressTests {
-    @Test(arguments: Engine.all) func issuingAgainGivesTheSameAddress(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func issue_again_returnsSameAddress(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let first = try test.store.addresses.issue(team: "juice", user: "u1", TestStore.change)
@@ -23,7 +23,7 @@ import Testing
         #expect(first.hasVerifiedInbox)
     }
 
-    @Test(arguments: Engine.all) func anotherTeamGetsAnotherAddressAndSub(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func issue_otherTeam_returnsOtherAddressAndSub(_ engine: Engine) throws {
         let test = try TestStore(engine)
         _ = try test.store.teams.add(id: "milk", name: "Milk", TestStore.change)
         try test.user("u1")
@@ -34,7 +34,7 @@ import Testing
         #expect(juice.account.number != milk.account.number)
     }
 
-    @Test(arguments: Engine.all) func appsOfOneTeamShareTheAddressAndGroupsHaveTheirGrants(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func issue_appsOfOneTeam_sharesAddressNotGrants(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let apps = test.store.apps
@@ -51,7 +51,7 @@ import Testing
         expectRefusal(.notFound) { _ = try test.address("u1", app: "com.example.unknown") }
     }
 
-    @Test(arguments: Engine.all) func aTeamWithoutAppsRelaysWithAGrantForMailAlone(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func issue_teamWithoutApps_grantsMailAlone(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let address = try test.address("u1")
@@ -59,7 +59,7 @@ import Testing
         #expect(try test.store.grants.grants(account: address.account.number).map(\.group.primaryClientID) == [nil])
     }
 
-    @Test(arguments: Engine.all) func revokingTheLastGrantEndsItAndIssuingRevivesIt(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func revoke_lastGrant_endsItUntilIssuedAgain(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let address = try test.address("u1")
@@ -76,7 +76,7 @@ import Testing
         #expect(renewed.lastAuthorizedAt == TestStore.now + 60)
     }
 
-    @Test(arguments: Engine.all) func aRetiredAddressIsReplacedByAnother(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func issue_previousAddressRetired_returnsAnother(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let old = try test.address("u1")
@@ -89,7 +89,7 @@ import Testing
         #expect(try test.store.addresses.addresses(team: "juice", user: "u1").map(\.address) == [old.address, new.address])
     }
 
-    @Test(arguments: Engine.all) func switchingForwardingIsCountedOnceForEachChange(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func setForwarding_changedOrRepeated_countsEachChange(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let address = try test.address("u1")
@@ -103,13 +103,13 @@ import Testing
         #expect(toggles == 2)
     }
 
-    @Test(arguments: Engine.all) func issuingBeforeVerificationSaysSo(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func issue_unverifiedInbox_saysSo(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1", isVerified: false)
         #expect(try !test.store.addresses.issue(team: "juice", user: "u1", TestStore.change).hasVerifiedInbox)
     }
 
-    @Test(arguments: Engine.all) func accountNumbersAreNeverUsedTwice(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func accountNumber_userRemoved_isNotReused(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let first = try test.address("u1").account.number
@@ -120,7 +120,7 @@ import Testing
         #expect(second < Account.numberLimit)
     }
 
-    @Test(arguments: Engine.all) func removingATeamOrUserRemovesTheirAddresses(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func remove_teamOrUser_removesTheirAddresses(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         try test.user("u2")
@@ -135,7 +135,7 @@ import Testing
         expectRefusal(.notFound) { try test.store.teams.remove("juice", TestStore.change) }
     }
 
-    @Test(arguments: Engine.all) func aLocalPartInUseIsDrawnAgain(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func issue_localPartInUse_drawsAnother(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         try test.user("u2")

@@ -25,7 +25,7 @@ import Testing
         [try source("192.0.2.1", passes: true): 5, try source("198.51.100.9", disposition: "reject"): 3]
     }
 
-    @Test(arguments: Engine.all) func reportsAreSummedUpAndKnownAgain(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func aggregateReport_repeated_isCountedOnce(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let reports = test.store.aggregateReports
         #expect(try reports.add(Self.report("1", Self.messages()), reporter: "big.example", now: 100))
@@ -46,7 +46,7 @@ import Testing
     }
 
     /// Whoever can sign could send any number, and shut out those of others.
-    @Test func tooManyReportsOfOneAuthorAreNotTakenAndOthersAre() throws {
+    @Test func aggregateReport_overDailyLimit_refusesThatReporter() throws {
         let test = try TestStore(.sqlite)
         let reports = test.store.aggregateReports
         for number in 0..<50 { #expect(try reports.add(Self.report("\(number)"), reporter: "big.example", now: 1_000)) }
@@ -56,7 +56,7 @@ import Testing
     }
 
     /// One receiver's word about a host comes behind what several say.
-    @Test func aHostThatSeveralReceiversNameComesFirst() throws {
+    @Test func failing_hostNamedBySeveralReporters_comesFirst() throws {
         let test = try TestStore(.sqlite)
         let reports = test.store.aggregateReports
         let lie = Self.report("1", [try Self.source("203.0.113.1"): 1_000_000_000])

@@ -53,7 +53,7 @@ import Testing
     }
 
     /// One transaction with all consents took as long as they were many, and others waited.
-    @Test(arguments: Engine.all) func anAppIsGoneAtOnceAndItsConsentsGoInSteps(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func appRemoval_manyConsents_endsAtOnceDeletesInSteps(_ engine: Engine) throws {
         let (test, addresses) = try Self.world(engine)
         try test.store.apps.remove(team: "juice", clientID: "com.juice", Self.later)
         var steps = 0
@@ -81,7 +81,7 @@ import Testing
         #expect(try test.store.outbox.waitingEndpoints().map(\.pending) == [Self.users])
     }
 
-    @Test(arguments: Engine.all) func consentToAnAppOfTheSameNameIsAnother(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func appRemoval_appAddedAgain_keepsNewConsent(_ engine: Engine) throws {
         let (test, addresses) = try Self.world(engine)
         try test.store.apps.remove(team: "juice", clientID: "com.juice", Self.later)
         _ = try test.store.apps.add(team: "juice", clientID: "com.juice", group: nil, Self.later)
@@ -98,7 +98,7 @@ import Testing
     }
 
     /// Whoever ends the account before its consent has gone: the endpoint hears of the account, and of nothing twice.
-    @Test(arguments: Engine.all) func anAccountThatEndsWhileItsAppGoesIsTold(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func appRemoval_accountEndsMeanwhile_isToldOnce(_ engine: Engine) throws {
         let (test, addresses) = try Self.world(engine)
         let (deleted, removed) = (addresses[Self.users - 1], addresses[Self.users - 2])
         try test.store.apps.remove(team: "juice", clientID: "com.juice", Self.later)
@@ -116,7 +116,7 @@ import Testing
 
     /// Of an app on its way to another team, those that have not followed are another team's: their consents end, and nobody is
     /// told.
-    @Test(arguments: Engine.all) func anAppThatIsRemovedOnItsWayTakesWhatHasNotFollowed(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func appRemoval_duringTransfer_endsAllConsents(_ engine: Engine) throws {
         let (test, addresses) = try Self.world(engine)
         _ = try test.store.teams.add(id: "milk", name: "Milk", TestStore.change)
         _ = try test.store.transfers.start(team: "juice", app: "com.juice", to: "milk", TestStore.change)
@@ -133,7 +133,7 @@ import Testing
     }
 
     /// Mail to the old team's address went on to the new team's account until its last row was gone.
-    @Test(arguments: Engine.all) func mailDoesNotFollowAMovedAppThatIsBeingRemoved(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func appRemoval_afterTransfer_stopsMailToSuccessor(_ engine: Engine) throws {
         let (test, addresses) = try Self.world(engine)
         _ = try test.store.teams.add(id: "milk", name: "Milk", TestStore.change)
         _ = try test.store.transfers.start(team: "juice", app: "com.juice", to: "milk", TestStore.change)
@@ -150,7 +150,7 @@ import Testing
     }
 
     /// The client was looked up, and the app removed, before the code was exchanged: it gave tokens.
-    @Test(arguments: Engine.all) func aCodeGivesNothingOnceItsAppIsRemoved(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func appRemoval_codeIssuedBefore_isRefused(_ engine: Engine) throws {
         let (test, _) = try Self.world(engine)
         let redirect = TransferTokenTests.redirect
         _ = try test.store.clients.addRedirect(team: "juice", clientID: "com.juice", uri: redirect, TestStore.change)
@@ -169,7 +169,7 @@ import Testing
     }
 
     /// A user who came back in that moment had a live consent to an app that is gone, and was counted.
-    @Test(arguments: Engine.all) func aRevokedConsentDoesNotComeBackToAnAppThatIsBeingRemoved(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func appRemoval_revokedConsent_isNotRevived(_ engine: Engine) throws {
         let (test, addresses) = try Self.world(engine)
         let account = addresses[Self.users - 1].account
         let client = try #require(try test.store.clients.client("com.juice"))
@@ -187,7 +187,7 @@ import Testing
     }
 
     /// Its tokens and counts may be many too.
-    @Test(arguments: Engine.all) func anAppOfAGroupGoesWithoutTheGroup(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func appRemoval_oneAppOfGroup_keepsTheGroup(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         let account = try LifecycleTests.authorize(test, "com.juice.web")
         let app = try #require(try Self.number(test, "SELECT id FROM apps WHERE client_id = 'com.juice.web'"))
@@ -208,7 +208,7 @@ import Testing
     }
 
     /// While its accounts went, a team that was removed heard where its users' mail goes.
-    @Test(arguments: Engine.all) func aTeamThatWasRemovedHearsOfNothingButItsAccountsEnd(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func teamRemoval_accountsEnding_sendsOnlyAccountDelete(_ engine: Engine) throws {
         let (test, addresses) = try Self.world(engine)
         try test.store.teams.remove("juice", Self.later)
         try test.store.inboxes.remove(user: "u\(Self.users - 1)", .number(1), Self.later)
@@ -220,7 +220,7 @@ import Testing
     }
 
     /// The first one that failed kept all others waiting, for as long as it failed.
-    @Test(arguments: Engine.all) func aRemovalThatFailsStopsNoOther(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func removal_oneFails_othersGoOn(_ engine: Engine) throws {
         let (test, addresses) = try Self.world(engine, users: 60)
         try test.database.write(.durable) { connection in
             let type = test.database.dialect.types["int"] ?? "BIGINT"
@@ -246,7 +246,7 @@ import Testing
         #expect(try !test.store.removals.isPending())
     }
 
-    @Test(arguments: Engine.all) func anEndpointIsGoneAtOnceAndItsEventsGoInSteps(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func endpointRemoval_manyEvents_endsAtOnceDeletesInSteps(_ engine: Engine) throws {
         let (test, _) = try Self.world(engine, users: 0)
         try OutboxStepTests.post(test, accounts: 1...2_500)
         try test.store.endpoints.remove(team: "juice", app: "com.juice", Self.later)

@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Engine.all) func theRateSuspendsAndAConfirmationEndsIt(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func failures_rateReached_suspendInboxUntilConfirmed(_ engine: Engine) throws {
         let scene = try Fixture(engine, forwarded: 6)
         let store = scene.test.store
         #expect(try scene.fail(1) == .recorded)
@@ -125,7 +125,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Engine.all) func failuresOfMessagesFromBeforeTheConfirmationDoNotCount(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func failures_sentBeforeConfirmation_areNotCounted(_ engine: Engine) throws {
         let scene = try Fixture(engine, forwarded: 3)
         for nonce in 1...3 { _ = try scene.fail(UInt8(nonce)) }
         let later = TestStore.now + 2 * 86_400
@@ -136,7 +136,7 @@ import Testing
         #expect(try scene.isSuspended)
     }
 
-    @Test(arguments: Engine.all) func onlyTheWindowCounts(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func failures_outsideWindow_areNotCounted(_ engine: Engine) throws {
         let scene = try Fixture(engine, forwarded: 1_000)
         for (nonce, day) in [(1, 0), (2, 0), (3, 13)] as [(UInt8, Int64)] {
             let now = TestStore.now + day * 86_400
@@ -150,7 +150,7 @@ import Testing
             try scene.test.store.bounces.standing(of: scene.inbox, days: 30, now: later).failures == 1, "old ones are deleted")
     }
 
-    @Test(arguments: Engine.all) func mailGoesOnWhereAnotherInboxTakesItsPlace(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func forwarding_otherInboxBecomesDefault_goesOn(_ engine: Engine) throws {
         let scene = try Fixture(engine, forwarded: 3)
         for nonce in 1...3 { _ = try scene.fail(UInt8(nonce)) }
         let store = scene.test.store
@@ -168,7 +168,7 @@ import Testing
         #expect(try scene.isSuspended)
     }
 
-    @Test(arguments: Engine.all) func anAccountThatIsGoneHasNoFailures(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func failures_unknownAccount_areNotRecorded(_ engine: Engine) throws {
         let scene = try Fixture(engine, forwarded: 0)
         let record = try scene.test.store.bounces.record(
             TestStore.failure(1), of: TestStore.number(scene.account + 99), rate: TestStore.anyRate, now: TestStore.now)

@@ -32,7 +32,7 @@ import WebAuthn
 
     private func wrong(_ code: String) -> String { code == "123456" ? "654321" : "123456" }
 
-    @Test(arguments: Engine.all) func aCodeSignsInOnceWhereItWasAskedFor(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func code_browserThatAskedForIt_signsInOnce(_ engine: Engine) throws {
         let test = try anna(engine)
         let (page, code) = (test.store.page, try code(test, browser: "mine"))
         #expect(try page.signIn(code: code, browser: "other", replacing: nil, now: Self.now) == nil)
@@ -45,7 +45,7 @@ import WebAuthn
     }
 
     /// Codes that were asked for beforehand went on being good after the tries of the day were used up.
-    @Test(arguments: Engine.all) func aDayHasTenTriesHoweverManyCodesWereAskedForAndAtOnce(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func code_manyCodesAndGuesses_allowsTenTriesADay(_ engine: Engine) async throws {
         let test = try anna(engine)
         let page = test.store.page
         let codes = try (0..<5).map { try code(test, browser: "b\($0)") }
@@ -67,7 +67,7 @@ import WebAuthn
     }
 
     /// The same for someone who is no user yet: the tries are those of the inbox.
-    @Test(arguments: Engine.all) func aCodeMakesAUserOnceAndADayHasTenTriesForAnInbox(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func signUpCode_manyGuesses_allowsTenTriesADay(_ engine: Engine) async throws {
         let test = try anna(engine)
         let (page, inbox, rules) = (test.store.page, try TestStore.inbox("new@home.example"), SignUpRules(.open))
         func asked(_ browser: String, at now: Int64) throws -> (code: String, sealed: String) {
@@ -129,7 +129,7 @@ import WebAuthn
         #expect(try test.database.value(SQL("SELECT COUNT(*) FROM wrong_codes", [])) ?? 0 <= 14)
     }
 
-    @Test(arguments: Engine.all) func strangersLeaveMessagesToUsersAndASecondSpellingMakesNoSecondUser(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func signUp_strangerLimitOrSecondSpelling_isRefused(_ engine: Engine) throws {
         let test = try anna(engine)
         let (page, rules) = (test.store.page, SignUpRules(.open))
         func link(_ inbox: String, limit: Int) throws -> PageLink? {
@@ -147,7 +147,7 @@ import WebAuthn
         #expect(sessions[0] != nil && sessions[1] == nil)
     }
 
-    @Test(arguments: Engine.all) func aStandingConsentSaysWhetherTheAddressWasAskedFor(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func consent_standing_saysWhetherEmailWasAskedFor(_ engine: Engine) throws {
         let test = try anna(engine)
         for (scopes, shares) in [(["openid"], false), (["email", "openid"], true), (["name"], true)] {
             let authorization = ProviderAuthorization(
@@ -188,7 +188,7 @@ import WebAuthn
 
     private func isSession(_ outcome: PasskeySignIn) -> Bool { if case .session = outcome { true } else { false } }
 
-    @Test(arguments: Engine.all) func aPasskeySignsInUntilItIsRemoved(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func passkey_replayedOldOrRemoved_isRefused(_ engine: Engine) throws {
         let test = try anna(engine)
         var made = try authenticator(test, isSynced: false)
         let passkeys = test.store.passkeys
@@ -223,7 +223,7 @@ import WebAuthn
         #expect(try passkeys.passkeys(user: "anna").map(\.isBackedUp) == [true])
     }
 
-    @Test(arguments: Engine.all) func ofManySignInsWithOneAnswerOfAPasskeyOneWins(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func passkey_sameAnswerManyTimes_signsInOnce(_ engine: Engine) async throws {
         let test = try anna(engine)
         let made = try authenticator(test)
         let challenge = try test.store.passkeys.challenge(.get, browser: "b", now: Self.now)
@@ -235,7 +235,7 @@ import WebAuthn
         #expect(won.withLock { $0 } == 1)
     }
 
-    @Test(arguments: Engine.all) func aUserWhoIsDeletedTakesSessionsPasskeysAndCodesAlong(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func user_deleted_losesSessionsPasskeysAndCodes(_ engine: Engine) throws {
         let test = try anna(engine)
         let made = try authenticator(test)
         let (code, challenge) = (
@@ -276,7 +276,7 @@ import WebAuthn
     }
 
     /// The consents of the others stayed, although their answers went nowhere.
-    @Test(arguments: Engine.all) func ofManyAnswersToOneRequestOneConsents(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func authorization_manyAnswersToOneRequest_consentsOnce(_ engine: Engine) async throws {
         let test = try anna(engine)
         let (identifier, response) = try identifier(test)
         let users = (0..<6).map { "u\($0)" }
@@ -303,7 +303,7 @@ import WebAuthn
         }
     }
 
-    @Test(arguments: Engine.all) func ofManyExchangesOfACodeOneWinsAndItsTokensEnd(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func authorizationCode_exchangedManyTimes_endsItsTokens(_ engine: Engine) async throws {
         let test = try anna(engine)
         let client = try #require(try test.store.clients.client("com.juice"))
         let code = try test.store.provider.authorize(asked("anna"), Self.change) { $0.code }
@@ -321,7 +321,7 @@ import WebAuthn
     }
 
     /// How a user signed in was kept, and was not in what they take away.
-    @Test(arguments: Engine.all) func theDownloadSaysHowTheUserSignedIn(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func userExport_signInMethod_isIncluded(_ engine: Engine) throws {
         let test = try anna(engine)
         let client = try #require(try test.store.clients.client("com.juice"))
         func method(_ section: String) throws -> [String] {

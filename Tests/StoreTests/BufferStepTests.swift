@@ -10,7 +10,7 @@ import Testing
 
 @Suite(.blocking) struct BufferStepTests {
     /// After trouble of the store all that had gathered was written in one transaction, for which mail waited.
-    @Test(arguments: Engine.all) func whatGatheredIsWrittenInStepsAndOnce(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func counterBuffer_stepFails_repeatsOnlyThatStep(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number
@@ -36,7 +36,7 @@ import Testing
     }
 
     /// Addresses that end after so many messages are looked at for these accounts alone.
-    @Test(arguments: Engine.all) func accountsWithMessagesAreToldAlsoWhereALaterStepFailed(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func counterBuffer_laterStepFails_keepsForwardedAccounts(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let writes = Mutex(0)
         let database = RecordingDatabase(test.database) { () throws(StoreFailure) in
@@ -59,7 +59,7 @@ import Testing
         #expect(buffer.takeForwarded() == [1, 2])
     }
 
-    @Test func refusalsThatCouldNotBeWrittenStayAndNoOtherIsWrittenTwice() throws {
+    @Test func rejectionBuffer_stepFails_writesEachRefusalOnce() throws {
         let written = Mutex<[Int64]>([])
         let buffer = RejectionBuffer { events throws(StoreFailure) in
             if written.withLock({ $0.count == RejectionBuffer.step }) {

@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.blocking) struct ConcurrencyTests {
     /// A request that took longer than its claim lives gave its answer to the next one with the same key, or freed its key.
-    @Test(arguments: Engine.all) func aRequestThatTookTooLongAnswersForNoOther(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func idempotencyKey_claimExpired_ignoresLateAnswer(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let keys = test.store.idempotency
         let team = try test.store.teams.team("juice").number
@@ -28,7 +28,7 @@ import Testing
     }
 
     /// Two hosts that count the same accounts in another order wait for each other, until one of them is thrown out.
-    @Test(arguments: Engine.all) func countersAreWrittenInOneOrderOnAllHosts(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func counterBuffer_flush_writesAccountsInOrder(_ engine: Engine) throws {
         let test = try TestStore(engine)
         for number in 1...12 { try test.user("u\(number)") }
         let accounts = try (1...12).map { try test.address("u\($0)").account.number }

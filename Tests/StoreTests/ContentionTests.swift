@@ -38,7 +38,7 @@ struct ContentionTests {
     }
 
     /// A change that always lost against others was given up after 20 repetitions: a move never came to its end beside sign-ups.
-    @Test func whoLostAgainAndAgainWritesAlone() async throws {
+    @Test func serializationConflict_repeated_takesExclusiveTurn() async throws {
         let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
         let database = try Self.ring(server, rows: 6)
         defer { try? database.close() }
@@ -53,7 +53,7 @@ struct ContentionTests {
     }
 
     /// A change of many rows lost five times against small ones before each turn alone: a transfer took minutes beside sign-ups.
-    @Test func whoChangesMuchIsNotRepeatedBesideSmallChanges() async throws {
+    @Test func writeAlone_besideSmallChanges_runsOnce() async throws {
         let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
         let database = try Self.ring(server, rows: 5)
         defer { try? database.close() }
@@ -81,7 +81,7 @@ struct ContentionTests {
     }
 
     /// Who hangs in the middle of a change keeps the turn alone from others; these go on beside it.
-    @Test func whoHangsInAChangeHoldsUpNobody() async throws {
+    @Test func transaction_hanging_doesNotBlockOthers() async throws {
         let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
         let database = try Self.ring(server, rows: 5)
         defer { try? database.close() }
@@ -117,7 +117,7 @@ struct ContentionTests {
     }
 
     /// A host that was stopped in the middle of a change kept what it had locked for a minute.
-    @Test func whoStandsStillInAChangeLosesIt() async throws {
+    @Test func transaction_idleTooLong_isEnded() async throws {
         let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
         let database = try Self.ring(server, rows: 2)
         defer { try? database.close() }
@@ -147,7 +147,7 @@ struct ContentionTests {
     }
 
     /// Decisions go on degraded after half a second; they waited for others' locks as long as everybody.
-    @Test func whoHasLittleTimeWaitsNoLonger() async throws {
+    @Test func transaction_shortTimeout_isBusy() async throws {
         let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
         let database = try Self.ring(server, rows: 2)
         defer { try? database.close() }
@@ -175,7 +175,7 @@ struct ContentionTests {
     }
 
     /// It read a file as it went, and began again in the middle of it.
-    @Test func aRehearsalThatLosesIsNotRunAgain() throws {
+    @Test func rehearsal_serializationConflict_isNotRepeated() throws {
         let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
         let database = try Self.ring(server, rows: 2)
         defer { try? database.close() }
@@ -200,7 +200,7 @@ struct ContentionTests {
 
     /// As long as the server knew little of a table, it read all consents to the app to find one, and each sign-in was repeated
     /// because of all others. It knows what it counted last: here when there were so many consents.
-    @Test(arguments: [0, 50, 60]) func aSignInReadsNoOneElsesConsentWhateverTheServerBelieves(_ known: Int) throws {
+    @Test(arguments: [0, 50, 60]) func authorize_anyTableStatistics_readsNoOtherConsent(_ known: Int) throws {
         let test = try TestStore(try #require(Engine.postgresAlone))
         let change = TestStore.change
         _ = try test.store.apps.add(team: "juice", clientID: "com.juice", group: nil, change)
@@ -230,7 +230,7 @@ struct ContentionTests {
 
     /// The same for what follows a sign-in, and for other requests about one row. A change that is under way keeps the locks of
     /// those beside it, so that they can be looked at: also those of other tests, so that the server is this test's own.
-    @Test func noRequestReadsATeamsRowsToFindOneWhateverTheServerBelieves() throws {
+    @Test func requests_oldTableStatistics_readNoOtherRows() throws {
         let test = try TestStore(try #require(Engine.postgresAlone))
         let (store, change, now) = (test.store, TestStore.change, TestStore.now)
         _ = try store.apps.add(team: "juice", clientID: "com.juice", group: nil, change)
@@ -291,7 +291,7 @@ struct ContentionTests {
 
     /// Every delivery wrote the row of the endpoint, which every change of an account reads: the two were repeated against each
     /// other.
-    @Test func changesAndDeliveriesOfDifferentAccountsSeldomMeet() throws {
+    @Test func setForwarding_besideDeliveries_isSeldomRepeated() throws {
         let users = Self.parameter("POSTERN_CONTENTION_USERS", 100)
         let rounds = Self.parameter("POSTERN_CONTENTION_ROUNDS", 6)
         let lanes = 8

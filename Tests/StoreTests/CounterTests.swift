@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct CounterTests {
-    @Test(arguments: Engine.all) func whatWasForwardedIsKnownByTheDomainOfTheInbox(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func forwardedByDomain_severalInboxes_sumsByDayAndDomain(_ engine: Engine) throws {
         let test = try TestStore(engine)
         for user in ["u1", "u2"] {
             try test.user(user)
@@ -24,7 +24,7 @@ import Testing
         #expect(try test.store.relay.forwardedByDomain(day: 9).isEmpty)
     }
 
-    @Test(arguments: Engine.all) func reservingNeverPassesTheLimit(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func reserve_concurrently_neverPassesLimit(_ engine: Engine) async throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number
@@ -57,7 +57,7 @@ import Testing
         #expect(try !counters.reserve(account: account, kind: .overLimit, day: TestStore.today, limit: 0))
     }
 
-    @Test(arguments: Engine.all) func batchesAddUpAndPassOverAccountsThatAreGone(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func add_batch_sumsAndSkipsUnknownAccounts(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number
@@ -77,7 +77,7 @@ import Testing
         #expect(try test.store.counters.counters(account: account, since: 0).map(\.day) == [11])
     }
 
-    @Test(arguments: Engine.all) func oneAutomaticNoteForACorrespondentAndDay(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func automaticReplyReserve_sameCorrespondentAndDay_isGrantedOnce(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         try test.user("u2")
@@ -95,7 +95,7 @@ import Testing
         #expect(try !counters.automaticReplyReserve(account: one, correspondentKey: [1, 2], day: 6))
     }
 
-    @Test(arguments: Engine.all) func aMarkCountsOnce(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func once_sameMark_countsOnce(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number
@@ -104,7 +104,7 @@ import Testing
         #expect(try !test.store.counters.once(account: account + 1, purpose: "bounce", mark: [9], expiresAt: 100))
     }
 
-    @Test(arguments: Engine.all) func aBufferKeepsWhatCouldNotBeWritten(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func counterBuffer_storeFails_keepsCounts(_ engine: Engine) async throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number
@@ -123,7 +123,7 @@ import Testing
         #expect(buffer.dropped == 0)
     }
 
-    @Test(arguments: Engine.all) func farFromTheLimitNothingIsWrittenUntilTheFlush(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func counterBuffer_farFromLimit_writesOnlyOnFlush(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number
@@ -164,7 +164,7 @@ import Testing
     }
 
     /// While the store was slow, each message that waited for it let another part be counted in memory.
-    @Test(arguments: Engine.all) func noMoreThanAPartIsAheadOfAStoreThatIsSlow(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func counterBuffer_slowStore_countsOnePartAhead(_ engine: Engine) async throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number
@@ -200,7 +200,7 @@ import Testing
     }
 
     /// Counts on their way into the store came on top of what others took up to the limit in the meantime.
-    @Test(arguments: Engine.all) func countsOnTheirWayHoldTheirPlacesBelowTheLimit(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func counterBuffer_countsBeingWritten_countTowardsLimit(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number
@@ -243,7 +243,7 @@ import Testing
         #expect(try test.store.counters.count(account: account, kind: .forwarded, day: 3) == 160)
     }
 
-    @Test(arguments: Engine.all) func oneProcessNeverPassesTheLimitAndSeveralHardly(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func counterBuffer_oneOrSeveralHosts_keepsLimit(_ engine: Engine) async throws {
         for hosts in [1, 3] {
             let test = try TestStore(engine)
             try test.user("u1")
@@ -265,7 +265,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Engine.all) func whatWasReservedInMemoryOutlivesAStoreThatIsAway(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func counterBuffer_storeAway_keepsReservations(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number

@@ -26,7 +26,7 @@ import Testing
         try test.store.dkimKeys.signingKeys().keys.map { "\($0.key.domain)/\($0.key.selector)" }
     }
 
-    @Test(arguments: Engine.all) func aRotationNeverHasTwoKeysOfOneAlgorithm(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func dkimKey_rotation_hasOneActivePerAlgorithm(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let keys = test.store.dkimKeys
         let first = try add(test, "s1")
@@ -52,7 +52,7 @@ import Testing
         #expect(try keys.activate(first.number, later).replaced == nil)
     }
 
-    @Test(arguments: Engine.all) func theActiveKeyIsNotRetiredByAccident(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func dkimKey_active_isRetiredOnlyByForce(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let keys = test.store.dkimKeys
         let key = try add(test, "s1", isActive: true)
@@ -72,7 +72,7 @@ import Testing
     }
 
     /// Its record was said to be removable two minutes after it had signed.
-    @Test(arguments: Engine.all) func aKeyWhoseMailIsUnderWayIsNotRetiredByAccident(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func dkimKey_recentlyReplaced_isNotRetired(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let keys = test.store.dkimKeys
         let first = try add(test, "s1", isActive: true)
@@ -85,7 +85,7 @@ import Testing
         #expect(try retire(after: DKIMKeyRepository.publicationAfterUse).state == .retired)
     }
 
-    @Test(arguments: Engine.all) func everyChangeIsNoticed(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func dkimKey_eachChange_raisesRevision(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let keys = test.store.dkimKeys
         var seen = [try keys.revision()]
@@ -103,7 +103,7 @@ import Testing
         #expect(try keys.signingKeys().revision == seen.last)
     }
 
-    @Test(arguments: Engine.all) func keysAreNamedBySelectorAndDomain(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func dkimKey_selectorOrDomain_mustBeValidAndUnique(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let keys = test.store.dkimKeys
         _ = try add(test, "s1")
@@ -120,7 +120,7 @@ import Testing
         expectRefusal(.limit) { _ = try add(test, "one-too-many") }
     }
 
-    @Test(arguments: Engine.all) func thePrivateKeyIsSealedAndBoundToItsName(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func dkimKey_privateKey_isSealedAndBoundToItsName(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let keys = test.store.dkimKeys
         let first = try add(test, "s1", isActive: true)
@@ -142,7 +142,7 @@ import Testing
         #expect(error?.code == .permanent(.unsealing))
     }
 
-    @Test(arguments: Engine.all) func everyChangeIsAudited(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func dkimKey_eachChange_isAudited(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let first = try add(test, "s1", isActive: true)
         let second = try add(test, "s2")

@@ -50,7 +50,7 @@ import Testing
     }
 
     /// Where a mapped file is cut short, or the disk fails, the process would end by SIGBUS instead of an error.
-    @Test func noConnectionMapsTheFile() throws {
+    @Test func databaseFile_openConnections_doNotMapIt() throws {
         let test = try TestStore(.sqlite)
         let path = path(test)
         // A reader within a reader is a second connection.
@@ -66,7 +66,7 @@ import Testing
         try other.close()
     }
 
-    @Test func whatComesBehindTheEndOfTheFileIsRead() async throws {
+    @Test func databaseFile_grownByCheckpoint_isReadWhole() async throws {
         let test = try TestStore(.sqlite)
         let path = path(test)
         try fill(test.database, from: 1, to: 100)
@@ -86,7 +86,7 @@ import Testing
         try check(test.database, count: 20_100)
     }
 
-    @Test func aFileThatShrinksAndGrowsAgainIsReadRightly() throws {
+    @Test func databaseFile_shrunkAndGrown_isReadCorrectly() throws {
         let test = try TestStore(.sqlite)
         let path = path(test)
         try fill(test.database, from: 1, to: 5000)
@@ -108,7 +108,7 @@ import Testing
 
     /// Closing any descriptor of a file ends all POSIX locks of the process on it. Without them another process, the last one
     /// out, removes the log that this one writes.
-    @Test func closingOneDatabaseKeepsTheLocksOfAnotherOnTheSameFile() throws {
+    @Test func databaseFile_oneDatabaseClosed_keepsLocksOfOthers() throws {
         let test = try TestStore(.sqlite)
         let path = path(test)
         let other = try SQLiteDatabase(path: path)

@@ -12,7 +12,7 @@ import Testing
 @Suite(.blocking) struct DecisionLogTests {
     private static let now = TestStore.now
 
-    @Test(arguments: Engine.all) func aDecisionComesBackAsItWasWritten(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func decisionLog_record_isReadAsWritten(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         var record = try test.record("rd_a", challenges: ["email_code", "reauthenticate"], mark: [1, 2])
         record.reasons = ["INBOX_RECYCLED", "B"]
@@ -37,7 +37,7 @@ import Testing
         #expect(try log.decision("rd_b") == nil)
     }
 
-    @Test(arguments: Engine.all) func pagesGoOnWhereTheLastOneEnded(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func decisionLog_filteredPages_continueInOrder(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         let log = test.inner.store.decisions
         try log.insert(
@@ -71,7 +71,7 @@ import Testing
     }
 
     /// Two hosts write in no order, and many decisions fall into a second.
-    @Test(arguments: Engine.all) func pagesEndAmidASecondAndGoByTimeNotByWhenARowWasWritten(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func decisionLog_manyInOneSecond_isPagedByTime(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         let log = test.inner.store.decisions
         let late = try (0..<700).map { try test.record("rd_b\($0)", at: Self.now + 1) }
@@ -83,7 +83,7 @@ import Testing
         #expect(try log.newest(DecisionFilter(), limit: 1_400).map(\.record.id) == inOrder.reversed())
     }
 
-    @Test(arguments: Engine.all) func theFirstTokenOfAnExternalSubjectMakesAGrantWithoutUserOrAddress(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func decisionWrite_externalSubject_makesGrantWithoutUser(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         let subject = GrantSubject.external(issuer: "https://issuer.example", subject: "001.abc")
         #expect(try test.settle(subject, isVerified: false) == .written(grant: nil))
@@ -107,7 +107,7 @@ import Testing
         #expect(try test.history(subject)?.isForwardingOn == false)
     }
 
-    @Test(arguments: Engine.all) func aNonceIsConsumedOnceAndKeepsItsAnswer(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func decisionWrite_nonceConsumed_keepsFirstAnswer(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         let subject = GrantSubject.own(sub: try test.sub("u1"))
         let nonce = ConsumedNonce(
@@ -129,7 +129,7 @@ import Testing
         #expect(try test.inner.store.decisionWrites.consumedNonce([1]) == nil)
     }
 
-    @Test(arguments: Engine.all) func aGrantThatChangedMeanwhileIsDecidedAnew(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func decisionWrite_grantChangedMeanwhile_isNotApplied(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         let subject = GrantSubject.own(sub: try test.sub("u1"))
         var decisionWrite = try test.decisionWrite(subject, isVerified: true, record: test.record("rd_1"))
@@ -141,7 +141,7 @@ import Testing
         #expect(try test.inner.store.decisionWrites.apply(decisionWrite) != .changed)
     }
 
-    @Test(arguments: Engine.all) func returningKeepsTheStatusOfBefore(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func decisionWrite_return_keepsPriorStatus(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         let subject = GrantSubject.own(sub: try test.sub("u1"))
         try test.settle(subject, isVerified: true, status: 1, makesPending: true)
@@ -162,7 +162,7 @@ import Testing
         #expect(history.rejoins30d == 1)
     }
 
-    @Test(arguments: Engine.all) func outcomesComeInOrderForWhatWasOffered(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func outcome_report_mustBeOfferedAndInOrder(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         let id = try test.decided("u1", challenges: ["email_code", "reauthenticate"])
         try test.settle(.own(sub: try test.sub("u1")), isVerified: true, makesPending: true)
@@ -201,7 +201,7 @@ import Testing
         #expect(try test.inner.store.checks.deleteExpired(before: Self.now + 41) == 2)
     }
 
-    @Test(arguments: Engine.all) func labelsAreTakenAtAnyTimeAndRevised(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func label_anyTime_isTakenAndRevised(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         let id = try test.decided("u1", challenges: [])
         let team = try test.app().teamNumber
@@ -218,7 +218,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Engine.all) func anIdempotencyKeyGivesOneAnswerForOneBody(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func idempotencyKey_sameBody_returnsSameAnswer(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         let keys = test.inner.store.idempotency
         let team = try test.app().teamNumber
@@ -242,7 +242,7 @@ import Testing
         #expect(try keys.deleteExpired(now: Self.now + 200_000) == 2)
     }
 
-    @Test(arguments: Engine.all) func anUpgradeBindsAnAccountOnceAndForGood(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func upgrade_completed_bindsAppAccountForGood(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         let store = test.inner.store
         try store.decisions.insert([try test.record("rd_up", challenges: ["email_code"], event: "upgrade", mark: [7])])
@@ -269,7 +269,7 @@ import Testing
         #expect(try store.decisions.decision("rd_up")?.record.grantNumber == nil, "the log lets go of who was deleted")
     }
 
-    @Test(arguments: Engine.all) func theBufferKeepsWhatCannotBeWrittenAndCountsWhatItLoses(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func decisionLogBuffer_storeAway_keepsAndCountsDropped(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         let flaky = SwitchedDatabase(test.inner.database)
         let store = Store(database: flaky, keys: TestStore.keys(), relayDomains: ["relay.example"])
@@ -297,7 +297,7 @@ import Testing
     }
 
     /// Where the log was behind, all who asked waited until the whole of it was written: hundreds of milliseconds.
-    @Test(arguments: Engine.all) func whoWaitsForRoomGoesOnOnceAsManyAreWritten(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func decisionLogBuffer_waitForRoom_losesNothing(_ engine: Engine) async throws {
         let test = try TestDecisions(engine)
         let flaky = SwitchedDatabase(test.inner.database)
         let store = Store(database: flaky, keys: TestStore.keys(), relayDomains: ["relay.example"])
@@ -323,7 +323,7 @@ import Testing
         #expect(try store.decisions.count(DecisionFilter()) == 1_500)
     }
 
-    @Test(arguments: Engine.all) func changesOfManyAreCommittedTogetherAndFailAlone(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func groupCommit_someFail_commitsTheOthers(_ engine: Engine) async throws {
         let test = try TestDecisions(engine)
         let group = GroupCommit(test.inner.database)
         defer { group.close() }
@@ -361,8 +361,7 @@ import Testing
     }
 
     /// From memory, and as if each had waited for a disk.
-    @Test(arguments: Engine.all, [0, 100]) func readsOfManyShareASnapshotAndFailAlone(_ engine: Engine, blocks: Int) async throws
-    {
+    @Test(arguments: Engine.all, [0, 100]) func groupRead_someFail_answersTheOthers(_ engine: Engine, blocks: Int) async throws {
         let test = try TestDecisions(engine)
         let asked = Mutex(0)
         let group = GroupRead(test.inner.database) {
@@ -394,7 +393,7 @@ import Testing
         await #expect(throws: StoreFailure.temporary(.resources)) { _ = try await group.run { _ in 1 } }
     }
 
-    @Test func deletingAnInboxLeavesNoIndexOfIt() throws {
+    @Test func velocityIndex_userRemoved_isKeptTwoDays() throws {
         // What is left for two days is under its own key, and belongs to no one.
         let test = try TestDecisions(Engine.all[0])
         try test.settle(.own(sub: try test.sub("u1")), isVerified: true, isSignUp: true)

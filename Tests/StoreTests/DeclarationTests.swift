@@ -59,7 +59,7 @@ import Testing
     }
 
     /// An export had it as the administrator's: put back from the file it served for ever, whoever had the domain by then.
-    @Test(arguments: Engine.all) func whatATeamProvedIsInNoFile(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func declaration_sourceProvedByTeam_isNotExported(_ engine: Engine) throws {
         let test = try Self.world(engine)
         let (store, claims) = (test.store, test.store.sourceClaims)
         let claim = try claims.claim(team: "juice", "news.juice.example", TestStore.change)
@@ -73,7 +73,7 @@ import Testing
         #expect(try Self.apply(named, test).changes.isEmpty)
     }
 
-    @Test(arguments: Engine.all) func everythingIsMadeAndTheSecondRunChangesNothing(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func declaration_appliedTwice_changesNothing(_ engine: Engine) throws {
         let test = try Self.world(engine)
         let before = try test.store.audit.entries().count
         let plan = try Self.apply(Self.all, test)
@@ -101,7 +101,7 @@ import Testing
         #expect(Set(lines.map(\.actor)) == [head.actor] && lines.count > 15)
     }
 
-    @Test(arguments: Engine.all) func whatIsWrittenFromTheStoreIsNoChange(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func declaration_exportedAndApplied_changesNothing(_ engine: Engine) throws {
         let test = try Self.world(engine)
         try Self.apply(Self.all, test)
         let present = try test.store.presentState()
@@ -113,7 +113,7 @@ import Testing
         #expect(try DeclarationWriter.text(other.store.presentState()) == text)
     }
 
-    @Test(arguments: Engine.all) func nothingStaysOfARunThatIsRefusedAtItsEnd(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func declaration_refusedAtItsEnd_leavesNothing(_ engine: Engine) throws {
         let test = try Self.world(engine)
         let before = try (test.store.presentState(), test.store.audit.entries().count)
         // The app gets a secret, so that the last but one step is refused.
@@ -136,7 +136,7 @@ import Testing
         #expect(try test.store.audit.entries().count == lines)
     }
 
-    @Test(arguments: Engine.all) func aRehearsalLeavesNothing(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func declaration_rehearsed_leavesNothing(_ engine: Engine) throws {
         let test = try Self.world(engine)
         let (present, lines) = try (test.store.presentState(), test.store.audit.entries().count)
         let run = DeclarationRun()
@@ -147,7 +147,7 @@ import Testing
         #expect(try !test.store.identityKeys.algorithms().contains(.rs256))
     }
 
-    @Test(arguments: Engine.all) func pruningTakesAwayWhatIsNotDeclared(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func declaration_pruned_removesUndeclared(_ engine: Engine) throws {
         let test = try Self.world(engine)
         try Self.apply(Self.all, test)
         let kept = "teams: {juice: {sources: [juice.example], apps: {com.juice: {redirect_uris: []}}, policy: null}}"
@@ -161,7 +161,7 @@ import Testing
     }
 
     /// A source and its pairing with an envelope domain are two things: removing one leaves the other.
-    @Test(arguments: Engine.all) func aSourceWithoutItsEnvelopeIsAnother(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func declaration_sourceWithEnvelope_isSeparate(_ engine: Engine) throws {
         let test = try Self.world(engine)
         try Self.apply("teams: {juice: {sources: [a.example, {source: a.example, envelope: b.example}]}}", test)
         try Self.apply("teams: {juice: {sources: [{source: a.example, envelope: b.example}]}}", test, prunes: true)
@@ -169,7 +169,7 @@ import Testing
     }
 
     /// It removed the endpoint of the team's apps.
-    @Test(arguments: Engine.all) func theEndpointOfMailAloneIsNotThatOfApps(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func declaration_mailEndpoint_isSeparateFromApps(_ engine: Engine) throws {
         let test = try Self.world(engine)
         try Self.apply("teams: {juice: {endpoint: https://juice.example/mail}}", test)
         let apps = "apps: {com.juice: {endpoint: https://juice.example/apps}}"
@@ -181,7 +181,7 @@ import Testing
         #expect(try test.store.endpoints.endpoints(team: "juice").map(\.url.description) == ["https://juice.example/apps"])
     }
 
-    @Test(arguments: Engine.all) func usersGoWithATeamOnlyWhenToldSo(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func declaration_teamWithUsers_isPrunedOnlyIfConfirmed(_ engine: Engine) throws {
         let test = try Self.world(engine)
         try Self.apply("teams: {juice: {}, pear: {name: Pear}}", test)
         try test.user("jane")
@@ -194,7 +194,7 @@ import Testing
         #expect(!text.contains("jane") && !text.contains("home.example"))
     }
 
-    @Test(arguments: Engine.all) func twoAtOnceMakeItOnce(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func declaration_appliedConcurrently_addsOnce(_ engine: Engine) async throws {
         let test = try Self.world(engine)
         let added = try await withThrowingTaskGroup(of: Int.self) { group in
             for _ in 0..<4 {
@@ -210,7 +210,7 @@ import Testing
     }
 
     /// No secret of an app, no key and no hash of one comes out.
-    @Test(arguments: Engine.all) func noSecretIsWritten(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func declaration_secretsAndKeys_areNotExported(_ engine: Engine) throws {
         let test = try Self.world(engine)
         try Self.apply(Self.all, test)
         let (secret, issued) = try test.store.openIDClients.issueSecret(

@@ -45,7 +45,7 @@ import Testing
         try test.database.value("SELECT forwarding_on FROM external_identities WHERE account_id = \(account)")
     }
 
-    @Test(arguments: Engine.all) func emailEventsAreASignalInTheirOwnOrder(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func externalEvent_emailChange_isAppliedInOrder(_ engine: Engine) throws {
         let (test, account, _) = try Self.world(engine)
         #expect(try Self.forwarding(test, account) == nil)
         #expect(try Self.apply(test, .emailDisabled, "e1", after: 10) == .taken)
@@ -63,7 +63,7 @@ import Testing
         #expect(try test.store.outbox.events().isEmpty)
     }
 
-    @Test(arguments: Engine.all) func consentRevokedEndsTheGrantUnlessAnAuthorizationCameLater(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func externalEvent_consentRevoked_endsEarlierGrant(_ engine: Engine) throws {
         let (test, account, sub) = try Self.world(engine)
         #expect(try Self.apply(test, .consentRevoked, "c0", after: -1) == .outdated)
         #expect(try LifecycleTests.state(test, sub, "com.juice") == .authorized)
@@ -74,7 +74,7 @@ import Testing
         #expect(try Self.apply(test, .consentRevoked, "c2", after: 70, app: "com.press") == .taken)
     }
 
-    @Test(arguments: Engine.all) func accountDeleteLeavesATombstone(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func externalEvent_accountDelete_leavesTombstone(_ engine: Engine) throws {
         let (test, _, sub) = try Self.world(engine)
         #expect(try Self.apply(test, .accountDelete, "d1", after: 60) == .taken)
         #expect(try LifecycleTests.state(test, sub) == .notFound)
@@ -85,7 +85,7 @@ import Testing
         #expect(try Self.apply(test, .accountDelete, "d1", after: 60) == .repeated)
     }
 
-    @Test(arguments: Engine.all) func whatMeansNothingIsTakenAndLeftAlone(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func externalEvent_unknownTypeOrSubject_changesNothing(_ engine: Engine) throws {
         let (test, _, sub) = try Self.world(engine)
         #expect(try Self.apply(test, nil, "x1", after: 60) == .unknownType)
         #expect(try Self.apply(test, .test, "x2", after: 60) == .unknownType)
@@ -98,7 +98,7 @@ import Testing
         #expect(try test.store.externalEvents.deleteExpired(now: Self.authorized + 10 * 86_400) == 3)
     }
 
-    @Test(arguments: Engine.all) func anOperatorLinksAnExternalAccountWithAUser(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func link_externalAccount_givesItOneUser(_ engine: Engine) throws {
         let (test, account, _) = try Self.world(engine)
         try test.store.accounts.link(account: account, user: "u1", TestStore.change)
         #expect(try test.store.accounts.account(account).userID == "u1")

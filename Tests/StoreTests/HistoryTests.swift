@@ -10,7 +10,7 @@ import Testing
     private static let now = TestStore.now
     private static let hour: Int64 = 3_600
 
-    @Test(arguments: Engine.all) func aNewGrantHasNoHistoryButItsInbox(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func history_newGrant_hasOnlyItsInbox(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         let history = try #require(try test.history(.own(sub: test.sub("u1"))))
         let grant = try #require(history.grant)
@@ -25,7 +25,7 @@ import Testing
         #expect(history.failedChecks24h == 0)
     }
 
-    @Test(arguments: Engine.all) func nobodyElsesAccountIsFound(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func history_otherTeamsAccount_isNotFound(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         _ = try test.inner.store.teams.add(id: "other", name: "Other", TestStore.change)
         _ = try test.inner.store.apps.add(team: "other", clientID: "com.other", group: nil, TestStore.change)
@@ -38,7 +38,7 @@ import Testing
         #expect(try test.history(.external(issuer: "https://appleid.apple.com", subject: sub)) == nil)
     }
 
-    @Test(arguments: Engine.all) func theRelaysCountersAreSummedOverTheirDays(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func history_counters_areSummedOverTheirDays(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         let account = try test.account("u1")
         func counter(_ kind: CounterKind, daysAgo: Int64, _ count: Int) -> DailyCounter {
@@ -58,7 +58,7 @@ import Testing
         #expect(history.inbox?.bounces7d == 3)
     }
 
-    @Test(arguments: Engine.all) func bouncesOfTheSameInboxInOtherTeamsCountForTheInboxAlone(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func history_bouncesInOtherTeam_countForInboxOnly(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         _ = try test.inner.store.teams.add(id: "other", name: "Other", TestStore.change)
         let other = try test.inner.address("u1", team: "other").account.number
@@ -70,7 +70,7 @@ import Testing
         #expect(history.inbox?.bounces7d == 4)
     }
 
-    @Test(arguments: Engine.all) func aChallengeNobodyFinishedCountsAsFailedAfterAnHour(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func history_unfinishedChallenge_failsAfterAnHour(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         let decision = try test.decided("u1", challenges: ["email_code"])
         _ = try test.report(decision, .initiated, "email_code", at: Self.now)
@@ -81,7 +81,7 @@ import Testing
         #expect(try test.history(subject, at: Self.now + 25 * Self.hour)?.failedChecks24h == 0)
     }
 
-    @Test(arguments: Engine.all) func passesAreKnownByKindAndForNinetyDays(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func history_passedChecks_areKnownForNinetyDays(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         let decision = try test.decided("u1", challenges: ["email_code", "reauthenticate"])
         _ = try test.report(decision, .initiated, "reauthenticate", at: Self.now)
@@ -94,7 +94,7 @@ import Testing
         #expect(try test.history(subject, at: Self.now + 91 * 24 * Self.hour)?.passedChecks90d == 0)
     }
 
-    @Test(arguments: Engine.all) func signUpsAreCountedOnceForAnInboxTeamUserAndDay(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func history_repeatedSignUps_countOncePerUserAndDay(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         let sub = try test.sub("u1")
         for number in 0..<3 {
@@ -119,7 +119,7 @@ import Testing
         #expect(try test.history(.own(sub: sub))?.inbox?.signUps24h == 2)
     }
 
-    @Test(arguments: Engine.all) func anAppsRateHasABaselineAfterADay(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func appRates_afterOneDay_haveBaseline(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         let app = try test.app()
         let sub = try test.sub("u1")

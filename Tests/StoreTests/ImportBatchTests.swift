@@ -93,7 +93,7 @@ import TestSupport
         }
     }
 
-    @Test(arguments: Engine.all) func togetherIsAsOneByOne(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func importBatch_rowsTogether_equalOneByOne(_ engine: Engine) throws {
         for seed in 1...(engine.name == "sqlite" ? 12 : 4) {
             let rows = try Self.rows(UInt64(seed), 60)
             let (together, single) = (try Self.store(engine), try Self.store(engine))
@@ -107,7 +107,7 @@ import TestSupport
     }
 
     /// Every row took some twenty round trips.
-    @Test(arguments: Engine.all) func newRowsTakeAFewStatementsTogether(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func importBatch_newRows_takeFewStatements(_ engine: Engine) throws {
         let test = try Self.store(engine)
         let recorder = RecordingDatabase(test.database)
         let store = Store(database: recorder, keys: TestStore.keys(), relayDomains: ["relay.example"])
@@ -128,7 +128,7 @@ import TestSupport
     private static let count = ProcessInfo.processInfo.environment["POSTERN_IMPORT"].flatMap { Int($0) } ?? 900
 
     /// Rows go in while users sign up, and all of them are there.
-    @Test(arguments: Engine.all) func aFileIsTakenWhileUsersSignUp(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func importBatch_duringSignUps_isComplete(_ engine: Engine) async throws {
         let test = try Self.store(engine)
         let store = test.store
         async let signedUp: Int = withCheckedThrowingContinuation { continuation in

@@ -24,7 +24,7 @@ import Testing
         outcomes.map { if case .refused(let failure) = $0, case .refused(let code) = failure.code { code } else { nil } }
     }
 
-    @Test(arguments: Engine.all) func aBadRowLeavesNothingAndTheOthersAreTaken(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func import_badRow_leavesNothingAndTakesOthers(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let rows = [
             try row("u1", inbox: "u1@home.example", team: "juice"),
@@ -44,7 +44,7 @@ import Testing
         for outcome in again { if case .done(let counts) = outcome { #expect(counts.isEmpty) } }
     }
 
-    @Test(arguments: Engine.all) func aNameThatEndedIsNotImported(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func import_endedSubOrAddress_isRefused(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let first = try row("u1", inbox: "u1@home.example", team: "juice", sub: "001.a", address: "abcdefghij@relay.example")
         _ = try test.store.imports.apply([first], TestStore.change)
@@ -55,7 +55,7 @@ import Testing
         #expect(refusals(try test.store.imports.apply([second], TestStore.change)) == [.exists])
     }
 
-    @Test(arguments: Engine.all) func aRevokedConsentStaysRevoked(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func import_revokedConsent_staysRevoked(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let row = try row("u1", inbox: "u1@home.example", team: "juice")
         _ = try test.store.imports.apply([row], TestStore.change)
@@ -65,7 +65,7 @@ import Testing
         #expect(try test.store.grants.grants(account: account.number).map(\.state) == [.revoked])
     }
 
-    @Test(arguments: Engine.all) func nothingRemainsOfARehearsal(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func import_rehearsed_leavesNothing(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let rows = [try row("u1", inbox: "u1@home.example", team: "juice"), try row("u2")]
         for isInTransaction in [false, true] {

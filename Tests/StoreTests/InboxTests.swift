@@ -15,7 +15,7 @@ import Testing
             user: user, TestStore.inbox(text), isVerified: verified, isReplyOnly: replyOnly, TestStore.change)
     }
 
-    @Test(arguments: Engine.all) func anInboxAtARelayDomainIsRefused(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func inbox_atRelayDomain_isRefused(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         expectRefusal(.invalid) { _ = try add(test, "u1", "a@relay.example") }
@@ -24,7 +24,7 @@ import Testing
         expectRefusal(.notFound) { _ = try test.store.users.user("u2") }
     }
 
-    @Test(arguments: Engine.all) func aVerifiedInboxHasOneOwnerAndAClaimKeepsNobodyOut(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func inbox_verified_hasOneOwner(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("thief", inbox: "jane@home.example", isVerified: false)
         try test.user("jane", inbox: "Jane@Home.example")
@@ -37,7 +37,7 @@ import Testing
         #expect(try test.store.inboxes.userID(verified: TestStore.inbox("nobody@home.example")) == nil)
     }
 
-    @Test(arguments: Engine.all) func theDefaultIsVerifiedWhereItCanBe(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func inbox_default_isVerifiedWherePossible(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1", inbox: "first@home.example", isVerified: false)
         func defaults() throws -> String? {
@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Engine.all) func anotherUsersInboxIsNotFoundByItsNumber(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func inbox_otherUsersNumber_isNotFound(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         try test.user("u2")
@@ -75,7 +75,7 @@ import Testing
     }
 
     /// They were numbers of the whole store: a user's first inbox was inbox 5713.
-    @Test(arguments: Engine.all) func inboxesAreNumberedForEachUserAndNoNumberComesBack(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func inbox_numbers_arePerUserAndNotReused(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("jane")
         try test.user("zoe")
@@ -96,7 +96,7 @@ import Testing
         #expect(try test.store.persons.accounts(user: "zoe", since: 0, now: TestStore.now).map(\.inboxNumber) == [1])
     }
 
-    @Test(arguments: Engine.all) func inboxesAddedAtOnceHaveANumberEach(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func inbox_addedConcurrently_getsItsOwnNumber(_ engine: Engine) async throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let added = try await withThrowingTaskGroup(of: Int64.self) { group in
@@ -109,7 +109,7 @@ import Testing
         #expect(try test.store.inboxes.inboxes(user: "u1").map(\.number).sorted() == Array(1...9))
     }
 
-    @Test(arguments: Engine.all) func aUserHasTwentyAtMost(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func inbox_overTwentyOfAUser_isRefused(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         for number in 1..<InboxRepository.maximumPerUser { _ = try add(test, "u1", "n\(number)@home.example") }
@@ -117,14 +117,14 @@ import Testing
         expectRefusal(.exists) { try test.user("u1") }
     }
 
-    @Test func identifiersAreNoAddresses() throws {
+    @Test func userID_addressOrInvalid_isRefused() throws {
         let test = try TestStore(.sqlite)
         for id in ["jane@home.example", "", "-x", "a b", "a/b", String(repeating: "a", count: 129)] {
             expectRefusal(.invalid) { try test.user(id, inbox: "x@home.example") }
         }
     }
 
-    @Test func namesStayOnOneLine() throws {
+    @Test func userName_controlCharacterOrTooLong_isRefused() throws {
         let test = try TestStore(.sqlite)
         for name in ["", "a\nb", "a\r\nBcc: x", "a\u{0}b", "a\u{2028}b", "a\u{85}b", String(repeating: "a", count: 201)] {
             expectRefusal(.invalid) { try test.user("u1", name: name) }
@@ -133,7 +133,7 @@ import Testing
         #expect(try test.store.users.user("u1").name == "Łukasz 👩‍💻 O'Neil")
     }
 
-    @Test func addressesAreReadStrictly() throws {
+    @Test func typedAddress_malformed_isRefused() throws {
         for text in [
             "a", "@a.example", "a@", "a@b", "a@b@c.example ", "a b@c.example", "a..b@c.example", ".a@c.example", "<a@c.example>",
             "\"a@c.example", "\"a\"b\"@c.example", "a@[192.0.2.1]", String(repeating: "a", count: 65) + "@c.example",
@@ -147,7 +147,7 @@ import Testing
         #expect(try AddrSpec.typed("o'hara+tag@mail.c.example").wireForm == "o'hara+tag@mail.c.example")
     }
 
-    @Test(arguments: Engine.all) func aDomainIsFoundInEitherScript(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func inbox_domainInEitherScript_isFound(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1", inbox: "jane@bücher.example")
         let header = InboxAddress(AddrSpec(localPart: "Jane", domain: "BÜCHER.example"))
@@ -155,7 +155,7 @@ import Testing
         #expect(try test.store.inboxes.userID(verified: TestStore.inbox("jane@xn--bcher-kva.example")) == "u1")
     }
 
-    @Test func providersSpellings() throws {
+    @Test func canonical_providerSpellings_areFolded() throws {
         let rules = ProviderRules.standard
         func canonical(_ text: String) throws -> String { rules.canonical(try AddrSpec.typed(text)).wireForm }
         #expect(try canonical("J.A.N.E+shop@GoogleMail.com") == "jane@gmail.com")

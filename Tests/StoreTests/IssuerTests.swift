@@ -14,7 +14,7 @@ import Testing
             leeway: 30)
     }
 
-    @Test(arguments: Engine.all) func whatWasAddedIsThere(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func issuer_added_isReadUntilRemoved(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let issuers = test.store.issuers
         let added = try issuers.add(issuer("apple", iss: "https://appleid.apple.com"), TestStore.change)
@@ -28,7 +28,7 @@ import Testing
         #expect(try test.store.audit.entries().prefix(2).map(\.action) == ["issuer.remove", "issuer.add"])
     }
 
-    @Test(arguments: Engine.all) func aNameAndAnIssBelongToOneIssuer(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func issuer_nameOrIssTaken_isRefused(_ engine: Engine) throws {
         let test = try TestStore(engine)
         _ = try test.store.issuers.add(issuer("a", iss: "https://a.example"), TestStore.change)
         expectRefusal(.exists) { _ = try test.store.issuers.add(issuer("a", iss: "https://b.example"), TestStore.change) }
@@ -38,7 +38,7 @@ import Testing
         _ = try test.store.issuers.add(issuer("c", iss: "https://a.example/"), TestStore.change)
     }
 
-    @Test(arguments: Engine.all) func thereIsABoundOnIssuers(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func issuer_overLimit_isRefused(_ engine: Engine) throws {
         let test = try TestStore(engine)
         for number in 0..<IssuerRepository.maximumCount {
             _ = try test.store.issuers.add(issuer("i\(number)", iss: "https://\(number).example"), TestStore.change)
@@ -46,7 +46,7 @@ import Testing
         expectRefusal(.limit) { _ = try test.store.issuers.add(issuer("more", iss: "https://more.example"), TestStore.change) }
     }
 
-    @Test(arguments: Engine.all) func newerKeysAreKept(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func issuerKeys_older_doNotReplaceNewer(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let issuers = test.store.issuers
         let location = "https://issuer.example/keys"
@@ -71,7 +71,7 @@ import Testing
         #expect(try issuers.keys(of: "a", location: location) == nil)
     }
 
-    @Test(arguments: Engine.all) func aKeyOfAnotherFileOpensNothing(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func identityKey_otherKeyFileOrRow_isNotUnsealed(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let key = NewIdentityKey(keyID: "k1", publicJWK: "{}", pem: "the secret part")
         let next = NewIdentityKey(keyID: "k2", publicJWK: "{}", pem: "another")
@@ -91,7 +91,7 @@ import Testing
         #expect(moved?.code == .permanent(.unsealing))
     }
 
-    @Test(arguments: Engine.all) func everyChangeOfAKeyIsSeenInTheRevision(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func identityKey_eachChange_raisesRevision(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let keys = test.store.identityKeys
         func new(_ id: String) -> NewIdentityKey { NewIdentityKey(keyID: id, publicJWK: "{}", pem: id) }

@@ -46,7 +46,7 @@ import Testing
             isActive: true, TestStore.change)
     }
 
-    @Test(arguments: Engine.all) func everythingIsMadeAnewAndFoundAllTheWhile(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func keyRotation_inProgress_readsAllValues(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let store = test.store
         try Self.fill(test)
@@ -100,7 +100,7 @@ import Testing
         #expect(Array(later.prefix(velocity.count)) == velocity)
     }
 
-    @Test(arguments: Engine.all) func aDeviceAssertsBeforeAndAfter(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func keyRotation_attestedDevice_assertsBeforeAndAfter(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let (store, now) = (test.store, TestStore.now)
         _ = try store.apps.add(team: "juice", clientID: "com.juice", group: nil, TestStore.change)
@@ -147,7 +147,7 @@ import Testing
         return nil
     }
 
-    @Test(arguments: Engine.all) func whoHasAnOlderKeyFileWritesNothingThatCouldNotBeRead(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func keyRotation_olderKeyFile_cannotWrite(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let stale = Store(database: test.database, keys: TestStore.keys(), relayDomains: ["relay.example"])
         test.store.keys.exchange(try Self.rotated(TestStore.keys()))
@@ -164,7 +164,7 @@ import Testing
         #expect(try stale.inboxes.userID(verified: TestStore.inbox("before@home.example")) == "before")
     }
 
-    @Test(arguments: Engine.alone) func theFilesHoldNoKey(_ engine: Engine) throws {
+    @Test(arguments: Engine.alone) func keyRotation_databaseFiles_holdNoKey(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try Self.fill(test)
         test.store.keys.exchange(try Self.rotated(TestStore.keys()))
@@ -182,7 +182,7 @@ import Testing
         for secret in ["Name 1", "u1@home.example", "home.example"] { #expect(!isFound(Data(secret.utf8)), "\(secret)") }
     }
 
-    @Test func aRingIsReadAsItWasWritten() throws {
+    @Test func keyRing_written_isReadBack() throws {
         let ring = TestStore.keys()
         let next = try #require(ring.adding(.index, secret: Self.second))
         #expect(next.adding(.index, secret: Self.third) == nil)

@@ -41,7 +41,7 @@ import Testing
         try test.store.grants.credentialState(team: "juice", sub: sub, clientID: app)
     }
 
-    @Test(arguments: Engine.all) func twoAppsOfOneGroupShareAGrantAndAnAppOutsideDoesNot(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func authorize_appsOfOneGroup_shareGrant(_ engine: Engine) throws {
         let test = try Self.world(engine)
         let juice = try Self.authorize(test, "com.juice", status: 2)
         let web = try Self.authorize(test, "com.juice.web", status: 1)
@@ -60,7 +60,7 @@ import Testing
         #expect(press.grant.realUserStatus == 0)
     }
 
-    @Test(arguments: Engine.all) func revokingOneLeavesTheOthersAddressWorking(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func revoke_oneOfTwoGrants_keepsAddressWorking(_ engine: Engine) throws {
         let test = try Self.world(engine)
         let juice = try Self.authorize(test, "com.juice")
         let press = try Self.authorize(test, "com.press")
@@ -76,7 +76,7 @@ import Testing
         #expect(try Self.told(test) == ["consent-revoked com.juice", "consent-revoked com.press"])
     }
 
-    @Test(arguments: Engine.all) func onReturnEverythingIsTheSameAndTheEarlierStatusIsKept(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func authorize_afterRevocation_restoresAccountAndStatus(_ engine: Engine) throws {
         let test = try Self.world(engine)
         let first = try Self.authorize(test, "com.juice", status: 1)
         try test.store.grants.revoke(account: first.account.number, group: first.grant.group, Self.later)
@@ -95,7 +95,7 @@ import Testing
         #expect(try test.store.counters.count(account: back.account.number, kind: .rejoined, day: TestStore.today) == 1)
     }
 
-    @Test(arguments: Engine.all) func deletionRetiresSubAndAddressAndForgetsThem(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func delete_account_retiresSubAndAddress(_ engine: Engine) throws {
         let test = try Self.world(engine)
         let account = try Self.authorize(test, "com.juice")
         _ = try Self.authorize(test, "com.press")
@@ -114,7 +114,7 @@ import Testing
         expectRefusal(.notFound) { try test.store.accounts.delete(account: account.account.number, Self.later) }
     }
 
-    @Test(arguments: Engine.all) func whatEndedIsNeverIssuedAgain(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func issue_subOrAddressEnded_drawsAnother(_ engine: Engine) throws {
         let test = try Self.world(engine)
         // A generator that draws everything twice.
         let draws = Twice()
@@ -130,7 +130,7 @@ import Testing
         #expect(draws.drawn.values.allSatisfy { $0 == 2 }, "what was drawn again was taken: \(draws.drawn)")
     }
 
-    @Test(arguments: Engine.all) func aTombstoneRemainsFor30Days(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func tombstone_accountDeleted_lasts30Days(_ engine: Engine) throws {
         let test = try Self.world(engine)
         let account = try Self.authorize(test, "com.juice")
         // Two checks that failed, one of them by silence, and one passed.
@@ -165,7 +165,7 @@ import Testing
         #expect(try test.database.read { try $0.value("SELECT COUNT(*) FROM tombstones", Int64.self) } == 0)
     }
 
-    @Test(arguments: Engine.all) func removingATeamOrAnAppIsNotHeldAgainstTheUser(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func tombstone_teamOrAppRemoved_isNotMade(_ engine: Engine) throws {
         let test = try Self.world(engine)
         _ = try Self.authorize(test, "com.juice")
         try test.store.apps.remove(team: "juice", clientID: "com.press", TestStore.change)
@@ -174,7 +174,7 @@ import Testing
         #expect(try Self.told(test) == ["account-delete com.juice"])
     }
 
-    @Test(arguments: Engine.all) func aRealAddressStaysWhatItWasWhileConsentLives(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func emailKind_realAddress_staysWhileConsentLives(_ engine: Engine) throws {
         let test = try Self.world(engine)
         let real = try Self.authorize(test, "com.juice", kind: .real)
         #expect(real.account.emailKind == .real)
@@ -187,7 +187,7 @@ import Testing
         #expect(back.account.sub == real.account.sub)
     }
 
-    @Test(arguments: Engine.all) func anotherTeamsSubjectIsNotFound(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func sub_ofOtherTeam_isNotFound(_ engine: Engine) throws {
         let test = try Self.world(engine)
         _ = try test.store.teams.add(id: "milk", name: "Milk", TestStore.change)
         let sub = try Self.authorize(test, "com.juice").account.sub

@@ -47,7 +47,7 @@ import Support
 
     private static let filters: [(team: String?, user: String?)] = [(nil, nil), ("juice", nil), (nil, "u1"), ("milk", "u1")]
 
-    @Test(arguments: Engine.all) func aListOfAllAccountsOrAddressesIsNotOneStatement(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func page_accountsOrAddresses_readsLimitedRows(_ engine: Engine) throws {
         let test = try world(engine)
         let (recorder, store) = recorded(test)
         for (team, user) in Self.filters {
@@ -69,7 +69,7 @@ import Support
         }
     }
 
-    @Test func noPageAndNoCountReadsAWholeTableOrSorts() throws {
+    @Test func page_anyFilter_scansAndSortsNoTable() throws {
         let test = try world(.sqlite)
         _ = try test.store.transfers.start(team: "juice", app: "com.juice", to: "milk", Self.change)
         let (recorder, store) = recorded(test)
@@ -100,7 +100,7 @@ import Support
         }
     }
 
-    @Test(arguments: Engine.all) func aCountGoesPieceByPieceAndNoFurtherThanItsBound(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func count_bounded_goesInPieces(_ engine: Engine) throws {
         let test = try TestStore(engine)
         for number in 1...7 { try test.user("u\(number)") }
         var pieces = 0
@@ -122,7 +122,7 @@ import Support
         #expect(BoundedCount.text(100_000) == "100000" && BoundedCount.text(100_001) == "more than 100,000")
     }
 
-    @Test(arguments: Engine.all) func aQuestionBeforeARemovalDoesNotCountMillions(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func dependents_bounded_stopAtTheBound(_ engine: Engine) throws {
         let test = try world(engine)
         let store = test.store
         let team = try store.teams.dependents("juice")
@@ -155,7 +155,7 @@ extension ListPageTests {
         }
     }
 
-    @Test(arguments: Engine.all) func theAuditIsReadBackwardsRangeByRange(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func auditPage_anyFilter_readsRangesBackwards(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let audit = test.store.audit
         try write(test, (Int64(1)...20).map { (at: $0 * 100_000, action: $0 % 5 == 0 ? "rare.one" : "common.two") })
@@ -178,7 +178,7 @@ extension ListPageTests {
     }
 
     /// All lines of an import have the time at which it began.
-    @Test(arguments: Engine.all) func linesOfALongChangeDoNotHideWhatIsBehindThem(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func auditPage_linesOfOneTime_doNotHideOlder(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let earlier = [Int64](repeating: 1_000_000 - 3_600, count: 9)
         try write(test, ([1_000_000] + earlier + [1_000_001]).map { (at: $0, action: "user.add") })
@@ -188,7 +188,7 @@ extension ListPageTests {
         #expect(found.joined().map(\.subject) == ["10", "0"])
     }
 
-    @Test func anAuditOfNothingHasNoPages() throws {
+    @Test func auditPage_emptyAudit_hasNoNextPage() throws {
         let test = try TestStore(.sqlite)
         try test.database.write(.durable) { try $0.run("DELETE FROM audit") }
         let page = try test.store.audit.page(limit: 10)

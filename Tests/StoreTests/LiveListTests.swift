@@ -24,7 +24,7 @@ import Testing
 
     private let bad = LiveListName("bad", .range)
 
-    @Test(arguments: Engine.all) func everyHostFollowsAChangeAtItsNextLook(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func liveList_changed_isSeenByHostsOnRefresh(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let lists = test.store.liveLists
         let hosts = [host(test), host(test)]
@@ -72,7 +72,7 @@ import Testing
         #expect(audit.allSatisfy { $0.subject == "list:bad" })
     }
 
-    @Test(arguments: Engine.all) func anEntryEndsWithoutAChange(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func liveList_entryExpired_isNotFound(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let lists = test.store.liveLists
         let words = LiveListName("words", .text)
@@ -109,7 +109,7 @@ import Testing
         #expect(contains(host, "cafe\u{301}", words) == true)
     }
 
-    @Test(arguments: Engine.all) func aTeamSeesItsOwnListsAlone(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func liveList_ofOneTeam_isNotSeenByOthers(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let lists = test.store.liveLists
         let juice = try test.store.teams.team("juice").number
@@ -135,7 +135,7 @@ import Testing
         #expect(try lists.list(team: "juice", name: "people").entries == 1)
     }
 
-    @Test(arguments: Engine.alone) func personalValuesAreNowhereInTheStore(_ engine: Engine) throws {
+    @Test(arguments: Engine.alone) func liveList_personalValue_isNotStored(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.store.liveLists.create(team: nil, name: "people", kind: .personal, TestStore.change)
         let secret = "zanzibar-4711@example.com"
@@ -145,7 +145,7 @@ import Testing
         #expect(contents.allSatisfy { $0.range(of: Data("zanzibar-4711".utf8)) == nil })
     }
 
-    @Test(arguments: Engine.all) func refusesWhatAListCannotHold(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func liveList_invalidOrOverLimit_isRefused(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let lists = test.store.liveLists
         expectRefusal(.invalid) { try lists.create(team: nil, name: "a-b", kind: .text, TestStore.change) }
@@ -176,7 +176,7 @@ import Testing
         expectRefusal(.limit) { try lists.create(team: "juice", name: "c", kind: .text, TestStore.change) }
     }
 
-    @Test(arguments: Engine.all) func aReplacedListIsSeenWholeOrNotAtAll(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func liveList_imported_isSeenOnlyWhenFinished(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let lists = test.store.liveLists
         try lists.create(team: nil, name: "bad", kind: .range, TestStore.change)
@@ -216,7 +216,7 @@ import Testing
         #expect(shown.count == 600 && Set(shown).count == 600)
     }
 
-    @Test(arguments: Engine.all) func listsGoWithTheirTeam(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func liveList_teamRemoved_isDeleted(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let lists = test.store.liveLists
         try lists.create(team: "juice", name: "a", kind: .text, TestStore.change)

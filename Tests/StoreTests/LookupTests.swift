@@ -29,7 +29,7 @@ import Testing
         try #require(try database.value("SELECT COUNT(*) FROM accounts WHERE \(raw: condition)"))
     }
 
-    @Test(arguments: Engine.all) func whateverIsDoneAccountsFollowTheirGrantsAndInboxes(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func account_randomChanges_followsGrantsAndInboxes(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         let (store, database) = (test.store, test.database)
         var generator = SeededGenerator(seed: 8)
@@ -102,7 +102,7 @@ import Testing
     }
 
     /// Removing an app takes its grants along by a cascade of the database's own.
-    @Test(arguments: Engine.all) func anAppThatGoesTakesTheLiveGrantWithIt(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func account_appGroupDeleted_hasNoLiveGrant(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         let grant = try LifecycleTests.authorize(test, "com.press")
         #expect(try test.store.relay.account(number: grant.account.number, day: 1)?.hasLiveGrant == true)

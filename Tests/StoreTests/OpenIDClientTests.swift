@@ -30,7 +30,7 @@ import Testing
         return request
     }
 
-    @Test(arguments: Engine.all) func settingsAreKept(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func clientSettings_changed_areKept(_ engine: Engine) throws {
         let (test, client) = try Self.world(engine)
         #expect(!client.isPublic && client.identityTokenAlgorithm == "ES256")
         let clients = test.store.openIDClients
@@ -46,7 +46,7 @@ import Testing
         #expect(throws: StoreFailure.self) { try clients.issueSecret(team: "juice", clientID: "com.juice", Self.change) }
     }
 
-    @Test(arguments: Engine.all) func secretsComeInTwosAndGoWithTheirApp(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func clientSecret_overTwoOrRevoked_isRefused(_ engine: Engine) throws {
         let (test, client) = try Self.world(engine)
         let clients = test.store.openIDClients
         let first = try clients.issueSecret(team: "juice", clientID: "com.juice", Self.change)
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Engine.all) func anAssertionIsUsedOnce(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func clientAssertion_usedTwice_isRefused(_ engine: Engine) throws {
         let (test, client) = try Self.world(engine)
         let clients = test.store.openIDClients
         #expect(try clients.useAssertion("a", of: client, expiresAt: TestStore.now + 60))
@@ -84,7 +84,7 @@ import Testing
         try authorizations.add(try request(), subjectHint: nil, browser: browser, network: network, now: now)
     }
 
-    @Test(arguments: Engine.all) func anAnswerIsFetchedOnceWithItsTicketAndItsCookie(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func ticket_browserOfTheRequest_fetchesAnswerOnce(_ engine: Engine) throws {
         let (test, _) = try Self.world(engine)
         let authorizations = test.store.authorizations
         let now = TestStore.now
@@ -175,7 +175,7 @@ import Testing
         #expect(try authorizations.ticketAgain(handle, of: "jane", now: now) == nil)
     }
 
-    @Test(arguments: Engine.all) func userInfoFollowsScopeNameAndConsent(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func userInfo_givenName_isShownUntilTokenEnds(_ engine: Engine) throws {
         let (test, client) = try Self.world(engine)
         let store = test.store
         try test.user("jane", name: "Jane Doe")
@@ -207,7 +207,7 @@ import Testing
         #expect(try store.provider.userInfo(accessToken: access, now: TestStore.now) == nil)
     }
 
-    @Test(arguments: Engine.all) func eachAlgorithmHasKeysThatRotateTogether(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func identityKeys_eachAlgorithm_rotateTogether(_ engine: Engine) throws {
         let (test, _) = try Self.world(engine)
         let keys = test.store.identityKeys
         for algorithm in SignatureAlgorithm.allCases {

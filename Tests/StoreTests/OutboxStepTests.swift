@@ -31,7 +31,7 @@ import Testing
     }
 
     /// All of a team's were changed in one transaction, and others waited for as long.
-    @Test(arguments: Engine.all) func manyEventsAreParkedAndRetriedInSteps(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func outbox_manyParkedOrRetried_goesInSteps(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         let count = 2 * OutboxRepository.step + 10
         try Self.post(test, accounts: 1...count)
@@ -52,7 +52,7 @@ import Testing
     }
 
     /// The selection was made again at each step: what came meanwhile was changed too, without end where it came fast.
-    @Test(arguments: Engine.all) func eventsThatComeWhileOthersAreParkedAreNotParked(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func outbox_eventAddedWhileParking_isNotParked(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         let count = OutboxRepository.step + 10
         try Self.post(test, accounts: 1...count)
@@ -65,7 +65,7 @@ import Testing
     }
 
     /// A later step failed, and no one delivered what the earlier ones had made due.
-    @Test(arguments: Engine.all) func aRetryThatFailsHalfWayStillRaisesTheSignal(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func outbox_retryFailsHalfway_raisesSignal(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         try Self.post(test, accounts: 1...(OutboxRepository.step + 10))
         _ = try test.store.outbox.park(team: "juice", Self.change)
@@ -80,7 +80,7 @@ import Testing
     }
 
     /// An account with a thousand events was looked at a thousand times before the next one's turn.
-    @Test(arguments: Engine.all) func anAccountWithManyEventsHoldsUpNobodyElse(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func outbox_accountWithManyEvents_blocksNoOther(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         try Self.post(test, accounts: Array(repeating: 5, count: 50) + [7, 3, 9, 7])
         let endpoint = try #require(try test.store.outbox.waitingEndpoints().first).number
@@ -103,7 +103,7 @@ import Testing
     }
 
     /// One that waits for its time is not found by the way around.
-    @Test(arguments: Engine.all) func whatIsNotDueIsNotTakenOutOfTurn(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func outbox_eventNotDue_isNotTaken(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         try Self.post(test, accounts: [7] + Array(repeating: 5, count: 50))
         let endpoint = try #require(try test.store.outbox.waitingEndpoints().first).number
@@ -121,7 +121,7 @@ import Testing
     }
 
     /// Each host counted all events that wait, each second.
-    @Test(arguments: Engine.all) func noMoreEventsAreCountedThanAsked(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func outbox_backlog_countsUpToLimit(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         #expect(try test.store.outbox.backlog() == OutboxRepository.Backlog(events: 0, oldest: nil, isWhole: true))
         try Self.post(test, accounts: 1...30)
@@ -132,7 +132,7 @@ import Testing
     }
 
     /// What waits for receivers that poll was read to the last event, each few seconds.
-    @Test(arguments: Engine.all) func whatIsPolledIsNotCounted(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func outbox_polledEvents_areNotInBacklog(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         let endpoint = try #require(try test.store.endpoints.endpoints().first).number
         let stream = try StreamTests.polledStream(test)
@@ -150,7 +150,7 @@ import Testing
 
     /// One statement for all that waited: with a million events of an endpoint that worked again, ten seconds in which no one
     /// else wrote.
-    @Test(arguments: Engine.all) func whatWaitedForAnEndpointIsMadeDueInSteps(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func outbox_endpointWorksAgain_wakesEventsInSteps(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         let count = OutboxRepository.step + 10
         try Self.post(test, accounts: 1...count)
@@ -184,7 +184,7 @@ import Testing
     }
 
     /// A page of a team with few events was looked for among those of all teams.
-    @Test(arguments: Engine.all) func aPageOfATeamsEventsIsInOrderWhateverTheirEndpointsAndStates(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func outbox_pageOfTeamEvents_isInOrder(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         let stream = try StreamTests.polledStream(test)
         try Self.post(test, accounts: 1...40)
@@ -209,7 +209,7 @@ import Testing
     }
 
     /// Both were the lock of one name once.
-    @Test(arguments: Engine.all) func housekeepingAndRemovalsKeepNobodyFromDelivering(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func deliveryLease_housekeepingLocksHeld_isFree(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         let housekeeping = try #require(try test.database.lock("housekeeping"))
         let removal = try #require(try test.database.lock("removal"))

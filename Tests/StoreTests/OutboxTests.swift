@@ -76,7 +76,7 @@ import Testing
         },
     ]
 
-    @Test(arguments: Engine.all, ways) func aChangeIsTold(_ engine: Engine, _ way: Way) throws {
+    @Test(arguments: Engine.all, ways) func outbox_eachChange_writesItsEvents(_ engine: Engine, _ way: Way) throws {
         let test = try LifecycleTests.world(engine)
         let account = try LifecycleTests.authorize(test, "com.juice")
         try way.act(test, account)
@@ -93,7 +93,7 @@ import Testing
 
     /// A host whose clock is ahead wrote first: what its neighbour wrote afterwards was older for the receiver, and dropped
     /// permanently.
-    @Test(arguments: Engine.all) func aChangeIsLaterThanTheOneBeforeWhateverTheClocksSay(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func eventTime_clocksDiffer_keepsOrder(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         let account = try LifecycleTests.authorize(test, "com.juice")
         let other = try LifecycleTests.authorize(test, "com.press")
@@ -111,7 +111,7 @@ import Testing
         #expect(times == ["com.juice": [start, start + 1, start + 2], "com.press": [start, start + 1, start + 2]])
     }
 
-    @Test(arguments: Engine.all) func changesWithinOneSecondHaveTheirOwnMilliseconds(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func eventTime_changeMadeNow_hasMilliseconds(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         let address = try #require(try LifecycleTests.authorize(test, "com.juice").relayAddress).address
         let before = Int64(Date().timeIntervalSince1970 * 1000)
@@ -122,7 +122,7 @@ import Testing
         #expect((before...after).contains(time) || time == before / 1000 * 1000)
     }
 
-    @Test(arguments: Engine.all) func anAddressIsNamedInEventsAboutItAlone(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func outbox_consentEvent_namesNoAddress(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         let account = try LifecycleTests.authorize(test, "com.juice")
         let address = try #require(account.relayAddress).address
@@ -131,7 +131,7 @@ import Testing
         #expect(try test.store.outbox.events().reversed().map(\.email) == [address.wireForm, nil])
     }
 
-    @Test(arguments: Engine.all) func whatIsRolledBackIsNotTold(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func outbox_changeRolledBack_writesNoEvent(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         let account = try LifecycleTests.authorize(test, "com.juice")
         let raised = Mutex(0)
@@ -144,7 +144,7 @@ import Testing
         #expect(raised.withLock { $0 } == 1)
     }
 
-    @Test(arguments: Engine.all) func groupsWithoutAnEndpointAreNotWrittenFor(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func outbox_groupWithoutEndpoint_getsNoEvent(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         _ = try test.store.apps.add(team: "juice", clientID: "com.juice", group: nil, Self.change)
@@ -157,7 +157,7 @@ import Testing
         #expect(try LifecycleTests.told(test) == ["email-enabled com.juice"])
     }
 
-    @Test(arguments: Engine.all) func anAccountsEventsAreDueOneAfterTheOther(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func outbox_eventsOfOneAccount_areDueInOrder(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         let account = try LifecycleTests.authorize(test, "com.juice")
         try test.user("u2")
@@ -193,7 +193,7 @@ import Testing
     }
 
     /// What waited for an endpoint waited for its own time after an answer that refused one event.
-    @Test(arguments: Engine.all, [nil, "400"]) func theFirstAnswerAfterAFailureMakesDueWhatWaitedForIt(
+    @Test(arguments: Engine.all, [nil, "400"]) func outbox_answerAfterFailure_makesWaitingEventsDue(
         _ engine: Engine, _ refusal: String?
     ) throws {
         let test = try LifecycleTests.world(engine)
@@ -224,7 +224,7 @@ import Testing
         #expect(due.map(\.accountNumber) == [2, 3])
     }
 
-    @Test(arguments: Engine.all) func afterThreeDaysAnEventIsParkedAndCanBeRetried(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func outbox_threeDaysUndelivered_isParkedAndRetryable(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         let account = try LifecycleTests.authorize(test, "com.juice")
         try test.store.grants.revokeAll(account: account.account.number, Self.change)
@@ -245,7 +245,7 @@ import Testing
     }
 
     /// What a former holder says of a delivery came late, and is refused.
-    @Test(arguments: Engine.all) func whoLostTheLeaseWritesNothing(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func outbox_leaseLost_refusesResults(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         let account = try LifecycleTests.authorize(test, "com.juice")
         try test.store.addresses.setForwarding(account.relayAddress!.address, on: false, Self.change)
@@ -278,7 +278,7 @@ import Testing
         #expect(try leases.state(OutboxRepository.lease).isFree)
     }
 
-    @Test(arguments: Engine.all) func manyDeliveriesAreWrittenTogether(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func outbox_manyResults_areAllRecorded(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         let lease = try test.deliveryLease()
         let endpoint = try test.store.endpoints.endpoint(team: "juice", app: nil)
@@ -293,7 +293,7 @@ import Testing
     }
 
     /// Written by a host whose clock is ahead, it waited until the others' clocks said so, too.
-    @Test(arguments: Engine.all) func aNewEventIsDueAtOnceWhateverTheClocksSay(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func outbox_eventOfHostAhead_isDueAtOnce(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         let account = try LifecycleTests.authorize(test, "com.juice")
         let ahead = Change(actor: "uid:0", now: Self.change.now + 3600)
@@ -332,7 +332,7 @@ import Testing
         ("https://hooks.example?x", "https://hooks.example/?x", 443),
         ("HTTPS://hooks.example:8443/", "https://hooks.example:8443/", 8443),
         ("http://127.0.0.1:80/x", "http://127.0.0.1/x", 80), ("https://[2001:DB8::1]:443/", "https://[2001:db8::1]/", 443),
-    ]) func endpointsAreReadStrictly(_ text: String, _ shown: String, _ port: Int) throws {
+    ]) func endpointURL_valid_isNormalized(_ text: String, _ shown: String, _ port: Int) throws {
         let url = try EndpointURL(text)
         #expect(url.description == shown)
         #expect(url.port == port)
@@ -346,7 +346,7 @@ import Testing
         "https://[::1/", "https://[::1]x/", "https://[]/", "https://[127.0.0.1]/", "https://hooks example/",
         "https://hooks.example/\r\nX: y", "https://hooks.example\\@other.example/", "https://hooks.exämple/",
         "https://a..b/", "https://hooks.example:443:443/", "https://%31/",
-    ]) func whatIsNoEndpointIsRefused(_ text: String) {
+    ]) func endpointURL_invalid_isRefused(_ text: String) {
         expectRefusal(.invalid) { _ = try EndpointURL(text) }
     }
 }

@@ -34,7 +34,7 @@ struct OwnedFileTests {
         return lstat(path, &status) == 0 ? [status.st_uid, status.st_gid] : []
     }
 
-    @Test func aFileIsTheFoldersOwnersAndOneThatIsThereStaysWhoseItIs() throws {
+    @Test func ownedFile_newOrExisting_hasExpectedOwner() throws {
         let folder = try Folder()
         let path = folder.path + "/new"
         try OwnedFile.write("one".utf8, to: path)
@@ -48,7 +48,7 @@ struct OwnedFileTests {
         try OwnedFile.write("".utf8, to: "/dev/null")
     }
 
-    @Test func aLockIsNotMadeWhereALinkOfAnotherUserLeads() throws {
+    @Test func lockFile_linkOfOtherUser_isRefused() throws {
         let folder = try Folder()
         let database = try SQLiteDatabase(path: folder.path + "/postern.db", creating: true)
         defer { try? database.close() }
@@ -62,7 +62,7 @@ struct OwnedFileTests {
         lock.release()
     }
 
-    @Test func onlyRootsOwnLinksAreFollowed() throws {
+    @Test func ownedFile_linkOfOtherUser_isRefused() throws {
         let folder = try Folder()
         let target = folder.path + "/target"
         let theirs = try folder.link("theirs", to: target)

@@ -12,7 +12,7 @@ import Testing
 
     private func later(_ seconds: Int64) -> Change { Change(actor: "uid:0", now: TestStore.now + seconds) }
 
-    @Test(arguments: Engine.all) func theFirstPolicyServesEveryoneAndTheNextOfItsNameReplacesIt(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func activate_firstPolicy_isDefaultUntilReplaced(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let policies = test.store.policies
         // Its last reference closes the database.
@@ -30,7 +30,7 @@ import Testing
         #expect(try policies.policies().map(\.version) == ["2", "1"])
     }
 
-    @Test(arguments: Engine.all) func anotherNameBecomesTheDefaultUnlessSomebodyIsBoundToIt(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func activate_otherName_isDefaultUnlessBound(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let policies = test.store.policies
         _ = try policies.activate(policy("a", "1"), TestStore.change)
@@ -45,7 +45,7 @@ import Testing
         #expect(try policies.activate(policy("own", "2"), reach: .everyone, TestStore.change).replacedDefault == "b")
     }
 
-    @Test(arguments: Engine.all) func aRollbackGoesBackStepByStep(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func rollback_repeated_goesBackStepByStep(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let policies = test.store.policies
         // Its last reference closes the database.
@@ -69,7 +69,7 @@ import Testing
         #expect(try policies.rollback(nil, later(6)).policy.version == "1")
     }
 
-    @Test(arguments: Engine.all) func aPolicyThatTeamsAreBoundToDoesNotVanishWithItsFirstActivation(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func rollback_onlyVersionOfBoundPolicy_isRefused(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let policies = test.store.policies
         // Its last reference closes the database.
@@ -80,7 +80,7 @@ import Testing
         expectRefusal(.unmet) { _ = try policies.rollback("own", TestStore.change) }
     }
 
-    @Test(arguments: Engine.all) func bindingsGoWithTheirTeamsAndApps(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func binding_unboundOrAppRemoved_isDeleted(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let policies = test.store.policies
         _ = try test.store.apps.add(team: "juice", clientID: "com.example.juice", group: nil, TestStore.change)
@@ -105,7 +105,7 @@ import Testing
         expectRefusal(.unmet) { _ = try policies.target("juice") }
     }
 
-    @Test(arguments: Engine.all) func everyChangeIsNoticedAndWrittenDown(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func policy_eachChange_isLoggedAndRaisesRevision(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let policies = test.store.policies
         var seen = [try policies.revision()]
@@ -131,7 +131,7 @@ import Testing
             audit == ["policy.refuse", "policy.unbind", "policy.bind", "policy.rollback", "policy.activate", "policy.activate"])
     }
 
-    @Test(arguments: Engine.all) func aPolicyIsNamedByNameOrBeginningOfItsHash(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func resolve_nameOrHashPrefix_returnsHash(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let policies = test.store.policies
         // Its last reference closes the database.
@@ -148,7 +148,7 @@ import Testing
         expectRefusal(.invalid) { _ = try policies.activate(policy("a b", "1"), TestStore.change) }
     }
 
-    @Test(arguments: Engine.all) func aDamagedDocumentIsKnownAndMendedByActivation(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func activate_damagedDocument_repairsIt(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let policies = test.store.policies
         let good = policy("a", "1")
@@ -161,7 +161,7 @@ import Testing
         #expect(try policies.policy(hash: good.hash).isIntact)
     }
 
-    @Test(arguments: Engine.all) func aHostSaysWhatItServes(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func hostReport_repeated_replacesEarlierOne(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let policies = test.store.policies
         // Its last reference closes the database.
@@ -177,7 +177,7 @@ import Testing
     }
 
     /// A host on which the active policy does not load decides by the last one that did, however long ago that was replaced.
-    @Test(arguments: Engine.all) func aPolicyThatAHostFellBackToStaysAsLongAsTheLogHasThatTime(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func deleteUnneeded_fallbackOfHost_isKeptAsLongAsLog(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let policies = test.store.policies
         for version in ["1", "2", "3"] { _ = try policies.activate(policy("a", version), TestStore.change) }
@@ -203,7 +203,7 @@ import Testing
         #expect(try policies.policies().map(\.version).sorted() == ["2", "3"])
     }
 
-    @Test(arguments: Engine.all) func onlyPoliciesThatNothingNeedsAreDeleted(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func deleteUnneeded_policyInUse_isKept(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let policies = test.store.policies
         for version in ["1", "2", "3", "4"] { _ = try policies.activate(policy("a", version), TestStore.change) }

@@ -27,7 +27,7 @@ import Testing
         return test
     }
 
-    @Test(arguments: Engine.all) func aLinkSignsInOnceInTheBrowserThatAskedForIt(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func signInLink_browserThatAskedForIt_signsInOnce(_ engine: Engine) throws {
         let test = try anna(engine)
         let link = try #require(try link(test))
         #expect(try test.store.page.state(of: link.secret, .signIn, browser: "b1", now: Self.now) == .good)
@@ -41,7 +41,7 @@ import Testing
         #expect(try test.store.page.state(of: link.secret, .signIn, browser: "b1", now: Self.now) == .gone)
     }
 
-    @Test(arguments: Engine.all) func anExpiredLinkIsGone(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func signInLink_expired_isGone(_ engine: Engine) throws {
         let test = try anna(engine)
         let link = try #require(try link(test))
         let late = Self.now + PageLifetime.link
@@ -49,7 +49,7 @@ import Testing
         #expect(try test.store.page.signIn(link: link.secret, browser: "b1", replacing: nil, now: late) == nil)
     }
 
-    @Test(arguments: Engine.all) func onlyVerifiedInboxesThatMailGoesToGetALink(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func signInLink_unverifiedOrReplyOnlyInbox_isNotMade(_ engine: Engine) throws {
         let test = try anna(engine)
         for (text, verified, replyOnly) in [("new@home.example", false, false), ("alias@home.example", true, true)] {
             _ = try test.store.inboxes.add(
@@ -60,7 +60,7 @@ import Testing
         #expect(try link(test, "Anna+news@Home.Example")?.inbox == TestStore.inbox("anna@home.example"))
     }
 
-    @Test(arguments: Engine.all) func ofLinksSessionsAndSignInsTheNewestStayOfEachUser(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func session_manyOfOneUser_keepsNewest(_ engine: Engine) throws {
         let test = try anna(engine)
         try test.user("bob")
         let bobs = try #require(try link(test, "bob@home.example", browser: "b2"))
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Engine.all) func anOldSessionEndsWhenABrowserSignsInAnew(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func session_newSignInOfItsBrowser_ends(_ engine: Engine) throws {
         let test = try anna(engine)
         let old = try session(test)
         let link = try #require(try link(test))
@@ -89,7 +89,7 @@ import Testing
         #expect(try test.store.page.session(old, now: Self.now) == nil)
     }
 
-    @Test(arguments: Engine.all) func aSessionEndsIdleAndEndsInAnyCase(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func session_idleOrTooOld_ends(_ engine: Engine) throws {
         let test = try anna(engine)
         let idle = try session(test)
         #expect(try test.store.page.session(idle, now: Self.now + SessionLifetime.standard.idle) == nil)
@@ -119,7 +119,7 @@ import Testing
         #expect(try test.store.page.session(new, now: Self.now + 3_600) == nil)
     }
 
-    @Test(arguments: Engine.all) func withItsInboxAndItsUserASessionEnds(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func session_inboxOrUserRemoved_ends(_ engine: Engine) throws {
         let test = try anna(engine)
         let first = try session(test)
         try test.store.inboxes.remove(user: "anna", .number(1), TestStore.change)
@@ -131,7 +131,7 @@ import Testing
         #expect(try test.store.page.session(second, now: Self.now) == nil)
     }
 
-    @Test(arguments: Engine.all) func signingOutEverywhereEndsEverySessionAndLink(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func signOut_everywhere_endsAllSessionsAndLinks(_ engine: Engine) throws {
         let test = try anna(engine)
         let (first, second) = (try session(test), try session(test))
         let open = try #require(try link(test))
@@ -141,7 +141,7 @@ import Testing
         #expect(try test.store.page.signIn(link: open.secret, browser: "b1", replacing: nil, now: Self.now) == nil)
     }
 
-    @Test(arguments: Engine.all) func aLinkOfDeletionServesItsUserAloneAndNoSignIn(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func deletionLink_otherUserOrBrowser_isRefused(_ engine: Engine) throws {
         let test = try anna(engine)
         try test.user("bob")
         let anna = try #require(try test.store.page.session(session(test), now: Self.now))
@@ -156,7 +156,7 @@ import Testing
         #expect(try !test.store.page.useDeletionLink(link.secret, session: anna, browser: "b1", now: Self.now))
     }
 
-    @Test(arguments: Engine.all) func linksToOneInboxAreLimited(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func signInLink_overLimitOfInbox_isRefused(_ engine: Engine) throws {
         let test = try anna(engine)
         let limits = NoticeLimits(perInbox: 2)
         for _ in 0..<2 {

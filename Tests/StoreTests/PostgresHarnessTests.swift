@@ -8,7 +8,7 @@ import Testing
 @Suite(.blocking, .enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
 struct PostgresHarnessTests {
     @Test("A server that a thread started outlives the thread: it vanished in the middle of a run")
-    func threadEnds() async throws {
+    func server_startingThreadEnded_staysUp() async throws {
         let binaries = try #require(PostgresServer.installed)
         let server = try await withCheckedThrowingContinuation { (done: CheckedContinuation<PostgresServer, any Error>) in
             // The parent-death signal fires when the starting thread is gone, so the thread must be one that ends.
@@ -28,7 +28,7 @@ struct PostgresHarnessTests {
     }
 
     @Test("A process that is killed leaves neither server nor folder behind")
-    func processEnds() throws {
+    func server_abandoned_leavesNoProcessOrFolder() throws {
         let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
         let pid = try #require(
             try String(contentsOf: server.folder.appendingPathComponent("data/postmaster.pid"), encoding: .utf8)

@@ -45,7 +45,7 @@ struct PostgresPipelineTests {
     }
 
     /// Each pattern of NULL was a statement to prepare, and after a thousand of them a copy or a move failed for good.
-    @Test func rowsWithNULLInEverOtherPlacesAreWritten() throws {
+    @Test func insert_nullsInVaryingColumns_isWritten() throws {
         let world = try Fixture()
         defer { try? world.database.close() }
         let columns = 11
@@ -65,7 +65,7 @@ struct PostgresPipelineTests {
     }
 
     /// At the thousandth the connection waited for ever where the next one was the first of a transaction.
-    @Test func moreStatementsThanAConnectionKeepsAreAnswered() throws {
+    @Test func statement_moreThanConnectionKeeps_isAnswered() throws {
         let world = try Fixture()
         defer { try? world.database.close() }
         for number in 0..<1_100 {
@@ -77,7 +77,7 @@ struct PostgresPipelineTests {
         }
     }
 
-    @Test func aReadIsOneSnapshotFromItsFirstStatementOn() throws {
+    @Test func read_changeMeanwhile_seesOneSnapshot() throws {
         let world = try Fixture()
         defer { try? world.database.close() }
         func count(_ connection: any DatabaseConnection) throws -> Int64? {
@@ -93,7 +93,7 @@ struct PostgresPipelineTests {
     }
 
     @Test("The connection is given back before the end of a read is answered, and is then in no transaction")
-    func endOfARead() throws {
+    func read_ended_leavesConnectionIdle() throws {
         let world = try Fixture()
         defer { try? world.database.close() }
         let first = try world.database.read(Self.backend)
@@ -106,7 +106,7 @@ struct PostgresPipelineTests {
         try wait("the backend is idle", atMost: 90) { try world.state(first) == "idle" }
     }
 
-    @Test func aBodyWithoutStatementsBeginsNothing() throws {
+    @Test func transaction_withoutStatements_isNotBegun() throws {
         let world = try Fixture()
         defer { try? world.database.close() }
         let backend = try world.database.read(Self.backend)
@@ -118,7 +118,7 @@ struct PostgresPipelineTests {
     }
 
     @Test("A first statement that fails, in preparation or in execution, spoils neither the connection nor the next transaction")
-    func firstStatement() throws {
+    func transaction_firstStatementFails_leavesConnectionUsable() throws {
         let world = try Fixture()
         defer { try? world.database.close() }
         let backend = try world.database.read(Self.backend)
@@ -151,7 +151,7 @@ struct PostgresPipelineTests {
         #expect(try world.count() == "1")
     }
 
-    @Test func aChangeIsRefusedWhereOneReads() throws {
+    @Test func read_withChange_isRefused() throws {
         let world = try Fixture()
         defer { try? world.database.close() }
         #expect(throws: (any Error).self) { try world.database.rows(Self.insert + " RETURNING id", [.text("a")]) }
@@ -163,7 +163,7 @@ struct PostgresPipelineTests {
 
     @Test(
         "A connection that is cut between two statements, or before COMMIT, leaves nothing; the next transaction has another one")
-    func cut() throws {
+    func transaction_connectionCut_leavesNothing() throws {
         let world = try Fixture()
         defer { try? world.database.close() }
         func cut(_ connection: any DatabaseConnection) throws { try world.cut(Self.backend(connection)) }
@@ -204,7 +204,7 @@ struct PostgresPipelineTests {
         }
     }
 
-    @Test func scriptsAreInTheTransaction() throws {
+    @Test func script_transactionFails_isRolledBack() throws {
         let world = try Fixture()
         defer { try? world.database.close() }
         #expect(throws: CancellationError.self) {

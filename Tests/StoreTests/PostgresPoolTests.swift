@@ -47,7 +47,7 @@ struct PostgresPoolTests {
     }
 
     /// Each asked for a connection more, was refused, and failed, although others came back a moment later.
-    @Test func whereTheServerIsFullOneWaitsForAConnectionOfOnesOwn() throws {
+    @Test func pool_serverFull_waitsForOwnConnection() throws {
         try withServer(limit: 3, connections: 10) { _, open in
             let database = try open()
             defer { try? database.close() }
@@ -59,7 +59,7 @@ struct PostgresPoolTests {
     }
 
     /// Requests over HTTP took all of them, and mail was deferred.
-    @Test func requestsLeaveConnectionsToMail() throws {
+    @Test func pool_manyRequests_leavesConnectionsToMail() throws {
         try withServer(limit: 10, connections: 4) { _, open in
             let database = try open()
             defer { try? database.close() }
@@ -93,7 +93,7 @@ struct PostgresPoolTests {
 
     /// Each connection that was returned woke all who waited: while they waited for the pool's lock, connections were idle, and
     /// who came last could be served first.
-    @Test func whoWaitsLongestIsServedFirst() throws {
+    @Test func pool_severalWait_servesLongestFirst() throws {
         try withServer(limit: 10, connections: 1) { _, open in
             let database = try open()
             defer { try? database.close() }
@@ -128,7 +128,7 @@ struct PostgresPoolTests {
     }
 
     /// Where each returned connection went to decisions first, requests on a full server got none.
-    @Test(arguments: [2, 3]) func decisionsWithoutEndLeaveConnectionsToOthersOnAFullServer(limit: Int) throws {
+    @Test(arguments: [2, 3]) func pool_endlessDecisionsOnFullServer_servesOthers(limit: Int) throws {
         try withServer(limit: limit, connections: 10) { _, open in
             let database = try open()
             defer { try? database.close() }
@@ -152,7 +152,7 @@ struct PostgresPoolTests {
         }
     }
 
-    @Test func aConnectionIsMadeAsSoonAsTheServerHasOne() throws {
+    @Test func pool_serverLimitRaised_makesConnection() throws {
         try withServer(limit: 1, connections: 4) { server, open in
             let database = try open()
             defer { try? database.close() }
@@ -174,7 +174,7 @@ struct PostgresPoolTests {
     }
 
     /// Anyone who has no connection at all waits for one, too; a server that is away is reported at once.
-    @Test func whoHasNoneIsToldThatTheServerIsFull() throws {
+    @Test func pool_noConnectionPossible_saysServerIsFull() throws {
         try withServer(limit: 0, connections: 2) { server, open in
             let error = #expect(throws: StoreFailure.self) {
                 var settings = PostgresDatabase.Settings()
@@ -186,7 +186,7 @@ struct PostgresPoolTests {
     }
 
     /// They were closed with the others when the server ended one, and not made again until a decision asked.
-    @Test func connectionsThatAreSetApartAreMadeAgain() throws {
+    @Test func pool_reservedConnectionsEnded_makesThemAgain() throws {
         try withServer(limit: 20, connections: 9) { server, open in
             let database = try open()
             defer { try? database.close() }
@@ -204,7 +204,7 @@ struct PostgresPoolTests {
         }
     }
 
-    @Test func decisionsHaveAShareThatOthersLeave() throws {
+    @Test func pool_othersHoldAll_keepsShareForDecisions() throws {
         try withServer(limit: 20, connections: 4) { _, open in
             let database = try open()
             defer { try? database.close() }

@@ -22,7 +22,7 @@ struct PostgresTests {
     }
 
     /// Whether a limit of one change stays on the connection cannot be seen by waiting: a statement is ended as early.
-    @Test func aLimitOfWaitingForLocksIsThatOfOneChange() throws {
+    @Test func lockTimeout_setForOneChange_isReset() throws {
         var settings = PostgresDatabase.Settings()
         settings.connections = 1
         let server = try #require(PostgresServer.shared)
@@ -45,7 +45,7 @@ struct PostgresTests {
     }
 
     /// Single statements ran as the server, the role or the database says, and could fail as changes do, which are repeated.
-    @Test func aSingleStatementNeverConflictsWhateverTheServerSays() throws {
+    @Test func singleStatement_serializableServer_isReadCommitted() throws {
         let server = try #require(PostgresServer.shared)
         let database = try PostgresDatabase(
             url: "postgresql://postern@\(server.host)/postgres?options=-cdefault_transaction_isolation%3Dserializable")
@@ -57,7 +57,7 @@ struct PostgresTests {
     }
 
     @Test("A failover: the standby is never written to before it is the primary, and found by itself when it is")
-    func failover() throws {
+    func failover_standbyPromoted_isUsed() throws {
         let primary = try PostgresServer(binaries: try #require(PostgresServer.installed))
         let standby = try PostgresServer(standbyOf: primary)
         let alone = "postgresql://postern@\(standby.host)/postgres"
@@ -92,7 +92,7 @@ struct PostgresTests {
     }
 
     /// A number in the text was one that the plan did not need to heed: it sorted all that was left for each ten thousand.
-    @Test func aPageOfALargeGroupIsReadByItsIndexWhateverTheServerBelieves() throws {
+    @Test func sqlLimit_largeGroup_usesIndex() throws {
         let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
         let database = try PostgresDatabase(url: server.url(schema: "relay"))
         defer { try? database.close() }
@@ -120,7 +120,7 @@ struct PostgresTests {
     }
 
     /// With a hundred million rows `store migrate --plan` and `keys file show` counted for longer than a statement may take.
-    @Test func whoGoesThroughAWholeTableIsGivenTheTimeAndNoOneAfterIt() throws {
+    @Test func readAtLength_longStatement_isAllowedOnlyThere() throws {
         let test = try TestStore(try #require(Engine.postgres))
         let schema = try #require(try test.database.read { try $0.value("SELECT current_schema()", String.self) })
         var settings = PostgresDatabase.Settings()
@@ -138,7 +138,7 @@ struct PostgresTests {
     }
 
     @Test("A restart of the server is noticed by nobody who comes after it")
-    func restart() throws {
+    func restart_nextTransaction_succeeds() throws {
         let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
         let database = try PostgresDatabase(url: "postgresql://postern@\(server.host)/postgres")
         defer { try? database.close() }
@@ -161,7 +161,7 @@ struct PostgresTests {
         }
     }
 
-    @Test func aPoolHasItsBounds() throws {
+    @Test func pool_allConnectionsInUse_isBusy() throws {
         let test = try TestStore(try #require(Engine.postgres))
         let schema = try #require(try test.database.read { try $0.value("SELECT current_schema()", String.self) })
         var settings = PostgresDatabase.Settings()
@@ -176,7 +176,7 @@ struct PostgresTests {
         #expect(try Self.count(database) == 1)
     }
 
-    @Test func aLockIsFreeWhenItsConnectionIsCut() throws {
+    @Test func lock_connectionCut_isFree() throws {
         let test = try TestStore(try #require(Engine.postgres))
         let lock = try #require(try test.database.lock("events"))
         #expect(try test.database.lock("events") == nil)
@@ -191,7 +191,7 @@ struct PostgresTests {
         #expect(try test.database.lock("events")?.isHeld == true)
     }
 
-    @Test func tlsIsAsLibpqKnowsIt() throws {
+    @Test func tls_untrustedCertificate_isRefused() throws {
         let certificates = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .appendingPathComponent("EventTests/Certificates").path
         let server = try PostgresServer(
@@ -208,7 +208,7 @@ struct PostgresTests {
         #expect(untrusted?.serverFault == .encryption)
     }
 
-    @Test func aPasswordIsNeverSaid() throws {
+    @Test func open_anyFailure_showsNoPassword() throws {
         let server = try #require(PostgresServer.shared)
         let secret = "Sup3rS3cret"
         for url in [
@@ -245,7 +245,7 @@ struct PostgresTests {
         }
     }
 
-    @Test func whoIsNotLetInIsToldSoAndNotToTryAgain() throws {
+    @Test func open_noDatabaseOrUser_isPermanentlyRefused() throws {
         let server = try #require(PostgresServer.shared)
         for url in ["postgresql://postern@\(server.host)/no_such_database", "postgresql://nobody@\(server.host)/postgres"] {
             let error = #expect(throws: StoreFailure.self) { try PostgresDatabase(url: url) }

@@ -13,7 +13,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct QueryPlanTests {
-    @Test func noQueryOnThePathOfMailScansATable() throws {
+    @Test func queryPlan_mailPath_scansNoTable() throws {
         let test = try TestStore(.sqlite)
         try test.user("u1", name: "Jane")
         let address = try test.address("u1")
@@ -70,7 +70,7 @@ import Testing
     }
 
     /// With millions of addresses each of them is a page, or two, that no cache holds.
-    @Test func aLookUpReadsOneRowOfEachOfThreeLargeTablesAndNoIndexOfThem() throws {
+    @Test func queryPlan_addressLookup_readsOneRowPerTable() throws {
         let test = try TestStore(.sqlite)
         try test.user("u1")
         let address = try test.address("u1").address
@@ -130,7 +130,7 @@ extension QueryPlanTests {
 
 extension QueryPlanTests {
     /// A log of years has a hundred million rows: a page of it, or what is to be reviewed, is found in the order of an index.
-    @Test func pagesOfTheLogAndReviewsAreReadInOrderAndSortNothing() throws {
+    @Test func queryPlan_logAndReviewPages_sortsNothing() throws {
         let test = try TestStore(.sqlite)
         func expect(_ index: String, _ ask: (Store) throws -> Void) throws {
             for plan in try plans(test, of: "FROM decisions d", ask) {
@@ -162,7 +162,7 @@ extension QueryPlanTests {
     }
 
     /// What concerns one user in the audit, parked events among those of a week, and counters of what should not happen.
-    @Test func whatIsRareInLongTablesIsFoundByAnIndex() throws {
+    @Test func queryPlan_rareRows_usesIndex() throws {
         let test = try LifecycleTests.world(.sqlite)
         try OutboxStepTests.post(test, accounts: [1])
         func expect(_ step: String, of part: String, _ ask: (Store) throws -> Void) throws {
@@ -218,7 +218,7 @@ extension QueryPlanTests {
         try expect("SEARCH outbox USING INDEX outbox_ended", of: "DELETE FROM outbox") { _ = try $0.outbox.deleteEnded(now: 1) }
     }
 
-    @Test func objectionsAndReviewsOfATeamAreFoundByTheirOwnIndexes() throws {
+    @Test func queryPlan_objectionsAndTeamReviews_usesOwnIndex() throws {
         let test = try TestStore(.sqlite)
         let ofTeam = try plans(test, of: "AS is_incomplete") { store in
             _ = try store.reviews.list(ReviewFilter(since: 1, team: "juice"), limit: 1, now: 1_000_000)

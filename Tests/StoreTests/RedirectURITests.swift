@@ -10,7 +10,7 @@ import Testing
     @Test(arguments: [
         "https://juice.example/cb", "https://juice.example", "https://juice.example:8443/cb?x=1&y=%20", "HTTPS://juice.example/",
         "http://127.0.0.1:3000/cb", "http://[::1]/cb", "http://localhost/cb", "com.example.juice:/cb", "com.example.juice://cb",
-    ]) func takes(_ uri: String) throws { #expect(try RedirectURI.checked(uri) == uri) }
+    ]) func redirectURI_valid_isAccepted(_ uri: String) throws { #expect(try RedirectURI.checked(uri) == uri) }
 
     @Test(arguments: [
         "", "juice.example", "/cb", "http://juice.example/cb", "http://localhost.evil.example/", "http://127.0.0.1@evil.example/",
@@ -23,7 +23,7 @@ import Testing
         "https://juice.example;b/", "https://ju!ce$.example/", "https://juice..example/", "https://juice.example/%zz",
         "https://juice.example/%4", "https://[::1/", "https://[::1]x/", "https://[juice.example]/",
         "https://juice.example/" + String(repeating: "a", count: 2_000), "com.example:",
-    ]) func refuses(_ uri: String) { expectRefusal(.invalid) { _ = try RedirectURI.checked(uri) } }
+    ]) func redirectURI_invalid_isRefused(_ uri: String) { expectRefusal(.invalid) { _ = try RedirectURI.checked(uri) } }
 
     @Test(arguments: [
         ("http://127.0.0.1/cb", "http://127.0.0.1:51999/cb"), ("http://127.0.0.1:3000/cb", "http://127.0.0.1/cb"),
@@ -47,7 +47,7 @@ import Testing
         #expect(!RedirectURI.matches(asked, registered: registered))
     }
 
-    @Test(arguments: Engine.all) func belongToAnApp(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func redirectURI_ofAnApp_isAddedAndRemoved(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let (apps, clients) = (test.store.apps, test.store.clients)
         _ = try apps.add(team: "juice", clientID: "a.b", group: nil, redirectURIs: ["https://a.example/"], TestStore.change)
@@ -79,7 +79,7 @@ import Testing
     @Test(arguments: [
         "\u{202E}", "\u{200B}", "\u{2066}", "\u{FEFF}", "\u{7}", "\u{85}", "\u{2028}", "\u{AD}", "\u{E0041}", "\u{200E}", "\n",
     ])
-    func aNameHoldsNothingThatIsNotSeen(_ character: String) throws {
+    func name_invisibleCharacter_isRefused(_ character: String) throws {
         let test = try TestStore(.sqlite)
         let name = "Good\(character)dooG"
         #expect(!PersonText.isPlain(name))
@@ -95,7 +95,7 @@ import Testing
     }
 
     @Test(arguments: ["Zoë Kraftwerk", "山田 太郎", "علی\u{200C}رضا", "👩\u{200D}🚀 Space", "O'Neil & Söhne, \"Ltd.\""])
-    func namesOfPeopleAreTaken(_ name: String) throws {
+    func name_ofPeopleInAnyScript_isAccepted(_ name: String) throws {
         let test = try TestStore(.sqlite)
         #expect(try test.store.teams.add(id: "good", name: name, TestStore.change).name == name)
     }

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct RelayTests {
-    @Test(arguments: Engine.all) func aRelayAddressIsReadWhole(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func relayAddress_found_hasAllItsValues(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1", inbox: "jane@home.example")
         let issued = try test.address("u1")
@@ -26,7 +26,7 @@ import Testing
         #expect(try test.store.relay.relayAddress(localPart: "nobody", domain: "relay.example") == nil)
     }
 
-    @Test(arguments: Engine.all) func everyStateIsTold(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func relayAddress_eachState_isShown(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1", isVerified: false)
         let old = try test.address("u1")
@@ -46,7 +46,7 @@ import Testing
         #expect(try record().isRetired)
     }
 
-    @Test(arguments: Engine.all) func anAccountIsReadWhole(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func account_found_hasAllItsValues(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1", inbox: "jane@home.example", name: "Jane Doe")
         let inboxes = test.store.inboxes
@@ -95,7 +95,7 @@ import Testing
         #expect(try test.store.relay.account(number: number, day: TestStore.today)?.relayAddress == new)
     }
 
-    @Test(arguments: Engine.all) func aFromIsMatchedByItsDomainsAndAddress(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func source_fromAddress_isMatchedByDomainOrAddress(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let milk = try test.store.teams.add(id: "milk", name: "Milk", TestStore.change)
         let juice = try test.store.teams.team("juice")

@@ -63,7 +63,7 @@ import Testing
     }
 
     /// One transaction with all of it took 40 seconds, in which others waited.
-    @Test(arguments: Engine.all) func aTeamIsGoneAtOnceAndItsRowsGoInSteps(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func teamRemoval_manyAccounts_endsAtOnceDeletesInSteps(_ engine: Engine) throws {
         let users = 120
         let (test, addresses) = try Self.team(engine, users: users)
         try test.store.teams.remove("juice", Self.later)
@@ -87,7 +87,7 @@ import Testing
         #expect(try test.database.value("SELECT COUNT(*) FROM retired_names", Int64.self) == Int64(2 * users))
     }
 
-    @Test(arguments: Engine.all) func theNamesOfATeamThatGoesAreFreeAtOnce(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func teamRemoval_pending_freesItsNames(_ engine: Engine) throws {
         let (test, addresses) = try Self.team(engine, users: 60)
         try test.store.teams.remove("juice", Self.later)
         #expect(try test.store.removals.isPending())
@@ -101,7 +101,7 @@ import Testing
     }
 
     /// An account with a year's marks took as long as all of them.
-    @Test(arguments: Engine.all) func anAccountWithManyRowsIsGoneAtOnceAndItsRowsGoInSteps(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func accountRemoval_manyRows_endsAtOnceDeletesInSteps(_ engine: Engine) throws {
         let marks = 2 * RemovalRepository.rows
         let (test, addresses) = try Self.team(engine, users: 2, marks: marks)
         try test.store.accounts.delete(account: addresses[0].account.number, Self.later)
@@ -125,7 +125,7 @@ import Testing
     }
 
     /// What was left of the account was moved to the new team, and came to life there.
-    @Test(arguments: Engine.all) func anAccountThatIsRemovedFollowsNoApp(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func accountRemoval_appTransferred_isNotMoved(_ engine: Engine) throws {
         let (test, addresses) = try Self.team(engine, users: 2, marks: 2 * RemovalRepository.rows)
         _ = try test.store.teams.add(id: "milk", name: "Milk", TestStore.change)
         _ = try test.store.transfers.start(team: "juice", app: "com.juice", to: "milk", TestStore.change)
@@ -140,7 +140,7 @@ import Testing
     }
 
     /// Accounts of the other team that had not followed went on with consent to an app "removed 12".
-    @Test(arguments: Engine.all) func aTeamThatIsRemovedTakesTheAppsThatWereMovingToIt(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func teamRemoval_appMovingToIt_endsItsConsents(_ engine: Engine) throws {
         let (test, _) = try Self.team(engine, users: 60)
         _ = try test.store.teams.add(id: "milk", name: "Milk", TestStore.change)
         _ = try test.store.transfers.start(team: "juice", app: "com.juice", to: "milk", TestStore.change)
@@ -154,7 +154,7 @@ import Testing
         #expect(try Self.rows(test, ["grants", "apps", "app_groups"]) == ["grants": 0, "apps": 0, "app_groups": 0])
     }
 
-    @Test(arguments: Engine.all) func noStepOfARemovalTakesMoreThanItsRows(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func removal_eachStep_keepsRowLimit(_ engine: Engine) throws {
         let (test, _) = try Self.team(engine, users: 80, marks: 40)
         try test.database.write(.durable) { connection in
             for number in 0..<60 {

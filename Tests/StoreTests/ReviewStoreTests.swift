@@ -16,7 +16,7 @@ import Testing
             ReviewFilter(since: 0, cause: cause, includesLabelled: all), limit: 10, now: TestStore.now + after)
     }
 
-    @Test(arguments: Engine.all) func whatNoOneCompletedIsListedAfterAnHourUntilItIsLabelled(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func review_uncompletedCheck_isListedUntilLabelled(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         _ = try test.decided("u1", challenges: [], id: "rd_0")
         _ = try test.decided("u1", challenges: ["email_code"], id: "rd_1")
@@ -37,7 +37,7 @@ import Testing
         #expect(try Self.list(test, all: true).count == 2)
     }
 
-    @Test(arguments: Engine.all) func aComplaintReachesTheTeamsEndpointsOfAppsThatAreStillUsed(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func complaint_appStillUsed_isSentToEndpoint(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         let store = test.inner.store
         _ = try store.endpoints.set(
@@ -65,7 +65,7 @@ import Testing
         #expect(try store.complaints.days(team: team + 1, since: 0).isEmpty)
     }
 
-    @Test(arguments: Engine.all) func aStoryHasCountsNotesAndSnoozesAndNoOnesAddress(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func story_notesAndSnoozes_areKeptAndShown(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         let reviews = test.inner.store.reviews
         var record = try test.record("rd_1", challenges: ["email_code"])
@@ -114,7 +114,7 @@ import Testing
     }
 
     /// All that had ended went in one statement, however many they were.
-    @Test(arguments: Engine.all) func snoozesThatEndedGoInSteps(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func snooze_ended_isDeletedInSteps(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         _ = try test.decided("u1", challenges: [], id: "rd_0")
         let grant: Int64 = try #require(try test.inner.database.value("SELECT MAX(id) FROM grants"))
@@ -133,7 +133,7 @@ import Testing
         #expect(try test.inner.database.value("SELECT COUNT(*) FROM rule_snoozes") as Int64? == 2)
     }
 
-    @Test(arguments: Engine.all) func aPassedCheckOfAnAccountThatIsGoneIsNotIncomplete(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func review_passedCheckOfRemovedAccount_isNotListed(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         _ = try test.decided("u1", challenges: ["email_code"], id: "rd_1")
         _ = try test.report("rd_1", .initiated, "email_code", at: TestStore.now + 1)
@@ -142,7 +142,7 @@ import Testing
         #expect(try Self.list(test).isEmpty)
     }
 
-    @Test(arguments: Engine.all) func aStoryHasTheDecisionItWasAskedForHoweverOld(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func story_oldDecision_isIncluded(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         let grant = try test.history(.own(sub: try test.sub("u1")))?.grant?.number
         try test.inner.store.decisions.insert(
@@ -152,7 +152,7 @@ import Testing
         #expect(story.decisions.count == ReviewRepository.storyDecisions + 1 && story.decisions.last?.record.id == "rd_0")
     }
 
-    @Test(arguments: Engine.all) func aDecisionThatIsNotThereAndATextThatIsNoneAreRefused(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func note_unknownDecisionOrInvalidText_isRefused(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         _ = try test.decided("u1", challenges: ["email_code"], id: "rd_1")
         let reviews = test.inner.store.reviews
@@ -165,7 +165,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Engine.all) func anObjectionReachesTheTeamsEndpointOnce(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func objection_repeated_isSentOnce(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         let store = test.inner.store
         _ = try store.endpoints.set(

@@ -8,21 +8,21 @@ import Testing
 @Suite(.blocking) struct SQLTests {
     private enum Colour: String, SQLCodable { case red, green }
 
-    @Test func eachValueIsAnArgumentInItsPlace() {
+    @Test func sql_interpolatedValue_isAnArgument() {
         let name: String? = nil
         let sql: SQL = "SELECT id FROM teams WHERE handle = \("juice") AND created_at > \(Int64(7)) AND name = \(name)"
         #expect(sql.text == "SELECT id FROM teams WHERE handle = ? AND created_at > ? AND name = ?")
         #expect(sql.arguments == [.text("juice"), .integer(7), .null])
     }
 
-    @Test func valuesAreBoundByTheirTypes() {
+    @Test func sql_values_areBoundByType() {
         let sql: SQL = "\(1) \(true) \(false) \([UInt8](repeating: 9, count: 2)) \(Colour.red) \(Int64?.some(4)) \(Colour?.none)"
         #expect(sql.text == "? ? ? ? ? ? ?")
         #expect(
             sql.arguments == [.integer(1), .integer(1), .integer(0), .blob([9, 9]), .text("red"), .integer(4), .null])
     }
 
-    @Test func aPartComesWithItsArguments() {
+    @Test func sql_part_bringsItsArguments() {
         let condition: SQL = "team_id = \(3)"
         let sql: SQL = "SELECT id FROM \(raw: "apps") WHERE client_id = \("a") AND \(condition) LIMIT \(2)"
         #expect(sql.text == "SELECT id FROM apps WHERE client_id = ? AND team_id = ? LIMIT ?")
@@ -33,7 +33,7 @@ import Testing
         #expect(all.arguments == [.integer(1), .integer(2)])
     }
 
-    @Test func listsAreInParenthesesUnlessEachIsWanted() {
+    @Test func sql_list_isInParentheses() {
         let one: SQL = "IN \(list: [5])"
         let three: SQL = "VALUES \(list: [1, "a", Int64?.none])"
         let empty: SQL = "IN \(list: [Int64]())"
@@ -44,12 +44,12 @@ import Testing
     }
 
     /// Otherwise each use would be prepared again.
-    @Test func thePlaceInTheCodeDecidesOnTheText() {
+    @Test func sql_otherValues_haveSameText() {
         func sql(_ name: String, _ limit: Int) -> SQL { "SELECT id FROM teams WHERE handle = \(name) LIMIT \(limit)" }
         #expect(sql("a", 1).text == sql("it's \"b\" ?1", 100_000).text)
     }
 
-    @Test(arguments: Engine.all) func dataIsNeverPartOfTheText(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func sql_hostileValue_staysData(_ engine: Engine) throws {
         let store = try TestStore(engine)
         let value = "x'); DROP TABLE teams; -- ? ?1 $1"
         #expect(try store.database.value("SELECT CAST(\(value) AS TEXT) AS x") == value)
@@ -65,7 +65,7 @@ import Testing
     }
 
     /// Each number of keys was texts of its own sizes, up to ten for what two statements do.
-    @Test(arguments: [0, 1, 2, 8, 31, 33, 128, 129, 250, 384]) func manyKeysTakeFewStatementsOfFewSizes(_ count: Int) throws {
+    @Test(arguments: [0, 1, 2, 8, 31, 33, 128, 129, 250, 384]) func rows_manyKeys_takeFewStatements(_ count: Int) throws {
         let test = try TestStore(.sqlite)
         defer { withExtendedLifetime(test) {} }
         let recorder = RecordingDatabase(test.database)
@@ -81,7 +81,7 @@ import Testing
         #expect(asked.count == (count + 127) / 128 && asked.allSatisfy { [1, 8, 32, 128].contains($0) })
     }
 
-    @Test(arguments: Engine.all) func columnsAreReadByNameAndType(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func row_column_isReadByNameAndType(_ engine: Engine) throws {
         let row = try Self.row(
             engine,
             """
@@ -99,7 +99,7 @@ import Testing
         #expect(try row["n"] == Int64?.some(7))
     }
 
-    @Test(arguments: Engine.all) func aWrongNameOrTypeIsAnErrorThatNamesTheColumnAlone(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func row_wrongNameOrType_throwsWithoutValue(_ engine: Engine) throws {
         let row = try Self.row(engine, "SELECT CAST(\("secret") AS TEXT) AS word, CAST(NULL AS BIGINT) AS absent")
         func failure<Value: SQLReadable>(_ name: String, _ type: Value.Type) -> String? {
             do {
@@ -116,14 +116,14 @@ import Testing
         #expect(failure("absent", Int64?.self) == nil)
     }
 
-    @Test(arguments: Engine.all) func aNameThatTwoColumnsHaveIsAnError(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func row_duplicateColumnName_throws(_ engine: Engine) throws {
         let row = try Self.row(engine, "SELECT 1 AS id, 2 AS id, 3 AS other")
         #expect(try row["other"] == 3)
         let error = #expect(throws: StoreFailure.self) { let _: Int = try row["id"] }
         #expect(error?.code == .permanent(.unexpectedData) && error?.message == "a result has several columns id")
     }
 
-    @Test(arguments: Engine.all) func theOnlyColumnNeedsNoName(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func value_onlyColumn_needsNoName(_ engine: Engine) throws {
         let store = try TestStore(engine)
         let database = store.database
         #expect(try database.value("SELECT COUNT(*) FROM apps") == 0)
@@ -133,7 +133,7 @@ import Testing
         #expect(throws: StoreFailure.permanent(.unexpectedData)) { try database.value("SELECT 1 AS a, 2 AS b", Int.self) }
     }
 
-    @Test(arguments: Engine.all) func whatAnInsertionReturnsIsANumber(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func inserted_newOrConflictingRow_returnsNumberOrThrows(_ engine: Engine) throws {
         let store = try TestStore(engine)
         try store.database.write(.durable) { connection in
             let sql: SQL = """

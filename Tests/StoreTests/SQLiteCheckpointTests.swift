@@ -30,7 +30,7 @@ import Testing
     }
 
     /// Every commit that filled the log moved all of it and waited for the disk, and so did everyone who wanted to write.
-    @Test func theLogIsMovedBesideThoseWhoWriteAndBeginsAgain() throws {
+    @Test func checkpoint_duringWrites_restartsTheLog() throws {
         var written = 0
         // A log that never began again would have all that was written, and more. On a full machine it begins again later;
         // how much was written by then is bounded, and not how long that took.
@@ -43,7 +43,7 @@ import Testing
     }
 
     /// Someone who reads for long, a copy for example, keeps the log from its start, and no one from writing.
-    @Test func whoReadsOnKeepsNoOneFromWriting() throws {
+    @Test func checkpoint_longRead_doesNotBlockWrites() throws {
         let seen = try test.database.read { connection throws(StoreFailure) in
             let before = try connection.value("SELECT COUNT(*) FROM bulk", Int.self)
             for _ in 0..<40 { try write() }
@@ -54,7 +54,7 @@ import Testing
     }
 
     /// What is being moved ends before the files are let go of; all of it is there afterwards.
-    @Test func closingWaitsForWhatIsBeingMoved() throws {
+    @Test func checkpoint_databaseClosed_keepsAllRows() throws {
         for _ in 0..<40 { try write() }
         try test.database.close()
         let again = try SQLiteDatabase(path: path)

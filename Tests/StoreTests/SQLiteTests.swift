@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct SQLiteTests {
-    @Test func theFilesAreReadableByTheirOwnerOnly() throws {
+    @Test func databaseFiles_created_areReadableByOwnerOnly() throws {
         let test = try TestStore(.sqlite)
         let files = try FileManager.default.contentsOfDirectory(atPath: test.folder.url.path)
         #expect(files.contains("postern.db"))
@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    @Test func aMissingDatabaseIsNotMade() throws {
+    @Test func open_missingDatabase_isNotCreated() throws {
         let folder = try TemporaryFolder()
         let path = folder.url.appendingPathComponent("none.db").path
         let error = #expect(throws: StoreFailure.self) { try SQLiteDatabase(path: path) }
@@ -28,14 +28,14 @@ import Testing
     }
 
     /// Moving the log into the main file again, without a connection, crashed inside SQLite.
-    @Test func closingTwiceIsHarmless() throws {
+    @Test func close_twice_isHarmless() throws {
         let test = try TestStore(Engine.all[0])
         try test.database.close()
         try test.database.close()
         #expect(throws: (any Error).self) { try test.store.teams.all() }
     }
 
-    @Test func moreReadersThanConnectionsTakeTurnsAndClosingWaitsForThem() async throws {
+    @Test func read_moreThanConnections_takesTurns() async throws {
         let test = try TestStore(.sqlite)
         let database = test.database
         let names = try await withThrowingTaskGroup(of: String?.self) { group in
@@ -83,7 +83,7 @@ import Testing
     }
 
     /// A reader that waited for a connection took the signal that was meant for the one who closes, who then waited for ever.
-    @Test func closingWhileReadersWaitForAConnectionComesToAnEnd() throws {
+    @Test func close_readersWaiting_ends() throws {
         let test = try TestStore(.sqlite)
         let database = test.database
         let (ready, go, ended) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
@@ -109,7 +109,7 @@ import Testing
         for _ in 0...3 * SQLiteDatabase.readers { #expect(ended.wait(timeout: .now() + 120) == .success) }
     }
 
-    @Test func whatIsNoDatabaseIsPermanent() throws {
+    @Test func open_notADatabase_isPermanentFailure() throws {
         let folder = try TemporaryFolder()
         let path = folder.url.appendingPathComponent("postern.db").path
         try Data(repeating: 0x41, count: 8192).write(to: URL(fileURLWithPath: path))
@@ -117,7 +117,7 @@ import Testing
         #expect(error?.code == .permanent(.corrupted))
     }
 
-    @Test func aWriterElsewhereIsTemporaryAndReadersGoOn() throws {
+    @Test func write_otherWriterActive_isBusyAndReadsGoOn() throws {
         let test = try TestStore(.sqlite)
         let path = test.folder.url.appendingPathComponent("postern.db").path
         let other = try SQLiteDatabase(path: path, busyTimeout: 0.01)
@@ -134,7 +134,7 @@ import Testing
         #expect(try other.read { try $0.value("SELECT name FROM teams", String.self) } == "Other")
     }
 
-    @Test func aFullDiskIsTemporaryAndNothingIsHalfDone() throws {
+    @Test func write_diskFull_leavesNothing() throws {
         let test = try TestStore(.sqlite)
         let error = #expect(throws: StoreFailure.self) {
             try test.database.write(.durable) { connection in
@@ -151,7 +151,7 @@ import Testing
     }
 
     /// The first durable change of a process was written without a sync: switching to the log had set it to NORMAL.
-    @Test func durableChangesAreSyncedFromTheFirstOne() throws {
+    @Test func write_durable_isSyncedFromTheFirst() throws {
         let test = try TestStore(.sqlite)
         let other = try SQLiteDatabase(path: test.folder.url.appendingPathComponent("postern.db").path)
         defer { try? other.close() }
@@ -162,7 +162,7 @@ import Testing
     }
 
     /// No command that only reads may cost a write.
-    @Test func openingAndReadingWriteNothing() throws {
+    @Test func open_existingDatabase_writesNothing() throws {
         let test = try TestStore(.sqlite)
         let path = test.folder.url.appendingPathComponent("postern.db").path
         try test.database.close()
@@ -175,7 +175,7 @@ import Testing
         #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
     }
 
-    @Test func aThrownErrorRollsBackAndPassesUnchanged() throws {
+    @Test func write_bodyThrows_isRolledBack() throws {
         struct Own: Error {}
         let test = try TestStore(.sqlite)
         #expect(throws: Own.self) {
@@ -187,7 +187,7 @@ import Testing
         #expect(try test.store.teams.team("juice").name == "The Juice Company")
     }
 
-    @Test func errorsNameNoValues() throws {
+    @Test func write_constraintFails_errorShowsNoValue() throws {
         let test = try TestStore(.sqlite)
         let error = #expect(throws: StoreFailure.self) {
             try test.database.write(.durable) { connection in
@@ -199,7 +199,7 @@ import Testing
     }
 
     /// The second one was not run, and nothing said so.
-    @Test func aTextOfTwoStatementsIsRefused() throws {
+    @Test func statement_twoInOneText_isRefused() throws {
         let test = try TestStore(.sqlite)
         let before = try test.database.value("SELECT COUNT(*) FROM teams", Int.self)
         let error = #expect(throws: StoreFailure.self) {
@@ -210,7 +210,7 @@ import Testing
     }
 
     /// Places without a value became NULL.
-    @Test(arguments: Engine.all) func moreOrFewerValuesThanPlacesAreRefused(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func statement_otherNumberOfValues_isRefused(_ engine: Engine) throws {
         let test = try TestStore(engine)
         for values in [[], [SQLValue.integer(1), .integer(2)]] {
             #expect(throws: StoreFailure.permanent(.statement)) {
@@ -220,7 +220,7 @@ import Testing
     }
 
     /// SQLite counts on from the largest number, PostgreSQL's places were counted from one.
-    @Test(.enabled(if: Engine.postgres != nil, "PostgreSQL is not installed")) func placesWithAndWithoutNumbersAreRefused() throws
+    @Test(.enabled(if: Engine.postgres != nil, "PostgreSQL is not installed")) func statement_mixedPlaceholders_isRefused() throws
     {
         let test = try TestStore(try #require(Engine.postgres))
         #expect(throws: StoreFailure.permanent(.statement)) {

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct SecrecyTests {
-    @Test(arguments: Engine.alone) func theFilesHoldNoInboxAndNoName(_ engine: Engine) throws {
+    @Test(arguments: Engine.alone) func databaseFiles_inboxAndName_areNotReadable(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1", inbox: "Secretive.Person+x@private-home.example", name: "Jane Quietly Doe")
         _ = try test.store.inboxes.add(
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Engine.all) func anotherKeyFileOpensNothing(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func sealedInbox_otherKeyFile_isNotUnsealed(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1", name: "Jane")
         let address = try test.address("u1").address
@@ -48,7 +48,7 @@ import Testing
         #expect(try other.inboxes.userID(verified: TestStore.inbox("u1@home.example")) == nil)
     }
 
-    @Test(arguments: Engine.all) func aDatabaseKnowsItsKeyFile(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func keyFile_ofOtherDatabase_isRefused(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try Store.checkKeys(TestStore.keys(), of: test.database)
         try Store.checkKeys(TestStore.keys(), of: test.database)
@@ -58,7 +58,7 @@ import Testing
         #expect(error?.code == .permanent(.unsealing))
     }
 
-    @Test(arguments: Engine.all) func aSealedInboxDoesNotOpenInAnotherRow(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func sealedInbox_movedToOtherRow_isNotUnsealed(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         try test.user("u2")
@@ -72,7 +72,7 @@ import Testing
         #expect(error?.code == .permanent(.unsealing))
     }
 
-    @Test(arguments: Engine.all) func anInboxOfAnyLengthTakesTheSameRoom(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func sealedInbox_anyLength_hasSameSize(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1", inbox: "a@b.example")
         try test.user("u2", inbox: "a-considerably-longer-name@mail.home.example")
@@ -83,7 +83,7 @@ import Testing
         #expect(lengths[0] == lengths[1])
     }
 
-    @Test func descriptionsHideWhatIsPrivate() throws {
+    @Test func description_privateValues_areHidden() throws {
         let test = try TestStore(.sqlite)
         let user = try test.user("u1", inbox: "hidden@home.example", name: "Jane")
         let inboxes = try test.store.inboxes.inboxes(user: "u1")
@@ -101,18 +101,18 @@ import Testing
 }
 
 @Suite(.blocking) struct KeyFileTests {
-    @Test func readsWhatItWrites() throws {
+    @Test func keyFile_written_isReadBack() throws {
         let keys = TestStore.keys()
         #expect(try KeyRing(fileText: keys.fileText) == keys)
     }
 
-    @Test func lineEndingsOfAnySystemAreRead() throws {
+    @Test func keyFile_crlfLineEndings_isRead() throws {
         let text = TestStore.keys().fileText.replacing("\n", with: "\r\n")
         #expect(try KeyRing(fileText: text) == TestStore.keys())
     }
 
     /// Never traps, and takes nothing that is not 32 octets in hexadecimal.
-    @Test func damagedFilesAreRefused() {
+    @Test func keyFile_damaged_isRefused() {
         var random = SystemRandomNumberGenerator()
         let text = Array(TestStore.keys().fileText.utf8)
         for _ in 0..<500 {
@@ -137,7 +137,7 @@ import Testing
         #expect(throws: KeyFileError.self) { try KeyRing(fileText: sign) }
     }
 
-    @Test func oldVersionsKeepReading() throws {
+    @Test func keyFile_oldVersion_isStillRead() throws {
         let secret = String(repeating: "0f", count: 32)
         let text =
             TestStore.keys().fileText
@@ -152,12 +152,12 @@ import Testing
         ("seal a active 00", 1), ("color a active \(String(repeating: "00", count: 32))", 1), ("seal A active x", 1),
         ("seal a maybe \(String(repeating: "00", count: 32))", 1), ("# only a comment\n", 0), ("\n\nseal a active", 3),
     ])
-    func refuses(_ text: String, _ line: Int) throws {
+    func keyFile_malformedLine_isRefused(_ text: String, _ line: Int) throws {
         let error = #expect(throws: KeyFileError.self) { try KeyRing(fileText: text) }
         #expect(error?.line == line)
     }
 
-    @Test func refusesDoubledKeys() throws {
+    @Test func keyFile_duplicateKey_isRefused() throws {
         let text = TestStore.keys().fileText
         let secret = String(repeating: "0f", count: 32)
         #expect(throws: KeyFileError.self) { try KeyRing(fileText: text + "token a old \(secret)\n") }

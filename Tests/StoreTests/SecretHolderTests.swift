@@ -6,7 +6,7 @@ import Testing
 
 @Suite(.blocking) struct SecretHolderTests {
     /// Whatever prints the store, or what contains it, prints no key: neither as text nor through reflection.
-    @Test func printingTheStoreShowsNoKey() throws {
+    @Test func store_printedOrDumped_showsNoKey() throws {
         let store = try TestStore(.sqlite).store
         var dumped = ""
         dump(store, to: &dumped)

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct ServiceStatusTests {
-    @Test(arguments: Engine.all) func minutesStayWhenTheirServiceGoes(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func minutes_serviceRemoved_areKept(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let status = test.store.serviceStatus
         try status.report(host: "mx1", pid: 7, snapshot: "{}", minute: .init(at: 60, counts: #"{"a":1}"#), now: 60)
@@ -21,7 +21,7 @@ import Testing
         #expect(try status.all().isEmpty && status.minutes(after: 0).map(\.at) == [90])
     }
 
-    @Test(arguments: Engine.all) func suspendedInboxesAreCountedAndTheirUsersNamed(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func suspendedInboxes_several_areCountedAndNamed(_ engine: Engine) throws {
         let test = try TestStore(engine)
         #expect(try test.store.inboxes.suspended(limit: 2).count == 0)
         for user in ["u1", "u2", "u3"] { try test.user(user) }

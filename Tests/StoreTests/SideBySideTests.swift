@@ -14,7 +14,7 @@ import Testing
     }
 
     /// What is too old goes, what is not stays, and no one who writes meanwhile fails.
-    @Test(arguments: Engine.all) func retentionTakesWhatIsTooOldWhileOthersWrite(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func retention_duringWrites_deletesOnlyExpired(_ engine: Engine) async throws {
         let test = try TestDecisions(engine)
         let store = test.inner.store
         let account = try test.account("u1")
@@ -54,7 +54,7 @@ import Testing
     }
 
     /// Whatever comes first: nothing refers to what is gone, every deletion is told once, and no name is given to two.
-    @Test(arguments: Engine.all) func accountsAreDeletedWhileDecisionsAreMadeAboutThem(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func accountDeletion_duringDecisions_leavesNoReferences(_ engine: Engine) async throws {
         let test = try TestDecisions(engine)
         let store = test.inner.store
         _ = try store.endpoints.set(

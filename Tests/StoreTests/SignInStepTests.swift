@@ -43,7 +43,7 @@ import Testing
 
     // MARK: The standing consent
 
-    @Test(arguments: Engine.all) func aConsentIsThatOfTheAppsTeamAndGroup(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func consent_standing_isOfTeamAndGroup(_ engine: Engine) throws {
         let test = try world(engine)
         func consent(_ app: String, of user: String = "anna") throws -> StandingConsent? {
             try test.store.provider.consent(user: user, clientID: app)
@@ -64,7 +64,7 @@ import Testing
         #expect(try consent("com.juice", of: "bob") == nil)
     }
 
-    @Test(arguments: Engine.all) func aConsentSaysWhatWasGivenLast(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func consent_givenAgain_hasLatestNameAndAddress(_ engine: Engine) throws {
         let test = try world(engine)
         let store = test.store
         func name() throws -> PersonName? { try store.provider.consent(user: "anna", clientID: "com.juice")?.name }
@@ -97,7 +97,7 @@ import Testing
         #expect(!ended.isLive && !ended.isTeamsLive && ended.address != nil)
     }
 
-    @Test(arguments: Engine.all) func aConsentToTheInboxItselfNamesIt(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func consent_toRealAddress_namesItsInbox(_ engine: Engine) throws {
         let test = try world(engine)
         _ = try test.store.inboxes.add(
             user: "anna", TestStore.inbox("anna@work.example"), isVerified: true, isReplyOnly: false, Self.change)
@@ -106,7 +106,7 @@ import Testing
         #expect(consent.emailKind == .real && consent.inboxNumber == 2 && consent.address == nil)
     }
 
-    @Test(arguments: Engine.all) func aConsentOfNoOneOrToNothingIsRefused(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func consent_unknownUserOrApp_isNotFound(_ engine: Engine) throws {
         let test = try world(engine)
         for (user, app, said) in [
             ("anna", "com.none", "there is no app com.none"), ("nobody", "com.juice", "there is no user nobody"),
@@ -122,7 +122,7 @@ import Testing
 
     // MARK: Apps
 
-    @Test(arguments: Engine.all) func anAppIsShownWithItsTeamAsLongAsThereAreBoth(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func appearance_appOrTeamRemoved_returnsNil(_ engine: Engine) throws {
         let test = try world(engine)
         let apps = test.store.apps
         let bare = try #require(try apps.appearance(clientID: "com.juice"))
@@ -137,7 +137,7 @@ import Testing
         #expect(try apps.appearance(clientID: "com.juice") == nil)
     }
 
-    @Test(arguments: Engine.all) func aClientHasItsRedirectURIsOrNone(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func authorizationClient_redirectURIs_areItsOwn(_ engine: Engine) throws {
         let test = try world(engine)
         let clients = test.store.openIDClients
         try test.store.clients.addRedirect(
@@ -150,7 +150,7 @@ import Testing
         #expect(try clients.authorizationClient("com.none") == nil)
     }
 
-    @Test(arguments: Engine.all) func whatCannotBeAuthorizedIsRefusedForItsOwnReason(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func authorize_invalidRequest_isRefusedWithReason(_ engine: Engine) throws {
         let test = try world(engine)
         expectRefusal(.invalid) { try signIn(test, "com.juice", to: "https://com.juice.example/other") }
         expectRefusal(.invalid) { try signIn(test, "com.juice", to: "https://com.tea.example/in") }
@@ -163,7 +163,7 @@ import Testing
 
     // MARK: Inboxes
 
-    @Test(arguments: Engine.all) func inboxesAreTheUsersOwnTheOldestFirst(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func inboxes_ofUser_areOldestFirst(_ engine: Engine) throws {
         let test = try world(engine)
         let inboxes = test.store.inboxes
         for name in ["anna@b.example", "anna@a.example"] {

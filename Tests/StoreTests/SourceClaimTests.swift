@@ -26,7 +26,7 @@ import Testing
         try test.store.outbox.events(team: "juice").map { "\($0.type.rawValue) \($0.sub)" }.reversed()
     }
 
-    @Test(arguments: Engine.all) func aClaimServesFromItsProofToItsEnd(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func sourceClaim_provedThenRecordGone_stopsAfterSevenDays(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let claims = test.store.sourceClaims
         _ = try test.store.endpoints.set(team: "juice", app: nil, url: EndpointURL("https://juice.example/e"), TestStore.change)
@@ -66,7 +66,7 @@ import Testing
     }
 
     /// A DNS that says nothing is not one that says no; but it does not serve for ever either.
-    @Test(arguments: Engine.all) func silenceStopsLater(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func sourceClaim_dnsUnanswered_stopsAfterAMonth(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let claims = test.store.sourceClaims
         _ = try test.store.endpoints.set(team: "juice", app: nil, url: EndpointURL("https://juice.example/e"), TestStore.change)
@@ -85,7 +85,7 @@ import Testing
         #expect(try !Self.serves(test, "juice.example"))
     }
 
-    @Test(arguments: Engine.all) func aClaimThatNoOneProvesGoes(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func sourceClaim_neverProved_isDeleted(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let claim = try test.store.sourceClaims.claim(team: "juice", "juice.example", TestStore.change)
         #expect(try test.store.sourceClaims.record(.absent, of: claim, Self.at(claim.createdAt + 14 * Self.day)) == nil)
@@ -93,7 +93,7 @@ import Testing
     }
 
     /// Given up while the DNS was asked, or given up and claimed again: the answer is of no use.
-    @Test(arguments: Engine.all) func anAnswerToAnEarlierClaimProvesNothing(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func sourceClaim_answerToEarlierClaim_provesNothing(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let claims = test.store.sourceClaims
         let first = try claims.claim(team: "juice", "juice.example", TestStore.change)
@@ -110,7 +110,7 @@ import Testing
     }
 
     /// Each with its own token: one team's record proves nothing of another's claim.
-    @Test(arguments: Engine.all) func twoTeamsMayClaimOneDomainAndEachHasToProveIt(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func sourceClaim_twoTeamsOneDomain_areProvedSeparately(_ engine: Engine) throws {
         let test = try TestStore(engine)
         _ = try test.store.teams.add(id: "soda", name: "Soda", TestStore.change)
         let claims = test.store.sourceClaims
@@ -125,7 +125,7 @@ import Testing
         #expect(try Self.serves(test, "shared.example"))
     }
 
-    @Test(arguments: Engine.all) func anAdministratorsWordNeedsNoRecord(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func source_addedByAdministrator_needsNoRecord(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let (store, claims) = (test.store, test.store.sourceClaims)
         _ = try claims.claim(team: "juice", "juice.example", TestStore.change)
@@ -144,7 +144,7 @@ import Testing
     }
 
     /// A domain that the team had proved was "already registered", and stopped with the team's record.
-    @Test(arguments: Engine.all) func anAdministratorTakesOverWhatATeamProved(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func source_provedThenAddedByAdministrator_isKept(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let (store, claims) = (test.store, test.store.sourceClaims)
         let claim = try claims.claim(team: "juice", "juice.example", TestStore.change)
@@ -157,7 +157,7 @@ import Testing
         expectRefusal(.exists) { try store.sources.add(team: "juice", source, TestStore.change) }
     }
 
-    @Test(arguments: Engine.all) func claimsCountAmongAHundredSources(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func sourceClaim_overHundredSources_isRefused(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let (store, claims) = (test.store, test.store.sourceClaims)
         for number in 0..<99 { _ = try claims.claim(team: "juice", "d\(number).example", TestStore.change) }
@@ -173,7 +173,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Engine.all) func aKeyIssuesLessThanItHasAndTakesThatAlong(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func apiKey_issuedByOtherKey_isLesserAndEndsWithIt(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let keys = test.store.apiKeys
         let end = TestStore.now + 1_000

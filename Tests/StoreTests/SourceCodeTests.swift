@@ -30,7 +30,7 @@ import Testing
         return try #require(try test.store.sourceClaims.newCode(team: "juice", address: address, ifNone: true, Self.at(0)))
     }
 
-    @Test(arguments: Engine.all) func anAddressServesFromItsCodeToItsEnd(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func sourceCode_correct_provesAddressUntilRemoved(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let claims = test.store.sourceClaims
         let code = try claimed(test, "Team@Partner.Example")
@@ -63,7 +63,7 @@ import Testing
         expectRefusal(.unmet) { _ = try claims.prove(team: "juice", address: Self.address, code: code.code, Self.at(101)) }
     }
 
-    @Test(arguments: Engine.all) func aCodeTakesFiveTriesAndAnHour(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func sourceCode_fiveWrongTriesOrOneHour_isRefused(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let claims = test.store.sourceClaims
         let first = try claimed(test)
@@ -88,7 +88,7 @@ import Testing
         #expect(try Self.serving(test).count == 1)
     }
 
-    @Test(arguments: Engine.all) func noOneIsWrittenToWithoutEnd(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func sourceCode_overDailyLimits_isRefused(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let claims = test.store.sourceClaims
         func mail(_ team: String, _ address: String, at seconds: Int64 = 0) throws {
@@ -118,7 +118,7 @@ import Testing
     }
 
     /// A mail server that was down for three minutes locked an address for a day.
-    @Test(arguments: Engine.all) func whatTheMailServerWasNotToldOfDoesNotCount(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func sourceCode_messageNotSent_doesNotCount(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let claims = test.store.sourceClaims
         func fail(_ address: String, counts: Bool, at seconds: Int64) throws {
@@ -140,7 +140,7 @@ import Testing
     }
 
     /// Codes whose message did not leave would be so many guesses more.
-    @Test(arguments: Engine.all) func wrongTriesOfWhatDidNotLeaveCount(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func sourceCode_wrongTriesOfUnsentCode_count(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let claims = test.store.sourceClaims
         func prove(_ address: String, _ code: String) throws {
@@ -156,7 +156,7 @@ import Testing
         expectRefusal(.limit) { try prove("b@partner.example", code.code) }
     }
 
-    @Test(arguments: Engine.all) func wrongCodesOfATeamAreLimited(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func sourceCode_manyWrongOfOneTeam_isRefused(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let claims = test.store.sourceClaims
         for number in 0..<4 {
@@ -172,7 +172,7 @@ import Testing
     }
 
     /// Sixteen at once with one code each: of wrong ones five are compared, of the right one one proves.
-    @Test(arguments: Engine.all) func manyAtOnceAreCountedOneByOne(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func sourceCode_concurrentTries_areCountedOneByOne(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let claims = test.store.sourceClaims
         // One claim and one code, however many ask.
@@ -206,7 +206,7 @@ import Testing
         #expect(try test.store.audit.entries().filter { $0.action == "source.prove" }.count == 1)
     }
 
-    @Test(arguments: Engine.all) func aClaimToAnAddressWaitsForAFortnight(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func sourceClaim_addressUnproved_isDeletedAfterFortnight(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let claims = test.store.sourceClaims
         _ = try claimed(test)
@@ -217,7 +217,7 @@ import Testing
     }
 
     /// What was claimed alone could not be removed with the command that lists it.
-    @Test(arguments: Engine.all) func anAdministratorTakesOverAndRemovesWhatIsClaimed(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func sourceClaim_administratorAddsOrRemoves_ends(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let (store, claims) = (test.store, test.store.sourceClaims)
         let code = try claimed(test)

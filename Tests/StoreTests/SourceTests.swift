@@ -11,18 +11,18 @@ import Testing
             "example..com", "-a.example", "a b.example", "user@", "@example.com", "[192.0.2.1]", "192.0.2.1", "",
             "a.b.c.d.e.f.g.h.i.j.example",
         ])
-    func refuses(_ text: String) throws {
+    func source_invalidOrSharedDomain_isRefused(_ text: String) throws {
         let test = try TestStore(.sqlite)
         expectRefusal(.invalid) { _ = try test.store.sources.checked(text, envelopeDomain: nil, now: 0) }
     }
 
-    @Test func refusesAnEnvelopeDomainLikeASource() throws {
+    @Test func source_invalidEnvelopeDomain_isRefused() throws {
         let test = try TestStore(.sqlite)
         expectRefusal(.invalid) { _ = try test.store.sources.checked("a.example", envelopeDomain: "gmail.com", now: 0) }
         expectRefusal(.invalid) { _ = try test.store.sources.checked("a.example", envelopeDomain: "relay.example", now: 0) }
     }
 
-    @Test func normalises() throws {
+    @Test func source_domainOrAddress_isNormalized() throws {
         let sources = try TestStore(.sqlite).store.sources
         #expect(try sources.checked("App.Example.", envelopeDomain: nil, now: 0).value == "app.example")
         #expect(try sources.checked("Bücher.Example", envelopeDomain: nil, now: 0).value == "xn--bcher-kva.example")
@@ -32,7 +32,7 @@ import Testing
         #expect(try sources.checked("Me@Gmail.com", envelopeDomain: nil, now: 0).value == "me@gmail.com")
     }
 
-    @Test(arguments: Engine.all) func aHundredAndNoMore(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func source_overHundred_isRefused(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let sources = test.store.sources
         for number in 0..<100 {

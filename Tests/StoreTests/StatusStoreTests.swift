@@ -90,7 +90,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Engine.all) func aNewUserIsUnsupportedOnceAndForGood(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func status_newUser_isUnsupportedForGood(_ engine: Engine) throws {
         var world = try World(engine)
         #expect(try world.authorize() == 0)
         // Consent is in force: nothing is told again, and nothing is decided again.
@@ -103,13 +103,13 @@ import Testing
         #expect(signals.contains(#""inbox.domain_class":"own""#) && !signals.contains("home.example"), "\(signals)")
     }
 
-    @Test(arguments: Engine.all) func whatThePageSaysIsNotDecidedAgain(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func status_givenByPage_isNotDecidedAgain(_ engine: Engine) throws {
         let world = try World(engine, inbox: "jane@mailinator.com")
         #expect(try world.authorize(given: 2) == 2)
         #expect(try world.kept().isEmpty)
     }
 
-    @Test(arguments: Engine.all) func aDisposableInboxIsUnknown(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func status_disposableInbox_isUnknown(_ engine: Engine) throws {
         let world = try World(engine, inbox: "jane@mailinator.com")
         #expect(try world.authorize() == 1)
         #expect(try world.kept().map(\.reasons) == ["DISPOSABLE_INBOX"])
@@ -117,7 +117,7 @@ import Testing
         #expect(shown.values.map(\.reasons) == [["DISPOSABLE_INBOX"]])
     }
 
-    @Test(arguments: Engine.all) func oldUsersOfThreeTeamsAreLikelyReal(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func status_oldUserOfThreeTeams_isLikelyReal(_ engine: Engine) throws {
         var world = try World(engine)
         try world.join("tea", "milk")
         world.now += 2_200 * Self.hour
@@ -144,7 +144,7 @@ import Testing
     }
 
     /// What two teams report changes nothing; what three report does, whoever they are.
-    @Test(arguments: Engine.all) func reportsCountFromThreeTeamsOn(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func fraudReports_ofTeams_countFromThreeOn(_ engine: Engine) throws {
         let world = try World(engine)
         try world.join("tea", "milk", "cocoa")
         try world.label("tea", .fraudulent)
@@ -157,7 +157,7 @@ import Testing
     }
 
     /// Bounces of one team were told to the others once the user had accounts with three, whoever's mail it was that bounced.
-    @Test(arguments: Engine.all) func bouncesAndAnswersOfTwoTeamsAreNotTold(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func bouncesAndReplies_ofTeams_countFromThreeOn(_ engine: Engine) throws {
         let world = try World(engine)
         try world.join("tea", "milk", "cocoa")
         for (team, isTold) in [("tea", false), ("milk", false), ("cocoa", true)] {
@@ -177,14 +177,14 @@ import Testing
     }
 
     /// At the first sign-in of a work account the store did not know yet that it is one.
-    @Test(arguments: Engine.all) func aManagedAccountIsOneAtItsFirstSignIn(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func status_managedAccount_isKnownAtFirstSignIn(_ engine: Engine) throws {
         var world = try World(engine)
         world.now += 25 * Self.hour
         #expect(try world.authorize(organisation: "org") == 2)
         #expect(try world.kept().map(\.reasons) == ["MANAGED"])
     }
 
-    @Test(arguments: Engine.all) func aReturnDoesNotLowerWhatWasGiven(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func status_return_isNotLowered(_ engine: Engine) throws {
         var world = try World(engine)
         #expect(try world.authorize(given: 2) == 2)
         world.now += Self.hour
@@ -204,7 +204,7 @@ import Testing
         #expect(last.status == 1 && last.reasons.contains("RECYCLED"))
     }
 
-    @Test(arguments: Engine.all) func aSettledPasskeyIsLikelyReal(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func status_settledPasskey_isLikelyReal(_ engine: Engine) throws {
         var world = try World(engine)
         try world.test.store.database.write(.durable) { connection throws(StoreFailure) in
             try connection.run(
@@ -223,7 +223,7 @@ import Testing
             kept.signals.contains(#""sign_in.passkey_age_hours":721"#) && kept.signals.contains(#""sign_in.user_verified":true"#))
     }
 
-    @Test(arguments: Engine.all) func anotherPolicyIsPutToWhatWasGiven(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func backtest_otherPolicy_comparesGivenStatuses(_ engine: Engine) throws {
         let world = try World(engine, inbox: "jane@mailinator.com")
         #expect(try world.authorize() == 1)
         let lenient = try PolicyLoader.load(
@@ -241,7 +241,7 @@ import Testing
         #expect(try StatusBacktest(lenient, store: world.test.store, since: world.now + 1).total == 0)
     }
 
-    @Test(arguments: Engine.all) func whyIsForgottenWithTheLogOfDecisions(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func statusReasons_logExpired_areDeleted(_ engine: Engine) throws {
         let world = try World(engine)
         #expect(try world.authorize() == 0)
         #expect(try world.test.store.decisions.deleteExpired(before: world.now) == 0)

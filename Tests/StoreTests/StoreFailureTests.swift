@@ -27,7 +27,9 @@ import Testing
             sql: "INSERT INTO app_groups (team_id, primary_client_id, created_at) VALUES (99, NULL, 1)"),
     ]
 
-    @Test(arguments: Engine.all, troubles) func bothEnginesCallATroubleTheSame(_ engine: Engine, _ trouble: Trouble) throws {
+    @Test(arguments: Engine.all, troubles) func storeFailure_eachTrouble_isSameOnBothEngines(
+        _ engine: Engine, _ trouble: Trouble
+    ) throws {
         let test = try TestStore(engine)
         let before = try test.database.value("SELECT COUNT(*) FROM teams", Int.self)
         let error = #expect(throws: StoreFailure.self) {
@@ -41,7 +43,7 @@ import Testing
     }
 
     /// SQLite called it a fault of the statement, which is never asked again.
-    @Test(arguments: Engine.all) func aClosedStoreMayBeOpenedAgain(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func storeFailure_databaseClosed_isTemporary(_ engine: Engine) throws {
         let folder = try TemporaryFolder()
         let database = try engine.open(folder.url)
         try database.close()
@@ -51,7 +53,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Engine.all) func whatABodyThrowsComesOutAsItIs(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func storeFailure_thrownInBody_isUnchanged(_ engine: Engine) throws {
         let test = try TestStore(engine)
         for failure in [StoreFailure.refused(.unmet, "first"), .temporary(.staleKeys, "second"), .permanent(.unsealing, "third")]
         {
@@ -68,7 +70,7 @@ import Testing
         }
     }
 
-    @Test func equalityIsByCode() {
+    @Test func storeFailure_equality_comparesCodes() {
         #expect(StoreFailure.refused(.notFound, "no team a") == .refused(.notFound, "no team b"))
         #expect(StoreFailure.refused(.notFound, "a") != .refused(.exists, "a"))
         #expect(StoreFailure.temporary(.unreachable, "a") != .temporary(.away, "a"))

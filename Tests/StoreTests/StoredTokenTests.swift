@@ -12,7 +12,7 @@ import Testing
 @Suite(.blocking) struct StoredTokenTests {
     private let odd = AddrSpec(localPart: "Odd \"quoted\" @ part", domain: "[IPv6:2001:db8::1]")
 
-    @Test(arguments: Engine.all) func writtenOnceAndFoundInAnyLetterCase(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func token_insertedTwice_isFoundInAnyCase(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number
@@ -29,7 +29,7 @@ import Testing
         #expect(try tokens.find("abd", purpose: .reverse, now: 1) == nil)
     }
 
-    @Test(arguments: Engine.all) func neverStandsForAnotherAddress(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func token_otherAddress_isRefused(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Engine.all) func manyAreWrittenTogetherAndOneThatCannotBeFailsAlone(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func token_oneOfManyInsertsFails_keepsTheOthers(_ engine: Engine) async throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number
@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Engine.all) func expires(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func token_expired_isNotFoundAndDeleted(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number
@@ -104,7 +104,7 @@ import Testing
     }
 
     /// A token does not depend on the letter case of a domain beyond ASCII: its row was another address's, and the mail deferred.
-    @Test(arguments: Engine.all) func aDomainBeyondASCIIIsTheSameInAnyLetterCase(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func token_nonASCIIDomainInAnyCase_isSame(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number
@@ -121,7 +121,7 @@ import Testing
     }
 
     /// Each message of a long sender waited for the disk.
-    @Test(arguments: Engine.all) func aSenderThatIsKnownIsNotWrittenAgain(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func token_knownSender_isNotWrittenAgain(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number
@@ -159,7 +159,7 @@ import Testing
     }
 
     /// Two hosts, and the sessions of each, meet the first message of a sender at the same moment.
-    @Test(arguments: Engine.all) func theFirstMessagesOfASenderAtOnceMakeOneRow(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func token_concurrentFirstMessages_makesOneRow(_ engine: Engine) async throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number
@@ -191,7 +191,7 @@ import Testing
     }
 
     /// A team made any number of rows for an account.
-    @Test(arguments: Engine.all) func newAddressesOfAnAccountAreLimitedForEachDay(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func token_newAddressesOverDailyLimit_areRefused(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         try test.user("u2")
@@ -216,7 +216,7 @@ import Testing
     }
 
     /// Two hosts at once.
-    @Test(arguments: Engine.all) func theLimitHoldsForManyAtOnce(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func token_concurrentStores_keepDailyLimit(_ engine: Engine) async throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number
@@ -234,7 +234,7 @@ import Testing
     }
 
     /// They were kept for ever, whether anyone used them or not.
-    @Test(arguments: Engine.all) func whatNoMailMetForAYearGoes(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func token_unusedForAYear_isDeleted(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number
@@ -263,7 +263,7 @@ import Testing
         #expect(try tokens.find("t1", purpose: .reverse, now: 700 * day) != nil)
     }
 
-    @Test(arguments: Engine.all) func goesWithItsAccount(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func token_accountRemoved_isDeleted(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number

@@ -61,7 +61,7 @@ import Testing
         func toggle(_ isOn: Bool) throws { try store.addresses.setForwarding(address, on: isOn, change) }
     }
 
-    @Test(arguments: Engine.all) func aChangeOfTheAddressNamesTheOldOneAndTheNew(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func stream_addressChanged_namesOldAndNew(_ engine: Engine) throws {
         let world = try Fixture(engine)
         try world.store.addresses.retire(world.address, Self.change)
         let new = try world.store.addresses.issue(team: "juice", user: "u1", Self.change).address.address
@@ -80,7 +80,7 @@ import Testing
         #expect(others.reversed().map(\.type) == [.emailDisabled, .emailEnabled])
     }
 
-    @Test(arguments: Engine.all) func endedConsentsAndAccountsAreSessionsAndPurges(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func stream_consentOrAccountEnded_getsRevokedOrPurged(_ engine: Engine) throws {
         let world = try Fixture(engine)
         try world.store.grants.revokeAll(account: world.account.account.number, Self.change)
         try world.store.accounts.delete(account: world.account.account.number, Self.change)
@@ -92,7 +92,7 @@ import Testing
         #expect(events.allSatisfy { $0.subject == .issuerSubject(issuer: Self.issuer, subject: world.account.account.sub) })
     }
 
-    @Test(arguments: Engine.all) func passkeysAndSessionsAreToldToStreamsAlone(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func stream_passkeyAddedOrRemoved_getsCredentialChange(_ engine: Engine) throws {
         let world = try Fixture(engine)
         let store = world.store
         var made = try TestAuthenticator(.create)
@@ -116,7 +116,7 @@ import Testing
         #expect(try store.outbox.events().allSatisfy { $0.endpointNumber == world.stream.number })
     }
 
-    @Test(arguments: Engine.all) func aSuspendedInboxIsToldForTheAccountsThatLeadToIt(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func stream_inboxSuspendedOrConfirmed_getsEvent(_ engine: Engine) throws {
         let world = try Fixture(engine)
         let record = try world.store.bounces.record(
             TestStore.failure(1), of: TestStore.number(world.account.account.number), rate: TestStore.anyRate,
@@ -132,7 +132,7 @@ import Testing
     }
 
     /// A team heard that mail waits, and never that it goes on: to another inbox, or since forwarding was off and on again.
-    @Test(arguments: Engine.all) func mailThatGoesElsewhereNoLongerWaits(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func stream_suspendedMailRedirected_getsInboxResumed(_ engine: Engine) throws {
         let world = try Fixture(engine)
         _ = try world.store.inboxes.add(
             user: "u1", InboxAddress(AddrSpec.typed("second@home.example")), isVerified: true, isReplyOnly: false, Self.change)
@@ -147,7 +147,7 @@ import Testing
             try world.got().map(\.type) == [.inboxSuspended, .emailDisabled, .emailEnabled, .inboxSuspended, .inboxResumed])
     }
 
-    @Test(arguments: Engine.all) func onlyWhatWasRequestedIsWritten(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func stream_eventsRequested_getsOnlyThose(_ engine: Engine) throws {
         let world = try Fixture(
             engine, #"{"events_requested":["\#(SecurityEventURI.accountPurged)","urn:unknown"]}"#)
         #expect(world.stream.delivered == [SecurityEventURI.accountPurged])
@@ -156,7 +156,7 @@ import Testing
         #expect(try world.got().map(\.type) == [.accountDelete])
     }
 
-    @Test(arguments: Engine.all) func aPollGivesAnAccountsNextEventOnceTheFirstWasTaken(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func poll_eventsOfOneAccount_comeOneByOne(_ engine: Engine) throws {
         let world = try Fixture(engine)
         for isOn in [false, true, false] { try world.toggle(isOn) }
         let all = try world.got().map(\.jti)
@@ -178,7 +178,7 @@ import Testing
         #expect(try world.store.outbox.waitingEndpoints().allSatisfy { $0.number != world.stream.number })
     }
 
-    @Test(arguments: Engine.all) func anotherStreamsEventCannotBeAcknowledged(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func poll_eventOfOtherStream_isNotAcknowledged(_ engine: Engine) throws {
         let world = try Fixture(engine)
         _ = try LifecycleTests.authorize(world.test, "com.press")
         let press = try world.store.streams.add(Self.juice, app: "com.press", Self.request("{}"), Self.rules, Self.change)
@@ -188,7 +188,7 @@ import Testing
         #expect(try world.store.outbox.events(jti: foreign.jti).first?.state == .pending)
     }
 
-    @Test(arguments: Engine.all) func aPausedStreamHoldsAndADisabledOneForgets(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func stream_pausedOrDisabled_holdsOrDropsEvents(_ engine: Engine) throws {
         let world = try Fixture(engine)
         let store = world.store
         func set(_ status: StreamStatus) throws {
@@ -213,7 +213,7 @@ import Testing
         #expect(try world.poll().events.map(\.type) == [.emailDisabled])
     }
 
-    @Test(arguments: Engine.all) func theOperatorsChangeOfStatusIsTheLastThingThatIsSaid(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func stream_disabledByOperator_getsStreamUpdatedLast(_ engine: Engine) throws {
         let world = try Fixture(engine)
         try world.toggle(false)
         _ = try world.store.streams.set(
@@ -225,7 +225,7 @@ import Testing
         #expect(token.event.payload == ["status": "disabled", "reason": "Maintenance"])
     }
 
-    @Test(arguments: Engine.all) func verificationsThatNoOneTakesDoNotPileUp(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func stream_manyVerifications_areLimited(_ engine: Engine) throws {
         let world = try Fixture(engine)
         let request = VerificationRequest(streamID: world.stream.id, state: nil)
         let written = try (0..<30).filter { _ in try world.store.streams.verify(Self.juice, request, Self.change) }
@@ -234,7 +234,7 @@ import Testing
         #expect(try world.poll().events.count == 1)
     }
 
-    @Test(arguments: Engine.all) func aSubjectThatWasRemovedIsNotToldOf(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func stream_subjectRemoved_getsNoEvents(_ engine: Engine) throws {
         let world = try Fixture(engine)
         let subjects = [
             SubjectIdentifier.issuerSubject(issuer: Self.issuer, subject: world.account.account.sub),
@@ -259,7 +259,7 @@ import Testing
         try world.store.streams.set(Self.juice, unknown, isIn: false, issuer: Self.issuer, Self.change)
     }
 
-    @Test(arguments: Engine.all) func refusalsAreReportedOnceForAnHour(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func stream_refusals_areReportedOncePerHour(_ engine: Engine) throws {
         let world = try Fixture(engine)
         let store = world.store
         _ = try store.sources.add(
@@ -291,7 +291,7 @@ import Testing
         #expect(try store.streams.reportRefusals(now: hour + 30 * 3_600) == 0)
     }
 
-    @Test(arguments: Engine.all) func aStreamBelongsToItsTeamAndItsApp(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func stream_otherTeamOrApp_isNotFound(_ engine: Engine) throws {
         let world = try Fixture(engine)
         let store = world.store
         _ = try store.teams.add(id: "soda", name: "Soda", Self.change)
@@ -311,7 +311,7 @@ import Testing
         #expect(try store.streams.add(owner, app: nil, Self.request("{}"), Self.rules, Self.change).audience == "com.press")
     }
 
-    @Test(arguments: Engine.all) func afterATransferTheOldTeamStillFetchesWhatIsItsOwn(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func stream_appTransferred_keepsOldTeamsEvents(_ engine: Engine) throws {
         let world = try Fixture(engine)
         let store = world.store
         try world.toggle(false)
@@ -328,7 +328,7 @@ import Testing
         #expect(try world.got().count == 1)
     }
 
-    @Test(arguments: Engine.all) func aRemovedTeamsStreamGoesWithItsEvents(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func stream_teamRemoved_isDeletedWithItsEvents(_ engine: Engine) throws {
         let world = try Fixture(engine)
         try world.toggle(false)
         try world.store.teams.remove("juice", Self.change)
@@ -342,7 +342,7 @@ import Testing
         #expect(left == 0)
     }
 
-    @Test(arguments: Engine.all) func aRemovedStreamIsForgotten(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func stream_removed_getsNoEvents(_ engine: Engine) throws {
         let world = try Fixture(engine)
         try world.toggle(false)
         try world.store.streams.remove(Self.juice, world.stream.id, Self.change)
@@ -353,7 +353,7 @@ import Testing
         _ = try world.store.streams.add(Self.juice, app: "com.juice", Self.request("{}"), Self.rules, Self.change)
     }
 
-    @Test(arguments: Engine.all) func whatAReceiverWantsToBeSentIsSealedAndNeverShown(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func stream_authorizationHeader_isSealedAndNotShown(_ engine: Engine) throws {
         let secret = "Bearer s3cr3t"
         let world = try Fixture(
             engine,
@@ -374,7 +374,7 @@ import Testing
         #expect(try world.store.streams.authorization(of: world.stream.id) == nil)
     }
 
-    @Test(arguments: Engine.all) func theTokenForAPollIsSealedAndGoesWithItsIssuer(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func issuerPoll_token_isSealedAndGoesWithIssuer(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let store = test.store
         let poll = IssuerPoll(issuer: "idp", url: "https://idp.example/poll", allowsHTTP: false)
@@ -395,7 +395,7 @@ import Testing
         #expect(try store.issuerPolls.all().isEmpty && !store.issuerPolls.remove("idp", Self.change))
     }
 
-    @Test(arguments: Engine.all) func insecureAndForeignPlacesAreRefused(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func stream_insecureURL_isRefused(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         for url in ["http://r.example/", "ftp://r.example/", "https://u:p@r.example/", "r.example"] {
             expectRefusal(.invalid) {

@@ -65,7 +65,7 @@ import Testing
     }
 
     /// It counted all consents in a transaction that every sign-up was at odds with, and never came to its end on PostgreSQL.
-    @Test(arguments: Engine.all) func anAppMovesWhileUsersSignUp(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func transfer_duringSignUps_movesAllGrants(_ engine: Engine) async throws {
         let test = try Self.world(engine, grants: Self.count)
         _ = try test.store.transfers.start(team: "juice", app: "com.juice", to: "milk", Self.change)
         let isOver = Mutex(false)
@@ -108,7 +108,7 @@ import Testing
         #expect(own == Int64(signedUp.withLock { $0 }))
     }
 
-    @Test(arguments: Engine.all) func aMoveGoesOnWhereItWasInterrupted(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func transfer_interrupted_goesOn(_ engine: Engine) throws {
         let test = try Self.world(engine, grants: 100)
         let transfers = test.store.transfers
         _ = try transfers.start(team: "juice", app: "com.juice", to: "milk", Self.change)
@@ -126,7 +126,7 @@ import Testing
     }
 
     /// One statement looked at all of them for those that were passed over, and took longer than a statement may.
-    @Test(arguments: Engine.all) func theLastLookGoesRangeByRangeAndFindsWhatWasPassedOver(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func transfer_skippedGrants_areFoundInRanges(_ engine: Engine) throws {
         let test = try Self.world(engine, grants: 50)
         let transfers = test.store.transfers
         _ = try transfers.start(team: "juice", app: "com.juice", to: "milk", Self.change)
@@ -140,7 +140,7 @@ import Testing
     }
 
     /// A step reads and changes what it moves, and nothing that grows with the group.
-    @Test(arguments: Engine.all) func aStepOfAMoveCountsNothing(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func transfer_step_countsNothing(_ engine: Engine) throws {
         let test = try Self.world(engine, grants: 70)
         let recorder = RecordingDatabase(test.database)
         let store = Store(database: recorder, keys: TestStore.keys(), relayDomains: ["relay.example"])

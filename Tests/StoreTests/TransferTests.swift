@@ -52,7 +52,7 @@ import Testing
     }
 
     /// The old team's token redirected and read the stream that the new team had made for its app.
-    @Test(arguments: Engine.all) func anAppsOwnTokensEndWhenItMoves(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func transfer_accessTokensOfApp_areDeleted(_ engine: Engine) throws {
         let fixture = try Fixture(engine)
         let database = fixture.test.database
         let app = try #require(try database.value("SELECT id FROM apps WHERE client_id = 'com.juice'", Int64.self))
@@ -69,7 +69,7 @@ import Testing
         #expect(try database.values("SELECT scopes FROM access_tokens", String.self).isEmpty)
     }
 
-    @Test(arguments: Engine.all) func theOldTeamExchangesSubAndTargetForASubjectStablePerTarget(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func transferSubject_repeated_isStablePerTarget(_ engine: Engine) throws {
         let world = try Fixture(engine)
         let client = try world.client("com.juice")
         func subject(_ sub: String, target: String = "milk") throws -> String? {
@@ -90,7 +90,7 @@ import Testing
         #expect(try world.transfers.account(transferSubject: first, client: client, Self.change) == nil)
     }
 
-    @Test(arguments: Engine.all) func theNewTeamExchangesThatForANewSubAndAddress(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func transferSubject_exchanged_givesNewSubAndAddress(_ engine: Engine) throws {
         let world = try Fixture(engine)
         let subject = try world.move()
         let client = try world.client("com.juice")
@@ -109,7 +109,7 @@ import Testing
         #expect(try world.transfers.account(transferSubject: subject, client: world.client("com.press"), Self.change) == nil)
     }
 
-    @Test(arguments: Engine.all) func ageStatusAndChecksMoveSoNobodyIsAskedAgain(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func transfer_ageStatusAndChecks_moveAlong(_ engine: Engine) throws {
         let world = try Fixture(engine)
         _ = try world.move(finishedAt: TestStore.now + 3600)
         let new = try world.new()
@@ -131,7 +131,7 @@ import Testing
         #expect(again.grant.realUserStatus == 2)
     }
 
-    @Test(arguments: Engine.all) func whoSignsInInTheMiddleOfAMoveIsMovedThen(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func transfer_signInMeanwhile_movesThatUser(_ engine: Engine) throws {
         let world = try Fixture(engine)
         for number in 2...6 {
             try world.test.user("u\(number)")
@@ -154,7 +154,7 @@ import Testing
         #expect(try world.test.store.accounts.accounts(team: "milk").count == 6)
     }
 
-    @Test(arguments: Engine.all) func for60DaysTheOldAddressAlsoLeadsToTheNewTeamsAccount(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func transfer_oldAddress_leadsToNewAccountFor60Days(_ engine: Engine) throws {
         let world = try Fixture(engine)
         let address = try #require(world.old.relayAddress).address
         _ = try world.move()
@@ -172,7 +172,7 @@ import Testing
         #expect(try record(TestStore.now + Self.overlap)?.successors.isEmpty == true)
     }
 
-    @Test(arguments: Engine.all) func oldSubAndAddressEndOnlyWhereTheOldTeamHasNoOtherGrant(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func transfer_oldSubAndAddress_endWithoutOtherGrant(_ engine: Engine) throws {
         for alsoPress in [false, true] {
             let world = try Fixture(engine, alsoPress: alsoPress)
             let address = try #require(world.old.relayAddress).address
@@ -191,7 +191,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Engine.all) func eventsOfBeforeStillGoToTheOldTeamAndLaterOnesDoNot(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func transfer_laterEvents_goToNewTeam(_ engine: Engine) throws {
         let world = try Fixture(engine)
         try world.test.store.addresses.setForwarding(#require(world.old.relayAddress).address, on: false, Self.change)
         _ = try world.move()
@@ -208,7 +208,7 @@ import Testing
         #expect(try world.test.store.outbox.events(team: "milk").map(\.sub) == [new.sub])
     }
 
-    @Test(arguments: Engine.all) func userHintMeansTheOldSub(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func userHint_oldSub_isFoundFor60Days(_ engine: Engine) throws {
         let world = try Fixture(engine)
         _ = try world.move()
         let sub = world.old.account.sub
@@ -216,7 +216,7 @@ import Testing
         #expect(try world.test.store.provider.userID(hint: sub, clientID: "com.juice", now: TestStore.now + Self.overlap) == nil)
     }
 
-    @Test(arguments: Engine.all) func whatCannotBeTransferredIsRefused(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func transfer_invalidRequest_isRefused(_ engine: Engine) throws {
         let world = try Fixture(engine)
         expectRefusal(.invalid) { _ = try world.transfers.start(team: "juice", app: "com.juice", to: "juice", Self.change) }
         expectRefusal(.notFound) { _ = try world.transfers.start(team: "milk", app: "com.juice", to: "juice", Self.change) }

@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Engine.all) func theOldestRefreshTokenOfAGrantMakesRoomAndNoOther(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func refreshToken_overLimitOfGrant_replacesOldest(_ engine: Engine) throws {
         let fixture = try Fixture(engine)
         let others = try fixture.redeem(fixture.code("com.cola"), "com.cola")
         let tokens = try (0...ProviderLifetime.refreshTokensPerGrant).map { _ in
@@ -82,7 +82,7 @@ import Testing
         _ = try fixture.refresh(others.refreshToken, "com.cola")
     }
 
-    @Test(arguments: Engine.all) func ofTwoAppsThatMovedEachTokenCarriesItsOwnTransferSubject(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func refreshToken_twoAppsMoved_hasOwnTransferSubject(_ engine: Engine) throws {
         let world = try Fixture(engine)
         let tokens = try ["com.juice", "com.cola"].map { try world.redeem(world.code($0), $0).refreshToken }
         try world.move("com.juice", of: "juice")
@@ -105,7 +105,7 @@ import Testing
         #expect(try world.code("com.cola").subject.transferSub == second)
     }
 
-    @Test(arguments: Engine.all) func aRefreshInTheMiddleOfATransferDoesNotTellTheNewTeamTheOldSubAndAddress(
+    @Test(arguments: Engine.all) func refreshToken_duringTransfer_hidesOldSubAndAddress(
         _ engine: Engine
     ) throws {
         let world = try Fixture(engine)
@@ -149,7 +149,7 @@ import Testing
         #expect(try world.test.store.openIDClients.authorizationClient("com.press")?.redirectURIs.isEmpty == false)
     }
 
-    @Test(arguments: Engine.all) func theNewTeamsEndpointIsNotToldTheOldSub(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func event_duringTransfer_hidesOldSub(_ engine: Engine) throws {
         let world = try Fixture(engine)
         let tokens = try world.redeem(world.code("com.juice"), "com.juice")
         let old = try world.account("juice")
@@ -168,7 +168,7 @@ import Testing
         #expect(events.map(\.sub) == [try world.account("milk").sub])
     }
 
-    @Test(arguments: Engine.all) func userHintMeansTheOldSubBeforeTheGrantHasFollowedToo(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func userHint_grantNotMovedYet_findsUser(_ engine: Engine) throws {
         let world = try Fixture(engine)
         let sub = try world.code("com.juice").subject.sub
         _ = try world.code("com.press")
@@ -179,7 +179,7 @@ import Testing
         #expect(try world.code("com.juice").subject.sub == (try world.account("milk").sub))
     }
 
-    @Test(arguments: Engine.all) func anAppThatMovedOnDoesNotLearnTheAccountOfTheTeamBetween(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func transferSubject_appMovedSeveralTimes_namesLastTeam(_ engine: Engine) throws {
         let world = try Fixture(engine)
         _ = try world.code("com.juice")
         let transfers = world.test.store.transfers

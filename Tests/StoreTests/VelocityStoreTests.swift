@@ -30,7 +30,7 @@ import Testing
     }
 
     /// Never fewer than came within the window, never more than came within the window and a slice; written now and then.
-    @Test(arguments: Engine.all, [false, true]) func countsAreThoseOfTheWindowAndAtMostOneSliceMore(
+    @Test(arguments: Engine.all, [false, true]) func velocity_randomTimes_matchWindowWithinOneSlice(
         _ engine: Engine, _ isDistinct: Bool
     ) throws {
         let test = try TestStore(engine)
@@ -62,7 +62,7 @@ import Testing
         #expect(left == 0)
     }
 
-    @Test(arguments: Engine.all) func whatIsDistinctIsCountedToAThousand(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func velocity_distinctValues_areCountedToLimit(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let buffer = VelocityBuffer(test.store.velocity)
         let counter = Self.counter(3_600, distinct: true)
@@ -76,7 +76,7 @@ import Testing
         #expect(try count(test, buffer, tally(test, counter, "a", "7", TestStore.now)) == VelocityLimits.distinct)
     }
 
-    @Test(arguments: Engine.all) func beyondItsLimitTheTableLosesWhatEndsFirst(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func velocity_tableOverLimit_dropsEarliestEnding(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let buffer = VelocityBuffer(test.store.velocity)
         let (short, long) = (Self.counter(60, distinct: false), Self.counter(3_600, distinct: false))
@@ -95,7 +95,7 @@ import Testing
         #expect(try count(test, buffer, tally(test, short, "3", "x", TestStore.now)) == 1)
     }
 
-    @Test func whatWaitsHasABound() throws {
+    @Test func velocityBuffer_overCapacity_dropsAndCounts() throws {
         let test = try TestStore(Engine.sqlite)
         let buffer = VelocityBuffer(test.store.velocity, capacity: 5)
         let counter = Self.counter(60, distinct: false)

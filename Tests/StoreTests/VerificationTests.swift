@@ -32,7 +32,7 @@ import Testing
 
     private func wrong(_ code: String) -> String { code == "000000" ? "000001" : "000000" }
 
-    @Test(arguments: Engine.all) func theCodeConfirmsHoweverItIsWritten(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func code_anySpacing_confirmsInbox(_ engine: Engine) throws {
         let test = try unverified(engine)
         let pending = try begin(test)
         #expect(pending.code.count == 6 && !"\(pending)".contains(pending.code))
@@ -44,7 +44,7 @@ import Testing
         try confirm(test, wrong(pending.code))
     }
 
-    @Test(arguments: Engine.all) func wrongCodesAreCountedAndTheLastOneEndsIt(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func code_wrongTooOften_isRefused(_ engine: Engine) throws {
         let test = try unverified(engine)
         let pending = try begin(test)
         for left in [2, 1, 0] {
@@ -62,7 +62,7 @@ import Testing
         #expect(try isVerified(test))
     }
 
-    @Test(arguments: Engine.all) func afterItsTimeNothingConfirms(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func verification_expired_confirmsNothing(_ engine: Engine) throws {
         let test = try unverified(engine)
         let pending = try begin(test)
         let late = TestStore.now + 3600
@@ -77,7 +77,7 @@ import Testing
         #expect(try test.store.verifications.deleteExpired(now: late) == 1)
     }
 
-    @Test(arguments: Engine.all) func theLinkConfirmsAndSaysSoAgain(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func link_usedTwice_confirmsInboxOnce(_ engine: Engine) throws {
         let test = try unverified(engine)
         let pending = try begin(test)
         expectRefusal(.unmet) { _ = try test.store.verifications.confirm(link: pending.linkToken + "a", now: TestStore.now) }
@@ -112,7 +112,7 @@ import Testing
         #expect(try !isVerified(test))
     }
 
-    @Test(arguments: Engine.all) func messagesAreLimitedForTheMailboxTheUserAndTheInstallation(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func verification_overMessageLimits_isRefused(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("anna", inbox: "anna.b@gmail.com", isVerified: false)
         // Spellings of one mailbox share its limit.
@@ -137,7 +137,7 @@ import Testing
         _ = try begin(test, at: TestStore.now + 3600)
     }
 
-    @Test(arguments: Engine.all) func aLimitSaysWhenToTryAgain(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func verification_limitReached_saysWhenToTryAgain(_ engine: Engine) throws {
         let test = try unverified(engine)
         func refusal(at time: Int64) -> String {
             do {
@@ -156,7 +156,7 @@ import Testing
         #expect(refusal(at: TestStore.now + 3_600).hasSuffix("try again in 10 minutes"))
     }
 
-    @Test(arguments: Engine.all) func anInboxOfAnotherUserIsRefusedWhenConfirmedAndNotBefore(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func verification_inboxOfOtherUser_isRefusedWhenConfirmed(_ engine: Engine) throws {
         let test = try unverified(engine)
         let pending = try begin(test)
         try test.user("owner", inbox: "anna@home.example")
@@ -165,7 +165,7 @@ import Testing
         #expect(try !isVerified(test))
     }
 
-    @Test(arguments: Engine.all) func withTheInboxItsVerificationGoes(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func verification_inboxRemoved_isDeleted(_ engine: Engine) throws {
         let test = try unverified(engine)
         let pending = try begin(test)
         #expect(try test.store.verifications.inbox(link: pending.linkToken, now: TestStore.now) != nil)
@@ -173,7 +173,7 @@ import Testing
         #expect(try test.store.verifications.inbox(link: pending.linkToken, now: TestStore.now) == nil)
     }
 
-    @Test(arguments: Engine.all) func theDatabaseHoldsNoSecretOfTheirs(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func verification_codeAndLink_areStoredAsHashes(_ engine: Engine) throws {
         let test = try unverified(engine)
         let pending = try begin(test)
         let rows = try test.database.read { try $0.rows("SELECT code_hash, link_hash FROM inbox_verifications") }

@@ -61,7 +61,7 @@ import Testing
     }
 
     /// 32 requests was before them: with 16 ms a commit every decision gave up, and mail was deferred.
-    @Test func mailAndDecisionsComeBeforeRequests() {
+    @Test func writerTurn_mailAndDecisions_comeBeforeRequests() {
         let line = Line(burst: .seconds(60))
         for (name, isRequest) in [("request 1", true), ("decision", false), ("request 2", true), ("mail", false)] {
             line.add(name, isRequest: isRequest)
@@ -71,7 +71,7 @@ import Testing
     }
 
     /// Those beyond 32 were refused at once, however quick the changes were.
-    @Test func aBurstOfChangesPasses() {
+    @Test func writerTurn_burstOfChanges_isServed() {
         let line = Line(burst: .seconds(60))
         for number in 0..<2 * WriteQueue.sharedThreads { line.add("request \(number)", isRequest: true) }
         line.end()
@@ -79,7 +79,7 @@ import Testing
         #expect(line.refusals.isEmpty)
     }
 
-    @Test func whereNothingMovesThreadsAreLeftToThoseWhoRead() {
+    @Test func writerTurn_noProgress_refusesExcessRequests() {
         let line = Line(burst: .zero)
         for number in 0..<WriteQueue.sharedThreads + 3 { line.add("request \(number)", isRequest: true) }
         #expect(line.refusals == Array(repeating: .temporary(.busy), count: 3))

@@ -5,14 +5,14 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct ColourTests {
-    @Test func onlyColoursAreRead() {
+    @Test func colour_notSixHexDigits_returnsNil() {
         #expect(Colour("#0F5c55")?.description == "#0f5c55")
         for text in ["0f5c55", "#0f5c5", "#0f5c555", "#+f5c55", "#-12345", "#0f5c5g", "red", "", "#０f5c55"] {
             #expect(Colour(text) == nil, "\(text)")
         }
     }
 
-    @Test func contrastIsThatOfTheGuidelines() throws {
+    @Test func contrast_twoColours_isThatOfWCAG() throws {
         #expect(Colour.white.contrast(with: .black) == 21)
         // The lightest grey that level AA allows on white.
         #expect(try #require(Colour("#767676")).contrast(with: .white) >= 4.5)
@@ -20,7 +20,7 @@ import Testing
     }
 
     /// All of a grid of colours: taken ones can be read wherever they stand, in both schemes, and the others cannot on white.
-    @Test func whatIsTakenCanBeReadInBothSchemes() throws {
+    @Test func accentColours_accepted_areReadableInBothSchemes() throws {
         var taken = 0
         for step in 0..<512 {
             let part = { (shift: Int) in String((step >> shift & 7) * 36, radix: 16) }

@@ -10,7 +10,7 @@ import Testing
         ("abc", "ca", 3),
         (String(repeating: "a", count: 101), "a", Int.max),
     ])
-    func insertionsDeletionsSubstitutionsAndSwapsCount(_ one: String, _ other: String, _ expected: Int) {
+    func editDistance_eachEdit_isCounted(_ one: String, _ other: String, _ expected: Int) {
         #expect(editDistance(one, other) == expected && editDistance(other, one) == expected)
     }
 }

@@ -6,12 +6,12 @@ import Testing
 
 @Suite(.blocking) struct Base32Tests {
     @Test(arguments: 0...20)
-    func roundTrip(_ count: Int) {
+    func base32_anyLength_isDecodedAgain(_ count: Int) {
         let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 * 37 + 200) }
         #expect(Base32.decode(Base32.encode(bytes)) == bytes)
     }
 
-    @Test func nonCanonicalEndingsAreRefused() {
+    @Test func base32_nonCanonicalEnding_returnsNil() {
         #expect(Base32.decode(Array("ab".utf8)) == nil)
         #expect(Base32.decode(Array("a".utf8)) == nil)
         #expect(Base32.decode(Array("a1".utf8)) == nil)
@@ -19,7 +19,7 @@ import Testing
 }
 
 @Suite(.blocking) struct HexTests {
-    @Test func everyOctetComesBackInEitherCase() {
+    @Test func hex_everyOctet_isDecodedAgain() {
         let octets = (0...255).map { UInt8($0) }
         let text = Hex.encode(octets)
         #expect(text.hasPrefix("000102") && text.hasSuffix("fdfeff"))
@@ -30,12 +30,12 @@ import Testing
     }
 
     @Test(arguments: ["0", "abc", "0g", " 00", "+1", "0x", "ａ0"])
-    func whatIsNotPairsOfDigitsIsRefused(_ text: String) { #expect(Hex.decode(text.utf8) == nil) }
+    func hex_notPairsOfDigits_returnsNil(_ text: String) { #expect(Hex.decode(text.utf8) == nil) }
 }
 
 @Suite(.blocking) struct Base64URLTests {
     @Test(arguments: 0...20)
-    func roundTrip(_ count: Int) {
+    func base64URL_anyLength_isDecodedAgain(_ count: Int) {
         let octets = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 59 &+ 251) }
         let text = Base64URL.encode(octets)
         #expect(text.utf8.count == (count * 4 + 2) / 3 && Base64URL.decode(text.utf8) == octets)
@@ -45,5 +45,5 @@ import Testing
     }
 
     @Test(arguments: ["A", "AB", "AAB", "QQ==", "Q+", "Q/", "Q Q", "QQ\n"])
-    func otherFormsAreRefused(_ text: String) { #expect(Base64URL.decode(text.utf8) == nil) }
+    func base64URL_otherForm_returnsNil(_ text: String) { #expect(Base64URL.decode(text.utf8) == nil) }
 }

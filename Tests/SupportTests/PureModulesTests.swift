@@ -19,7 +19,7 @@ import Testing
         ("Sources/Declaration", ["CEL", "RiskPolicy", "Support", "Yams"]),
         ("policy/RiskPolicy", ["CEL", "Foundation", "Support", "Yams"]),
     ])
-    func importNothingElse(folder: String, allowed: [String]) throws {
+    func pureModule_imports_areOnlyThoseAllowed(folder: String, allowed: [String]) throws {
         let files = FileManager.default.enumerator(atPath: Folders.package.appending(path: folder).path)?.allObjects ?? []
         let sources = files.compactMap { $0 as? String }.filter { $0.hasSuffix(".swift") }
         try #require(!sources.isEmpty)

@@ -71,7 +71,7 @@ private enum Samples {
         return .string(Hex.encode(octets))
     }
 
-    @Test func verifiesEveryRealAttestation() throws {
+    @Test func attestation_everySample_verifies() throws {
         let lines = try Samples.attestations()
         #expect(lines.count == 18)
         for line in lines {
@@ -82,7 +82,7 @@ private enum Samples {
     }
 
     /// Most apps attest SHA-256 of the challenge; Apple's own sample attests the challenge.
-    @Test func verifiesTheChallengeAsItWasIssued() throws {
+    @Test func attestation_challengeAsIssued_verifies() throws {
         var count = 0
         for (line, sample) in zip(try Samples.attestations(), try Samples.file()["attestations"]?.array ?? []) {
             guard let challenge = sample.object?["challenge"]?.object, let value = challenge["value"]?.string else { continue }
@@ -101,7 +101,7 @@ private enum Samples {
         #expect(count == 17)
     }
 
-    @Test func readsBase64AsTheDeviceGivesIt() throws {
+    @Test func attestation_inBase64_isRead() throws {
         let samples = try #require(try Samples.file()["attestations"]?.array)
         let lines = try Samples.attestations()
         #expect(lines.count == samples.count && !lines.isEmpty)
@@ -113,7 +113,7 @@ private enum Samples {
         }
     }
 
-    @Test func refusesAnAttestationWithOneFieldBroken() throws {
+    @Test func attestation_oneFieldWrong_isRefused() throws {
         let lines = try Samples.attestations()
         for line in lines {
             let name = line["id"]?.string ?? ""
@@ -166,7 +166,7 @@ private enum Samples {
         ]
     }
 
-    @Test func refusesAnAttestationWithAnyOctetAltered() throws {
+    @Test func attestation_anyOctetChanged_isRefused() throws {
         let line = try #require(try Samples.attestations().first)
         let count = (line["attestation"]?.string?.utf8.count ?? 0) / 2
         let receipt = try #require(self.receipt(line))
@@ -188,7 +188,7 @@ private enum Samples {
         return first..<(first + (Int(octets[start + 8]) << 8) + Int(octets[start + 9]))
     }
 
-    @Test func verifiesEveryRealAssertionWithKnownData() throws {
+    @Test func assertion_everySample_verifies() throws {
         let lines = try Samples.assertions()
         #expect(lines.count == 7)
         for line in lines {
@@ -197,7 +197,7 @@ private enum Samples {
         }
     }
 
-    @Test func refusesAnAssertionWithOneFieldBroken() throws {
+    @Test func assertion_oneFieldWrong_isRefused() throws {
         let lines = try Samples.assertions()
         for line in lines {
             let name = line["id"]?.string ?? ""
@@ -225,7 +225,7 @@ private enum Samples {
     }
 
     @Test(arguments: ["", "[]", "{", #"{"app_id":1}"#, #"{"id":5,"app_id":"a"}"#, #"{"app_id":"a","client_data":"0"}"#])
-    func refusesALineThatIsNotARequest(line: String) {
+    func line_notARequest_isRefused(line: String) {
         let answer = AttestationLine.answer(Array(line.utf8), now: 0) { _ in nil }
         #expect(answer["valid"] == .bool(false))
         #expect(answer["error"]?.string?.hasPrefix("request: ") == true)

@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test(.enabled(if: Folders.hasConformance, Folders.skipped)) func examplesOfTheStandardAreRead() throws {
+    @Test(.enabled(if: Folders.hasConformance, Folders.skipped)) func cbor_examplesOfRFC8949_isRead() throws {
         let items = try #require(try Self.file("appendix_a.json") as? [[String: Any]])
         var compared = 0
         for item in items {
@@ -57,7 +57,7 @@ import Testing
         #expect(compared > 50)
     }
 
-    @Test(.enabled(if: Folders.hasConformance, Folders.skipped)) func whatIsNotWellFormedIsRefused() throws {
+    @Test(.enabled(if: Folders.hasConformance, Folders.skipped)) func cbor_notWellFormed_isRefused() throws {
         var texts = try #require(try Self.file("fail.json") as? [[String: Any]]).compactMap { $0["hex"] as? String }
         for name in ["rfc8949-appendix-f1-not-well-formed.json", "qcbor-not-well-formed.json"] {
             let items = try #require((try Self.file(name) as? [String: Any])?["items"] as? [[String: Any]])
@@ -78,12 +78,12 @@ import Testing
         ("1bffffffffffffffff", true, true), ("f97e00", true, true), ("f7", true, true), ("f800", false, false),
         ("f81f", false, false), ("f820", true, true), ("1c", false, false), ("ff", false, false), ("1f", false, false),
     ])
-    func formsAreTakenWhereTheyMayStand(_ hex: String, _ isValid: Bool, _ isDefinite: Bool) throws {
+    func cbor_everyForm_isTakenWhereAllowed(_ hex: String, _ isValid: Bool, _ isDefinite: Bool) throws {
         #expect(((try? Self.read(hex)) != nil) == isValid)
         #expect(((try? Self.read(hex, .definite)) != nil) == isDefinite)
     }
 
-    @Test func nestingIsReadDownToItsLimit() throws {
+    @Test func cbor_nestedTooDeeply_isRefused() throws {
         let deepest = String(repeating: "81", count: CBORReader.maximumDepth) + "00"
         #expect(try Self.read(deepest).array?.count == 1)
         #expect(throws: CBORError(message: "nested too deeply", offset: CBORReader.maximumDepth + 1)) {
@@ -91,14 +91,14 @@ import Testing
         }
     }
 
-    @Test func whatFollowsIsHandedBack() throws {
+    @Test func cbor_octetsAfterItem_returnsThem() throws {
         let octets: [UInt8] = [0xA1, 0x01, 0x02, 0x99, 0x00]
         let (value, rest) = try CBORReader.firstValue(of: octets[...])
         #expect(value == .map([CBORValue.Pair(key: 1, value: 2)]) && Array(rest) == [0x99, 0x00])
         #expect(throws: CBORError(message: "octets after the item", offset: 3)) { try CBORReader.value(of: octets) }
     }
 
-    @Test func wholeNumbersKeepTheirValue() throws {
+    @Test func cbor_wholeNumber_keepsItsValue() throws {
         #expect(try Self.read("3903e7").integer == -1000)
         #expect(try Self.read("1b7fffffffffffffff").integer == .max)
         #expect(try Self.read("3b7fffffffffffffff").integer == .min)
@@ -106,13 +106,13 @@ import Testing
         #expect(CBORValue.integer(.min) == .negative(UInt64(Int64.max)))
     }
 
-    @Test func itsDescriptionRepeatsNothing() throws {
+    @Test func cbor_valuePrinted_hidesContent() throws {
         #expect("\(try Self.read("63616263"))" == "<CBOR: a text>")
         #expect(String(reflecting: try Self.read("63616263")).contains("abc") == false)
     }
 
     /// Random octets, and cuts of what is well-formed: an answer or an error, never a trap.
-    @Test func noOctetsTrapTheReader() throws {
+    @Test func cbor_randomOctets_neverTraps() throws {
         var generator = SeededGenerator(seed: 41)
         var isRead = 0
         for _ in 0..<20_000 {

@@ -14,7 +14,7 @@ import Testing
         return nil
     }
 
-    @Test func whatIsRightIsAccepted() throws {
+    @Test func ceremony_everythingRight_isAccepted() throws {
         let registration = try TestAuthenticator(.create).register()
         #expect(registration.format == "none" && registration.trust == .none && registration.credential.id.count == 32)
         var packed = try TestAuthenticator(.create)
@@ -37,21 +37,21 @@ import Testing
         (TestAuthenticator.clientData(.create, more: #","type":"webauthn.create""#), .clientData),
         (TestAuthenticator.clientData(.create) + "x", .clientData), ("[]", .clientData), ("", .clientData),
     ])
-    func clientDataOfAnotherCeremonyIsRefused(_ text: String, _ expected: WebAuthnError.Step) throws {
+    func clientData_ofAnotherCeremony_isRefused(_ text: String, _ expected: WebAuthnError.Step) throws {
         var authenticator = try TestAuthenticator(.create)
         authenticator.clientData = text
         #expect(step { _ = try authenticator.register() } == expected)
     }
 
     /// Browsers add members, and a byte order mark is taken away before the text is read.
-    @Test func whatBrowsersAddIsLeftAlone() throws {
+    @Test func clientData_browserMembersAdded_isAccepted() throws {
         var authenticator = try TestAuthenticator(.create)
         let more = #","crossOrigin":false,"tokenBinding":{"status":"supported"},"other_keys_can_be_added_here":"do not compare""#
         authenticator.clientData = "\u{FEFF}" + TestAuthenticator.clientData(.create, more: more)
         #expect(throws: Never.self) { try authenticator.register() }
     }
 
-    @Test func framesAreTakenWhereTheyAreExpected() throws {
+    @Test func clientData_framed_isTakenWhereExpected() throws {
         let framed = TestAuthenticator.clientData(.create, more: #","crossOrigin":true,"topOrigin":"https://a.example""#)
         for (framing, isTaken) in [
             (ExpectedClient.Framing.none, false), (.within(["https://b.example"]), false), (.within(["https://a.example"]), true),
@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    @Test func flagsThatDoNotGoTogetherAreRefused() throws {
+    @Test func flags_inconsistent_areRefused() throws {
         for (flags, expected) in [
             (AuthenticatorData.Flags.userVerified, WebAuthnError.Step.userPresence), (.userPresent, .userVerification),
             ([.userPresent, .userVerified, .backedUp], .backup),
@@ -79,13 +79,13 @@ import Testing
         }
     }
 
-    @Test func aCredentialOfAnotherRelyingPartyIsRefused() throws {
+    @Test func credential_otherRelyingParty_isRefused() throws {
         var authenticator = try TestAuthenticator(.get)
         authenticator.rpID = "evil.example"
         #expect(step { _ = try authenticator.authenticate() } == .relyingParty)
     }
 
-    @Test func octetsThatAreLeftOverAreRefused() throws {
+    @Test func authenticatorData_octetsLeftOver_isRefused() throws {
         var authenticator = try TestAuthenticator(.create)
         authenticator.trailing = [0]
         #expect(step { _ = try authenticator.register() } == .authenticatorData)
@@ -99,7 +99,7 @@ import Testing
             } == .attestation)
     }
 
-    @Test func aCountThatDoesNotRiseIsNoticed() throws {
+    @Test func signCount_notHigher_isRefused() throws {
         var authenticator = try TestAuthenticator(.get)
         for (known, now, isTaken) in [
             (UInt32(0), UInt32(0), true), (0, 1, true), (5, 6, true), (5, 5, false), (5, 4, false), (5, 0, false),
@@ -111,7 +111,7 @@ import Testing
         }
     }
 
-    @Test func anotherKeysSignatureIsRefused() throws {
+    @Test func signature_ofAnotherKey_isRefused() throws {
         let authenticator = try TestAuthenticator(.get)
         let other = try TestAuthenticator(.get)
         let publicKey = try COSEKey(octets: CBORWriter.octets(other.coseKey))
@@ -125,7 +125,7 @@ import Testing
             } == .signature)
     }
 
-    @Test func aFormatThatIsNoneSaysNothing() throws {
+    @Test func attestationFormat_invalid_isRefused() throws {
         var authenticator = try TestAuthenticator(.create)
         for (format, isTaken) in [("none", true), ("tpm", true), ("None", false), ("", false), ("packed ", false)] {
             authenticator.statementFormat = format
@@ -144,7 +144,7 @@ import Testing
 
     // MARK: Keys
 
-    @Test func keysThatAreNoneAreRefused() throws {
+    @Test func coseKey_invalid_isRefused() throws {
         let (x, y) = try { ($0.x, $0.y) }(P256PrivateKey.generate().publicKey)
         let even = [UInt8](repeating: 0xC0, count: 256)
         let small = [UInt8](repeating: 0xC1, count: 128)
@@ -173,7 +173,7 @@ import Testing
                 == nil)
     }
 
-    @Test func aCredentialIDHasALength() throws {
+    @Test func credentialID_emptyOrTooLong_isRefused() throws {
         for (length, isTaken) in [(0, false), (1, true), (1023, true), (1024, false)] {
             var authenticator = try TestAuthenticator(.create)
             authenticator.credentialID = Array(repeating: 1, count: length)
@@ -183,7 +183,7 @@ import Testing
 
     // MARK: Questions
 
-    @Test func aLineThatIsNoQuestionIsAnswered() throws {
+    @Test func line_notAQuestion_isAnsweredWithError() throws {
         for line in ["", "[]", "{", #"{"id":1}"#, #"{"id":1,"ceremony":"create","rp_id":"a","origins":"b"}"#] {
             let answer = PasskeyQuestion.answer(Array(line.utf8))
             #expect(answer["valid"] == .bool(false))

@@ -25,7 +25,7 @@ import Testing
     }
 
     /// Of a registration that its authenticator signed nothing may change, neither in the certificates that lead to the root.
-    @Test(.enabled(if: Folders.hasConformance, Folders.skipped)) func noOctetOfASignedRegistrationChanges() throws {
+    @Test(.enabled(if: Folders.hasConformance, Folders.skipped)) func registration_anySignedOctetChanged_isRefused() throws {
         let signed = [
             "Self Attestation", "Packed Attestation with ES256", "Packed Attestation with RS256", "Apple", "Android Key",
         ]
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test(.enabled(if: Folders.hasConformance, Folders.skipped)) func noOctetOfASignInChanges() throws {
+    @Test(.enabled(if: Folders.hasConformance, Folders.skipped)) func signIn_anyOctetChanged_isRefused() throws {
         let vectors = try PublicCeremonies.standard().filter { $0.name.hasPrefix("get") }
         #expect(vectors.count == 15)
         for vector in vectors {
@@ -51,7 +51,7 @@ import Testing
     }
 
     /// Without a signature something may change, but for hash, presence and what makes a key of it; nothing traps.
-    @Test func noInputTrapsACeremony() throws {
+    @Test func registration_mutated_neverTraps() throws {
         var generator = SeededGenerator(seed: 18)
         var authenticator = try TestAuthenticator(.create)
         authenticator.statementFormat = "packed"

@@ -100,7 +100,7 @@ enum PublicCeremonies {
 
 @Suite(.blocking, .enabled(if: Folders.hasConformance, Folders.skipped)) struct PublicVectorTests {
     /// Every vector of the specification is accepted; those with a certificate lead to its authority.
-    @Test func everyVectorOfTheSpecificationIsAccepted() throws {
+    @Test func ceremony_everySpecificationVector_isAccepted() throws {
         let vectors = try PublicCeremonies.standard()
         #expect(vectors.count == 30)
         for vector in vectors {
@@ -113,7 +113,7 @@ enum PublicCeremonies {
     }
 
     /// Refused whatever others do: RSA with SHA-1, and ML-DSA, which libcrypto has from 3.5 on. What a TPM says is not looked at.
-    @Test func samplesOfOtherLibrariesAreJudgedAsTheyJudgeThem() throws {
+    @Test func ceremony_samplesOfLibraries_isJudgedAlike() throws {
         let samples = try PublicCeremonies.libraries().filter { $0.isValid != nil }
         #expect(samples.count > 70)
         for sample in samples {

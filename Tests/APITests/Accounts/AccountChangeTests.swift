@@ -31,7 +31,7 @@ import Testing
 
     private var path: String { "/v1/accounts/\(address.account.sub)" }
 
-    @Test func aTeamRevokesConsentOnceAndItsEndpointHearsOfIt() async throws {
+    @Test func consentRevocation_byTeam_isDoneAndReportedOnce() async throws {
         #expect(try await fixture.ask(.post, path + "/revoke", key: soda, body: "{}").status == 404)
         #expect(try await fixture.ask(.post, path + "/revoke", key: juice, body: #"{"client_id":"com.soda"}"#).status == 422)
         #expect(try await fixture.ask(.post, path + "/revoke", key: juice, body: #"{"client":"com.juice"}"#).status == 422)
@@ -47,7 +47,7 @@ import Testing
         #expect(try fixture.store.audit.entries(limit: 10).contains { $0.action == "grant.revoke" && $0.actor.hasPrefix("key:") })
     }
 
-    @Test func aTeamsDeletionIsForGoodAndNotHeldAgainstTheInbox() async throws {
+    @Test func accountDeletion_byTeam_leavesNoTombstone() async throws {
         #expect(try await fixture.ask(.delete, path, key: soda).status == 404)
         #expect(try await fixture.ask(.delete, path, key: juice).status == 204)
         #expect(try await fixture.ask(.delete, path, key: juice).status == 404)
@@ -67,7 +67,7 @@ import Testing
         #expect(types == ["account-delete", "account-delete"])
     }
 
-    @Test func eventsAreListedPageByPageAndSentAgain() async throws {
+    @Test func events_ofTeam_arePagedAndRetried() async throws {
         for number in 0..<5 { try fixture.store.addresses.setForwarding(address.address, on: number % 2 == 1, APIFixture.change) }
         var (seen, cursor): ([String], String?) = ([], nil)
         repeat {
@@ -100,7 +100,7 @@ import Testing
     }
 
     /// A decision that was really made and logged is in what its user downloads, with its reasons.
-    @Test func aLoggedDecisionIsInTheUsersDownload() async throws {
+    @Test func userDownload_loggedDecision_isIncludedWithReasons() async throws {
         let asked = try await fixture.ask(
             .post, "/v1/decisions", key: juice,
             body: #"{"event":"sensitive_action","client_id":"com.juice","sub":"\#(address.account.sub)"}"#)

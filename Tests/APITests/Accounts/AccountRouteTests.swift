@@ -14,7 +14,7 @@ import Testing
         return (fixture, try fixture.address(user: "jane", team: "juice", app: "com.juice"))
     }
 
-    @Test func aTeamSeesItsAccountAndTheOperatorWhoseItIs() async throws {
+    @Test func account_read_showsUserToOperatorOnly() async throws {
         let (fixture, address) = try fixture()
         let path = "/v1/accounts/\(address.account.sub)"
         let team = try await fixture.ask(.get, path, key: try fixture.key("juice"))
@@ -31,7 +31,7 @@ import Testing
         #expect(all.json["team"].string == "juice")
     }
 
-    @Test func anotherTeamsAccountLooksLikeNone() async throws {
+    @Test func account_ofAnotherTeam_isNotFound() async throws {
         let (fixture, address) = try fixture()
         let other = try fixture.key("soda")
         let foreign = try await fixture.ask(.get, "/v1/accounts/\(address.account.sub)", key: other)
@@ -46,7 +46,7 @@ import Testing
         #expect(try await fixture.ask(.get, "/v1/accounts/x").status == 401)
     }
 
-    @Test func theCredentialStateFollowsTheGrant() async throws {
+    @Test func credentialState_grantChanged_followsGrant() async throws {
         let (fixture, address) = try fixture()
         let key = try fixture.key("juice")
         let path = "/v1/accounts/\(address.account.sub)/credential-state"

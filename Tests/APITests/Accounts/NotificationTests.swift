@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test func aSignedEventIsTakenOnce() async throws {
+    @Test func notification_repeated_isTakenOnce() async throws {
         let world = try await Fixture()
         for _ in 0..<3 { #expect(try await world.post("consent-revoked", jti: "1").status == 200) }
         #expect(try world.state() == .revoked)
@@ -97,7 +97,7 @@ import Testing
         for line in world.fixture.log.lines { #expect(!line.contains("privaterelay"), "\(line)") }
     }
 
-    @Test func bothNamesOfADeletionAreKnownAndUnknownOnesAreAcknowledged() async throws {
+    @Test func notification_eitherDeletionName_deletesAccount() async throws {
         for type in ["account-delete", "account-deleted"] {
             let world = try await Fixture()
             #expect(try await world.post("something-new", jti: "1").status == 200)
@@ -107,7 +107,7 @@ import Testing
         }
     }
 
-    @Test func whatIsNotSignedByThisIssuerForUsIsRefused() async throws {
+    @Test func notification_wrongSignerIssuerOrAudience_isRefused() async throws {
         let world = try await Fixture()
         let (stranger, _) = try IdentitySigningKey.generate()
         let answers = [

@@ -32,7 +32,7 @@ enum Promtool {
         try JSONDecoder().decode(Board.self, from: Data(text("postern.json").utf8)).panels.flatMap { $0.targets.map(\.expr) }
     }
 
-    @Test func everyMetricThatIsNamedExists() throws {
+    @Test func dashboard_namedMetrics_areExported() throws {
         let service = try LiveService()
         let key = try service.key("--operator", "--scope", "metrics:read")
         #expect(try eventually { try service.ask("GET", "/metrics", key: key).status == 200 })
@@ -59,7 +59,7 @@ enum Promtool {
     }
 
     @Test(.enabled(if: Promtool.path != nil, "skipped: promtool is not installed (Debian: prometheus)"))
-    func prometheusTakesTheAlertsAndEveryExpression() throws {
+    func dashboard_alertsAndExpressions_passPromtool() throws {
         let promtool = try #require(Promtool.path)
         let rules = try ManagedProcess.run(promtool, ["check", "rules", Self.folder.appendingPathComponent("alerts.yml").path])
         #expect(rules.status == 0, "\(rules.output)")

@@ -21,7 +21,7 @@ import Testing
         return client.output
     }
 
-    @Test func aRenewedCertificateIsServedFromSIGHUPOnAndABadOneNever() throws {
+    @Test func certificate_renewed_isServedAfterReload() throws {
         let folder = NSTemporaryDirectory() + "postern-tls-" + UUID().uuidString.prefix(8).lowercased()
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: folder) }
@@ -71,7 +71,7 @@ import Testing
         #expect(try ask(service, trusting: kept).contains("HTTP/1.1 200"))
     }
 
-    @Test func sighupPutsInForceWhatItCanAndNamesTheRest() throws {
+    @Test func reload_configurationChanged_appliesOrNamesKeys() throws {
         let service = try LiveService()
         let path = service.folder + "/postern.yaml"
         let text = try String(contentsOfFile: path, encoding: .utf8)
@@ -111,7 +111,7 @@ import Testing
     }
 
     /// Behind a proxy the listener itself has no certificate: what counts is the address that others reach it at.
-    @Test(arguments: ["https://id.example", "http://127.0.0.1"]) func browsersComeBackByHTTPSWhereThatIsThePublicAddress(
+    @Test(arguments: ["https://id.example", "http://127.0.0.1"]) func strictTransportSecurity_publicURLIsHTTPS_isSent(
         _ url: String
     ) throws {
         let service = try LiveService(["http.public_url": url])

@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func killedUnderDecisionsItLosesASecondOfTheLogAndNoNonce() async throws {
+    @Test func decisions_serviceKilled_loseASecondOfLogAndNoNonce() async throws {
         let service = try LiveService()
         let (signing, _) = try IdentitySigningKey.generate()
         let keys = service.folder + "/issuer.json"

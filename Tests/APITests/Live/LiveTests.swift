@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct LiveTests {
-    @Test func aKeyIsTakenAndRevokedWhileTheServiceRuns() throws {
+    @Test func apiKey_issuedAndRevokedWhileServing_takesEffect() throws {
         let service = try LiveService()
         try service.run("team", "add", "juice", "--name", "Juice")
         let key = try service.key("juice", "--scope", "sources:read")
@@ -21,7 +21,7 @@ import Testing
         #expect(!service.log.contains(key))
     }
 
-    @Test func aThousandIdleConnectionsHinderNeitherMailNorOthers() throws {
+    @Test func idleConnections_thousand_doNotBlockMail() throws {
         let service = try LiveService()
         FileDescriptors.raise()
         // Held by another process: with more than 1,300 open files in this one, Foundation's `Process.run` reads past the end of
@@ -49,7 +49,7 @@ import Testing
         <STDIN>;
         """#
 
-    @Test func silentConnectionsBeyondTheBoundGiveWayAndMailGoesOn() throws {
+    @Test func idleConnections_beyondLimit_areClosedForOthers() throws {
         let service = try LiveService(["http.connections": "10"])
         let silent = try (0..<30).map { _ in try Wire(service.port) }
         #expect(MilterProbe.ask(service.socket) == .fine)
@@ -57,7 +57,7 @@ import Testing
         #expect(status == 200)
     }
 
-    @Test func prometheusAcceptsTheMetrics() throws {
+    @Test func metrics_served_passPromtool() throws {
         let service = try LiveService()
         let key = try service.key("--operator", "--scope", "metrics:read")
         #expect(try eventually { try service.ask("GET", "/metrics", key: key).status == 200 })
@@ -72,7 +72,7 @@ import Testing
         #expect(try ManagedProcess.run(promtool, ["check", "metrics"], input: "postern_x{ 1\n").status != 0)
     }
 
-    @Test func theLogHoldsNoInboxHoweverItIsSent() throws {
+    @Test func log_requestsWithInbox_neverHoldsIt() throws {
         let inbox = "jane.private@home.example"
         let service = try LiveService(inboxes: [inbox])
         let key = try service.key("--operator", "--scope", "users:read,users:write")
@@ -103,7 +103,7 @@ import Testing
         #expect(!service.log.contains("private"))
     }
 
-    @Test func statusShowsTheRunningService() throws {
+    @Test func statusCommand_serviceRunning_showsPidAndMilter() throws {
         let service = try LiveService()
         func status() throws -> String {
             try ManagedProcess.run(service.program, ["status", "--config", service.folder + "/postern.yaml"]).output

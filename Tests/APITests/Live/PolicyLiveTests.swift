@@ -11,7 +11,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct PolicyLiveTests {
-    @Test func aPolicyThatIsEditedWronglyIsRefusedAndMailFlows() throws {
+    @Test func policy_editedWithError_lastGoodStaysInForce() throws {
         let service = try LiveService()
         try service.run("team", "add", "juice", "--name", "Juice")
         try service.run("app", "add", "juice", "com.juice.app")

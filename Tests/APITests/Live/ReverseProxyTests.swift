@@ -218,7 +218,7 @@ private final class ProxyBrowser {
     @Test(
         .enabled(if: !installed.isEmpty, "skipped: no nginx, caddy or apache2 is installed (make test-tools)"),
         arguments: installed)
-    func usersBehindAProxyDoNotShareOneBucketAndNoneTakesAnothers(_ kind: ReverseProxy) throws {
+    func signInLimit_behindAProxy_countsEachUserAlone(_ kind: ReverseProxy) throws {
         let service = try LiveService(["http.public_url": "https://id.example", "sign_in.messages_per_network": "10"])
         let proxy = try RunningProxy(kind, to: service.port)
         let form = try proxy.form()

@@ -20,7 +20,7 @@ import Testing
 
     @Test(
         .enabled(if: tool != nil, "skipped: schemathesis is not installed (make test-tools)"), arguments: ["operator", "team"])
-    func theServiceKeepsToItsDescription(_ owner: String) throws {
+    func openAPI_requestsBySchemathesis_areAnsweredAsDescribed(_ owner: String) throws {
         let tool = try #require(Self.tool)
         // Takes codes of addresses that teams want to send from.
         let sink = try SMTPSink()

@@ -38,7 +38,7 @@ import Testing
         return try JSONDecoder().decode([User].self, from: Data(service.run("user", "list", "--json").utf8)).map(\.user)
     }
 
-    @Test func whatIsWrittenToADatabaseThatWasMovedAwayIsNotAnsweredAsKept() throws {
+    @Test func database_movedAway_answers503UntilPutBack() throws {
         let (service, key) = try Self.service()
         try service.run("store", "backup", service.folder + "/copy.db")
         try Self.move(Self.files, service, to: "/away")
@@ -67,7 +67,7 @@ import Testing
         #expect(try Self.users(service) == ["first"])
     }
 
-    @Test func aDatabaseThatWasReplacedIsNeitherReadNorWritten() throws {
+    @Test func database_replaced_isNeitherReadNorWritten() throws {
         let (service, key) = try Self.service()
         try service.run("store", "backup", service.folder + "/copy.db")
         try Self.move(Self.files, service, to: "/away")
@@ -78,7 +78,7 @@ import Testing
         #expect(try Self.users(service) == ["first"])
     }
 
-    @Test func aLogThatWasRemovedIsNotWrittenTo() throws {
+    @Test func database_walRemoved_isNotWritten() throws {
         let (service, key) = try Self.service()
         try Self.move(["postern.db-wal"], service, to: "/away")
         #expect(try Self.add("lost", service, key) == 503)
@@ -88,7 +88,7 @@ import Testing
     }
 
     /// Eight threads waited for five seconds each, and whoever wanted to read waited behind them.
-    @Test func readsAndDecisionsDoNotWaitForWritersThatAnotherProcessKeepsOut() throws {
+    @Test func database_writeLocked_stillServesReadsAndDecisions() throws {
         let (service, key) = try Self.service()
         try service.run("team", "add", "juice", "--name", "Juice")
         try service.run("app", "add", "juice", "com.juice.app")
@@ -139,7 +139,7 @@ import Testing
     }
 
     /// The command that removed it was ended before it had taken anything away.
-    @Test func whatACommandLeftOfATeamTheServiceTakesAway() throws {
+    @Test func teamRemoval_interrupted_isFinishedByService() throws {
         let (service, _) = try Self.service()
         try service.run("team", "add", "juice", "--name", "Juice")
         let installation = try Installation.open(flag: service.folder, environment: [:], now: 1)

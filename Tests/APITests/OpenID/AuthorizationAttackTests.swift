@@ -11,7 +11,7 @@ import Testing
 import PersonalData
 
 @Suite(.blocking) struct AuthorizationAttackTests {
-    @Test func anAnswerGoesToTheBrowserThatAskedAlone() async throws {
+    @Test func continuation_otherBrowser_isRefused() async throws {
         let party = try await OpenIDFixture()
         let identifier = try party.identifier(try await party.ask(OpenIDFixture.query()))
         let continuation = try await party.answer(identifier)
@@ -23,7 +23,7 @@ import PersonalData
     }
 
     /// The one who asked sends the link of the page to a victim, who signs in: the code would have come to the one who asked.
-    @Test func whoeverLetsAnotherSignInForTheirRequestGetsNoCode() async throws {
+    @Test func continuation_withoutCookieOrTicket_isRefused() async throws {
         let party = try await OpenIDFixture()
         let identifier = try party.identifier(try await party.ask(OpenIDFixture.query()))
         let continuation = try await party.answer(identifier)
@@ -34,7 +34,7 @@ import PersonalData
         }
     }
 
-    @Test func anAnswerIsWorthNothingAfterItsCode() async throws {
+    @Test func continuation_afterCodeLifetime_isRefused() async throws {
         let party = try await OpenIDFixture()
         let continuation = try await party.answer(try party.identifier(try await party.ask(OpenIDFixture.query())))
         party.fixture.api.wait(seconds: 300)
@@ -42,7 +42,7 @@ import PersonalData
     }
 
     /// A page that takes some seconds refused everyone who was asked to sign in again.
-    @Test func aPageMayTakeItsTimeWhateverTheAge() async throws {
+    @Test func authorizationRequest_slowPageAndMaxAgeZero_isGranted() async throws {
         let party = try await OpenIDFixture()
         let identifier = try party.identifier(try await party.ask(OpenIDFixture.query(["max_age": "0"])))
         party.fixture.api.wait(seconds: 5)
@@ -53,7 +53,7 @@ import PersonalData
         #expect(answer.status == 200)
     }
 
-    @Test func anAnswerIsFetchedOnceAndARequestIsAnsweredOnce() async throws {
+    @Test func authorizationRequest_answeredOrFetchedTwice_isRefused() async throws {
         let party = try await OpenIDFixture()
         let identifier = try party.identifier(try await party.ask(OpenIDFixture.query()))
         let continuation = try await party.answer(identifier)
@@ -65,7 +65,7 @@ import PersonalData
         #expect(late.status == 409)
     }
 
-    @Test func aRequestThatWasChangedOrIsTooOldIsUnknown() async throws {
+    @Test func authorizationRequest_changedOrExpired_isUnknown() async throws {
         let party = try await OpenIDFixture()
         let identifier = try party.identifier(try await party.ask(OpenIDFixture.query()))
         var octets = Array(identifier.utf8)
@@ -81,7 +81,7 @@ import PersonalData
         #expect(try await party.operate("/v1/authorizations", ["request": identifier, "user": "jane"]).status == 422)
     }
 
-    @Test func thePageCannotAnswerWithMoreThanWasAskedFor() async throws {
+    @Test func authorizationRequest_answerBeyondWhatWasAsked_isRefused() async throws {
         let party = try await OpenIDFixture()
         let identifier = try party.identifier(try await party.ask(OpenIDFixture.query()))
         for (more, status): ([String: Any], Int) in [
@@ -94,7 +94,7 @@ import PersonalData
         }
     }
 
-    @Test func aCancelledSignInIsAccessDenied() async throws {
+    @Test func authorizationRequest_cancelled_isAccessDenied() async throws {
         let party = try await OpenIDFixture()
         let identifier = try party.identifier(try await party.ask(OpenIDFixture.query(["response_type": "code id_token"])))
         let odd = try await party.operate("/v1/authorizations/refuse", ["request": identifier, "error": "invalid_scope"])
@@ -106,7 +106,7 @@ import PersonalData
         #expect(callback["error"] == "access_denied" && callback["iss"] == ProviderFixture.issuer)
     }
 
-    @Test func aHybridAnswerIsInTheFragmentWithItsHashes() async throws {
+    @Test func authorizationResponse_hybrid_isInFragmentWithCHash() async throws {
         let party = try await OpenIDFixture()
         let (callback, _, claims) = try await party.signIn(["response_type": "code id_token"])
         #expect(callback.mode == "fragment")
@@ -116,7 +116,7 @@ import PersonalData
         #expect(front.subject == claims.subject && front.nonce == "n-0S6_WzA2Mj")
     }
 
-    @Test func nameAndAddressAreInNoAddressBar() async throws {
+    @Test func authorizationResponse_queryMode_holdsNoNameOrEmail() async throws {
         let party = try await OpenIDFixture()
         let scope = ["scope": "openid email name"]
         #expect(try await party.authorize(scope)["user"] == nil)
@@ -125,7 +125,7 @@ import PersonalData
         #expect(posted["user"]?.contains("\"firstName\":\"Jane Mary\"") == true)
     }
 
-    @Test func aNameGivenForThisAppIsNotReplacedByTheStoredOne() async throws {
+    @Test func userInfo_nameGivenForApp_showsThatName() async throws {
         let party = try await OpenIDFixture()
         let (_, tokens, _) = try await party.signIn(
             ["scope": "openid name"], page: ["name": ["first_name": "J", "last_name": "D"]])
@@ -133,7 +133,7 @@ import PersonalData
         #expect(info["name"] == "J D" && info["given_name"] == "J" && info["family_name"] == "D")
     }
 
-    @Test func aPopupOfAForeignOriginGetsNothing() async throws {
+    @Test func webMessage_foreignOrigin_getsNoAnswer() async throws {
         let party = try await OpenIDFixture()
         let query = OpenIDFixture.query(["response_mode": "web_message"])
         let identifier = try party.identifier(try await party.ask(query))
@@ -145,7 +145,7 @@ import PersonalData
         #expect(foreign.status == 400)
     }
 
-    @Test func pagesAreInNoFrameAndInNoCache() async throws {
+    @Test func errorPage_invalidRequest_isNeitherFramedNorCached() async throws {
         let party = try await OpenIDFixture()
         let answer = try await party.ask("client_id=unknown&redirect_uri=javascript:alert(1)")
         #expect(answer.status == 400 && answer.headers[.location] == nil)
@@ -156,7 +156,7 @@ import PersonalData
         #expect(try await party.ask("{", method: .post).status == 400)
     }
 
-    @Test func theCookieIsForThisHostOverHTTPSAlone() async throws {
+    @Test func cookie_ofRequest_isHostBoundAndSecure() async throws {
         let party = try await OpenIDFixture()
         let cookie = try #require(try await party.ask(OpenIDFixture.query()).headers[.setCookie])
         #expect(cookie.hasPrefix("__Host-postern-authorization="))
@@ -169,13 +169,13 @@ import PersonalData
         }
     }
 
-    @Test func withoutASignInPageThereIsNoEndpoint() async throws {
+    @Test func authorizationEndpoint_withoutSignInPage_is404() async throws {
         let fixture = try await ProviderFixture()
         #expect(try await fixture.api.ask(.get, "/auth/authorize").status == 404)
     }
 
     /// Whatever looks at an address before the user goes there asks with HEAD: it took the answer, and the user got none.
-    @Test func aLookAtTheContinuationDoesNotTakeTheAnswer() async throws {
+    @Test func continuation_headRequest_keepsAnswer() async throws {
         let party = try await OpenIDFixture()
         let continuation = try await party.answer(try party.identifier(try await party.ask(OpenIDFixture.query())))
         let look = try await party.fetch(continuation, method: .head)
@@ -188,7 +188,7 @@ import PersonalData
     /// A sibling of the host sets a cookie whose name begins with a space that only some programs take away: to the browser it
     /// has no prefix, and is not kept to this host.
     @Test(arguments: ["\u{A0}", "\u{2000}", "\u{85}", "\u{3000}"])
-    func aCookieBehindAStrangeSpaceIsNotOurs(_ space: String) async throws {
+    func cookie_afterNonASCIISpace_isIgnored(_ space: String) async throws {
         let party = try await OpenIDFixture()
         let continuation = try await party.answer(try party.identifier(try await party.ask(OpenIDFixture.query())))
         let cookie = try #require(party.cookie)
@@ -197,7 +197,7 @@ import PersonalData
     }
 
     /// The consent of the second was kept, although its answer went nowhere.
-    @Test func whoeverAnswersARequestThatWasAnsweredConsentsToNothing() async throws {
+    @Test func authorizationRequest_answeredAlready_recordsNoConsent() async throws {
         let party = try await OpenIDFixture()
         let store = party.fixture.api.store
         _ = try store.users.add(
@@ -212,7 +212,7 @@ import PersonalData
 
     /// Without the time of the sign-in an old one passed for a new one.
     @Test(arguments: [["prompt": "login"], ["max_age": "60"]])
-    func anAppThatAsksForANewSignInIsToldItsTime(_ changes: [String: String]) async throws {
+    func authorizationRequest_newSignInDemanded_needsAuthTime(_ changes: [String: String]) async throws {
         let party = try await OpenIDFixture()
         let identifier = try party.identifier(try await party.ask(OpenIDFixture.query(changes)))
         let silent = try await party.operate("/v1/authorizations", ["request": identifier, "user": "jane"])
@@ -222,14 +222,14 @@ import PersonalData
     }
 
     /// The page asked another host, whose clock was a second behind: the request was unknown there.
-    @Test func theClocksOfTwoHostsMayDiffer() async throws {
+    @Test func authorizationRequest_hostClockBehind_isKnown() async throws {
         let party = try await OpenIDFixture()
         let identifier = try party.identifier(try await party.ask(OpenIDFixture.query()))
         party.fixture.api.wait(seconds: -60)
         #expect(try await party.operate("/v1/authorizations/inspect", ["request": identifier]).status == 200)
     }
 
-    @Test func anAddressThatWasTakenAwayMeanwhileGetsNothing() async throws {
+    @Test func authorizationRequest_redirectURIRemoved_isRefused() async throws {
         let party = try await OpenIDFixture()
         let store = party.fixture.api.store
         let identifier = try party.identifier(try await party.ask(OpenIDFixture.query()))
@@ -242,7 +242,7 @@ import PersonalData
     }
 
     /// U+212A is a K to whoever compares texts and not octets.
-    @Test func aRedirectURIIsComparedByItsOctets() async throws {
+    @Test func redirectURI_unicodeLookalike_isRefused() async throws {
         let party = try await OpenIDFixture()
         let uri = "https://juice.example/K"
         _ = try party.fixture.api.store.clients.addRedirect(
@@ -259,7 +259,7 @@ import PersonalData
     }
 
     /// Of many exchanges at once one wins, and what it got ends with the others: the code is known to more than one.
-    @Test func ofManyExchangesOfACodeAtOnceOneWins() async throws {
+    @Test func code_redeemedConcurrently_worksOnce() async throws {
         let party = try await OpenIDFixture()
         let code = try #require(try await party.authorize()["code"])
         let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
@@ -269,7 +269,7 @@ import PersonalData
         #expect(statuses.filter { $0 == 200 }.count == 1 && statuses.filter { $0 == 400 }.count == 7)
     }
 
-    @Test func accessTokensOfClientsThemselvesAreNoUsers() async throws {
+    @Test func userInfo_clientOrExpiredToken_is401() async throws {
         let party = try await OpenIDFixture()
         let client = try await party.fixture.client(
             "/auth/token", OpenIDFixture.client, [("grant_type", "client_credentials"), ("scope", "user.migration")])

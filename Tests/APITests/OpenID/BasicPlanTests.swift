@@ -20,7 +20,9 @@ enum CertificationPlan: String, CaseIterable, Sendable {
 }
 
 @Suite(.blocking) struct BasicPlanTests {
-    @Test("oidcc-server", arguments: CertificationPlan.allCases) func server(_ plan: CertificationPlan) async throws {
+    @Test("oidcc-server", arguments: CertificationPlan.allCases) func codeFlow_signIn_returnsCodeAndTokens(
+        _ plan: CertificationPlan
+    ) async throws {
         let party = try await OpenIDFixture()
         let (callback, tokens, claims) = try await party.signIn(plan.changes)
         #expect(callback.mode == plan.rawValue)
@@ -37,14 +39,14 @@ enum CertificationPlan: String, CaseIterable, Sendable {
     }
 
     @Test("oidcc-response-type-missing", arguments: CertificationPlan.allCases)
-    func responseTypeMissing(_ plan: CertificationPlan) async throws {
+    func authorizationRequest_withoutResponseType_isInvalid(_ plan: CertificationPlan) async throws {
         let callback = try await OpenIDFixture().authorize(plan.with(["response_type": nil]))
         #expect(callback.mode == plan.rawValue)
         #expect(callback["error"] == "invalid_request" && callback["code"] == nil)
         #expect(callback["state"] == "af0ifjsldkj" && callback["iss"] == ProviderFixture.issuer)
     }
 
-    @Test("oidcc-idtoken-signature") func idTokenSignature() async throws {
+    @Test("oidcc-idtoken-signature") func idToken_rs256Client_isSignedWithRS256() async throws {
         let party = try await OpenIDFixture(algorithm: .rs256)
         let tokens = try await party.signIn().tokens
         let token = try CompactJWS(try #require(tokens.json["id_token"].string))
@@ -55,14 +57,14 @@ enum CertificationPlan: String, CaseIterable, Sendable {
     }
 
     /// `none` cannot be registered, and discovery does not list it.
-    @Test("oidcc-idtoken-unsigned") func idTokenUnsigned() async throws {
+    @Test("oidcc-idtoken-unsigned") func idToken_algNone_isNotSupported() async throws {
         #expect(SignatureAlgorithm(rawValue: "none") == nil)
         let metadata = try await OpenIDFixture().fixture.api.ask(.get, "/.well-known/openid-configuration").json
         #expect(metadata["id_token_signing_alg_values_supported"].items.compactMap(\.string) == ["ES256", "RS256"])
     }
 
     @Test("oidcc-userinfo-get", arguments: CertificationPlan.allCases)
-    func userInfoGet(_ plan: CertificationPlan) async throws {
+    func userInfo_get_returnsSubject(_ plan: CertificationPlan) async throws {
         let party = try await OpenIDFixture()
         let (_, tokens, claims) = try await party.signIn(plan.changes)
         let info = try await party.userInfo(tokens)
@@ -70,13 +72,13 @@ enum CertificationPlan: String, CaseIterable, Sendable {
         #expect(info.json["sub"].string == claims.subject)
     }
 
-    @Test("oidcc-userinfo-post-header") func userInfoPostHeader() async throws {
+    @Test("oidcc-userinfo-post-header") func userInfo_postWithHeader_returnsSubject() async throws {
         let party = try await OpenIDFixture()
         let (_, tokens, claims) = try await party.signIn()
         #expect(try await party.userInfo(tokens, method: .post).json["sub"].string == claims.subject)
     }
 
-    @Test("oidcc-userinfo-post-body") func userInfoPostBody() async throws {
+    @Test("oidcc-userinfo-post-body") func userInfo_postWithBody_returnsSubject() async throws {
         let party = try await OpenIDFixture()
         let (_, tokens, claims) = try await party.signIn()
         let access = try #require(tokens.json["access_token"].string)
@@ -87,38 +89,40 @@ enum CertificationPlan: String, CaseIterable, Sendable {
         #expect(both.status == 400)
     }
 
-    @Test("oidcc-ensure-request-without-nonce-succeeds-for-code-flow") func withoutNonce() async throws {
+    @Test("oidcc-ensure-request-without-nonce-succeeds-for-code-flow") func authorizationRequest_withoutNonce_isGranted()
+        async throws
+    {
         #expect(try await OpenIDFixture().signIn(["nonce": nil]).claims.nonce == nil)
     }
 
-    @Test("oidcc-scope-profile") func scopeProfile() async throws {
+    @Test("oidcc-scope-profile") func scope_profile_putsNameInUserInfo() async throws {
         let party = try await OpenIDFixture()
         let (_, tokens, claims) = try await party.signIn(["scope": "openid profile"])
         #expect(try await party.userInfo(tokens).json["name"].string == "Jane Mary Doe")
         #expect(claims.all["name"] == nil)
     }
 
-    @Test("oidcc-scope-email") func scopeEmail() async throws {
+    @Test("oidcc-scope-email") func scope_email_putsRelayAddressInUserInfo() async throws {
         let party = try await OpenIDFixture()
         let info = try await party.userInfo(try await party.signIn(["scope": "openid email"]).tokens).json
         #expect(info["email"].string?.hasSuffix("@relay.example") == true)
         #expect(info["email_verified"] == .bool(true) && info["name"] == .null)
     }
 
-    @Test("oidcc-scope-address") func scopeAddress() async throws {
+    @Test("oidcc-scope-address") func scope_address_isNotGranted() async throws {
         #expect(try await OpenIDFixture().signIn(["scope": "openid address"]).tokens.json["scope"].string == "openid")
     }
 
-    @Test("oidcc-scope-phone") func scopePhone() async throws {
+    @Test("oidcc-scope-phone") func scope_phone_isNotGranted() async throws {
         #expect(try await OpenIDFixture().signIn(["scope": "openid phone"]).tokens.json["scope"].string == "openid")
     }
 
-    @Test("oidcc-scope-all") func scopeAll() async throws {
+    @Test("oidcc-scope-all") func scope_all_grantsSupportedOnly() async throws {
         let tokens = try await OpenIDFixture().signIn(["scope": "openid email profile address phone"]).tokens
         #expect(tokens.json["scope"].string == "email openid profile")
     }
 
-    @Test("oidcc-alternate-happy-flow") func alternateHappyFlow() async throws {
+    @Test("oidcc-alternate-happy-flow") func authorizationRequest_otherParameterOrder_isGranted() async throws {
         let party = try await OpenIDFixture()
         let query = OpenIDFixture.query(["scope": "email openid"]).split(separator: "&").reversed().joined(separator: "&")
         let identifier = try party.identifier(try await party.ask(query))
@@ -126,16 +130,16 @@ enum CertificationPlan: String, CaseIterable, Sendable {
         #expect(try await party.redeem(try #require(callback["code"])).json["scope"].string == "email openid")
     }
 
-    @Test("oidcc-display-page") func displayPage() async throws {
+    @Test("oidcc-display-page") func authorizationRequest_displayPage_isGranted() async throws {
         #expect(try await OpenIDFixture().signIn(["display": "page"]).tokens.status == 200)
     }
 
-    @Test("oidcc-display-popup") func displayPopup() async throws {
+    @Test("oidcc-display-popup") func authorizationRequest_displayPopup_isGranted() async throws {
         #expect(try await OpenIDFixture().signIn(["display": "popup"]).tokens.status == 200)
     }
 
     @Test("oidcc-prompt-login", arguments: CertificationPlan.allCases)
-    func promptLogin(_ plan: CertificationPlan) async throws {
+    func authorizationRequest_promptLogin_demandsNewSignIn(_ plan: CertificationPlan) async throws {
         let party = try await OpenIDFixture()
         let first = try await party.signIn(plan.changes).claims
         party.fixture.api.wait(seconds: 1)
@@ -150,13 +154,13 @@ enum CertificationPlan: String, CaseIterable, Sendable {
     }
 
     @Test("oidcc-prompt-none-not-logged-in", arguments: CertificationPlan.allCases)
-    func promptNoneNotLoggedIn(_ plan: CertificationPlan) async throws {
+    func authorizationRequest_promptNoneSignedOut_isLoginRequired(_ plan: CertificationPlan) async throws {
         let callback = try await OpenIDFixture().authorize(plan.with(["prompt": "none"]))
         #expect(callback["error"] == "login_required" && callback.mode == plan.rawValue)
         #expect(callback["state"] == "af0ifjsldkj")
     }
 
-    @Test("oidcc-prompt-none-logged-in") func promptNoneLoggedIn() async throws {
+    @Test("oidcc-prompt-none-logged-in") func authorizationRequest_promptNoneSignedIn_keepsAuthTime() async throws {
         let party = try await OpenIDFixture()
         let first = try await party.signIn().claims
         party.fixture.api.wait(seconds: 10)
@@ -164,7 +168,7 @@ enum CertificationPlan: String, CaseIterable, Sendable {
         #expect(second.subject == first.subject && second.authenticatedAt == first.authenticatedAt)
     }
 
-    @Test("oidcc-max-age-1") func maxAge1() async throws {
+    @Test("oidcc-max-age-1") func authorizationRequest_maxAgePassed_demandsNewSignIn() async throws {
         let party = try await OpenIDFixture()
         let first = try await party.signIn().claims
         party.fixture.api.wait(seconds: 2)
@@ -178,7 +182,7 @@ enum CertificationPlan: String, CaseIterable, Sendable {
         #expect(refused.status == 409)
     }
 
-    @Test("oidcc-max-age-10000") func maxAge10000() async throws {
+    @Test("oidcc-max-age-10000") func authorizationRequest_maxAgeNotPassed_keepsAuthTime() async throws {
         let party = try await OpenIDFixture()
         let first = try await party.signIn(["max_age": "15000"]).claims
         party.fixture.api.wait(seconds: 5)
@@ -187,11 +191,13 @@ enum CertificationPlan: String, CaseIterable, Sendable {
         #expect(second.subject == first.subject)
     }
 
-    @Test("oidcc-ensure-request-with-unknown-parameter-succeeds") func unknownParameter() async throws {
+    @Test("oidcc-ensure-request-with-unknown-parameter-succeeds") func authorizationRequest_unknownParameter_isGranted()
+        async throws
+    {
         #expect(try await OpenIDFixture().signIn(["extra": "foobar"]).tokens.status == 200)
     }
 
-    @Test("oidcc-id-token-hint") func idTokenHint() async throws {
+    @Test("oidcc-id-token-hint") func authorizationRequest_idTokenHint_identifiesUser() async throws {
         let party = try await OpenIDFixture()
         let (_, tokens, first) = try await party.signIn()
         let hint = try #require(tokens.json["id_token"].string)
@@ -203,23 +209,24 @@ enum CertificationPlan: String, CaseIterable, Sendable {
         #expect(other["error"] == "login_required")
     }
 
-    @Test("oidcc-login-hint") func loginHint() async throws {
+    @Test("oidcc-login-hint") func authorizationRequest_loginHint_reachesPage() async throws {
         let party = try await OpenIDFixture()
         #expect(try await party.signIn(["login_hint": "buffy@id.example"]).tokens.status == 200)
         #expect(party.asked.last?["login_hint"].string == "buffy@id.example")
     }
 
-    @Test("oidcc-ui-locales") func uiLocales() async throws {
+    @Test("oidcc-ui-locales") func authorizationRequest_uiLocales_reachPage() async throws {
         let party = try await OpenIDFixture()
         #expect(try await party.signIn(["ui_locales": "se fr-CA"]).tokens.status == 200)
         #expect(party.asked.last?["ui_locales"].items == ["se", "fr-CA"])
     }
 
-    @Test("oidcc-claims-locales") func claimsLocales() async throws {
+    @Test("oidcc-claims-locales") func authorizationRequest_claimsLocales_isGranted() async throws {
         #expect(try await OpenIDFixture().signIn(["claims_locales": "se"]).tokens.status == 200)
     }
 
-    @Test("oidcc-ensure-request-with-acr-values-succeeds") func acrValues() async throws {
+    @Test("oidcc-ensure-request-with-acr-values-succeeds") func authorizationRequest_acrValues_reachPageAndIDToken() async throws
+    {
         let party = try await OpenIDFixture()
         let claims = try await party.signIn(["acr_values": "1 2"]).claims
         #expect(party.asked.last?["acr_values"].items == ["1", "2"])
@@ -227,14 +234,14 @@ enum CertificationPlan: String, CaseIterable, Sendable {
         #expect(claims.all["amr"] == .array(["pwd"]))
     }
 
-    @Test("oidcc-codereuse") func codeReuse() async throws {
+    @Test("oidcc-codereuse") func code_reused_isInvalidGrant() async throws {
         let party = try await OpenIDFixture()
         let code = try #require(try await party.authorize()["code"])
         #expect(try await party.redeem(code).status == 200)
         expectAuthError(try await party.redeem(code), "invalid_grant")
     }
 
-    @Test("oidcc-codereuse-30seconds") func codeReuse30Seconds() async throws {
+    @Test("oidcc-codereuse-30seconds") func code_reusedAfter30Seconds_revokesAccessToken() async throws {
         let party = try await OpenIDFixture()
         let code = try #require(try await party.authorize()["code"])
         let tokens = try await party.redeem(code)
@@ -246,7 +253,7 @@ enum CertificationPlan: String, CaseIterable, Sendable {
         #expect(info.headers[.wwwAuthenticate]?.contains("invalid_token") == true)
     }
 
-    @Test("oidcc-ensure-registered-redirect-uri") func registeredRedirectURI() async throws {
+    @Test("oidcc-ensure-registered-redirect-uri") func redirectURI_notRegistered_isErrorPage() async throws {
         let answer = try await OpenIDFixture().ask(
             OpenIDFixture.query(["redirect_uri": OpenIDFixture.redirect + "/bad", "response_mode": "fragment"]))
         #expect(answer.status == 400 && answer.headers[.location] == nil)
@@ -254,33 +261,35 @@ enum CertificationPlan: String, CaseIterable, Sendable {
         #expect(answer.headers[.contentType]?.hasPrefix("text/html") == true)
     }
 
-    @Test("oidcc-ensure-post-request-succeeds") func postRequest() async throws {
+    @Test("oidcc-ensure-post-request-succeeds") func authorizationRequest_byPost_isGranted() async throws {
         #expect(try await OpenIDFixture().signIn(method: .post).tokens.status == 200)
     }
 
-    @Test("oidcc-request-uri-unsigned-supported-correctly-or-rejected-as-unsupported") func requestURI() async throws {
+    @Test("oidcc-request-uri-unsigned-supported-correctly-or-rejected-as-unsupported")
+    func authorizationRequest_requestURI_isNotSupported() async throws {
         let callback = try await OpenIDFixture().authorize(["request_uri": "https://juice.example/request.jwt"])
         #expect(callback["error"] == "request_uri_not_supported")
     }
 
-    @Test("oidcc-unsigned-request-object-supported-correctly-or-rejected-as-unsupported") func requestObject() async throws {
+    @Test("oidcc-unsigned-request-object-supported-correctly-or-rejected-as-unsupported")
+    func authorizationRequest_requestObject_isNotSupported() async throws {
         #expect(try await OpenIDFixture().authorize(["request": "eyJhbGciOiJub25lIn0.e30."])["error"] == "request_not_supported")
     }
 
-    @Test("oidcc-claims-essential") func claimsEssential() async throws {
+    @Test("oidcc-claims-essential") func authorizationRequest_claimsParameter_isIgnored() async throws {
         let party = try await OpenIDFixture()
         // Claims are asked for by scopes; the parameter is not supported, says discovery, and is no error.
         let tokens = try await party.signIn(["claims": #"{"userinfo":{"name":{"essential":true}}}"#]).tokens
         #expect(try await party.userInfo(tokens).status == 200)
     }
 
-    @Test("oidcc-ensure-request-object-with-redirect-uri") func requestObjectWithRedirectURI() async throws {
+    @Test("oidcc-ensure-request-object-with-redirect-uri") func redirectURI_foreignWithRequestObject_isErrorPage() async throws {
         let query = OpenIDFixture.query(["redirect_uri": "https://evil.example/", "request": "eyJhbGciOiJub25lIn0.e30."])
         let answer = try await OpenIDFixture().ask(query)
         #expect(answer.status == 400 && answer.headers[.location] == nil)
     }
 
-    @Test("oidcc-refresh-token") func refreshToken() async throws {
+    @Test("oidcc-refresh-token") func refreshToken_offlineAccess_keepsSubjectAndAuthTime() async throws {
         let party = try await OpenIDFixture()
         let (_, tokens, first) = try await party.signIn(["scope": "openid offline_access", "prompt": "consent"])
         let refresh = try #require(tokens.json["refresh_token"].string)
@@ -295,7 +304,7 @@ enum CertificationPlan: String, CaseIterable, Sendable {
         #expect(metadata["grant_types_supported"].items.contains("refresh_token"))
     }
 
-    @Test("oidcc-ensure-request-with-valid-pkce-succeeds") func validPKCE() async throws {
+    @Test("oidcc-ensure-request-with-valid-pkce-succeeds") func code_withPKCE_needsVerifier() async throws {
         let party = try await OpenIDFixture()
         let code = try #require(
             try await party.authorize([
@@ -306,7 +315,7 @@ enum CertificationPlan: String, CaseIterable, Sendable {
         #expect(try await party.redeem(code, verifier).status == 200)
     }
 
-    @Test("oidcc-server-client-secret-post") func clientSecretPost() async throws {
+    @Test("oidcc-server-client-secret-post") func tokenEndpoint_clientSecretPost_isAccepted() async throws {
         let party = try await OpenIDFixture()
         let code = try #require(try await party.authorize()["code"])
         let answer = try await party.fixture.post(
@@ -318,7 +327,7 @@ enum CertificationPlan: String, CaseIterable, Sendable {
         #expect(answer.status == 200)
     }
 
-    @Test("oidcc-discovery-endpoint-verification") func discovery() async throws {
+    @Test("oidcc-discovery-endpoint-verification") func discovery_document_listsWhatIsSupported() async throws {
         let party = try await OpenIDFixture()
         let answer = try await party.fixture.api.ask(.get, "/.well-known/openid-configuration")
         #expect(answer.status == 200 && answer.headers[.contentType] == "application/json")

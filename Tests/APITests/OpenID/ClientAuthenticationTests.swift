@@ -39,7 +39,7 @@ import PersonalData
         [("client_assertion_type", ClientAssertion.type), ("client_assertion", assertion)]
     }
 
-    @Test func anIssuedSecretWorksByFormAndByBasicUntilItIsRevoked() async throws {
+    @Test func clientSecret_issued_worksUntilRevoked() async throws {
         let party = try await OpenIDFixture()
         let clients = party.fixture.api.store.openIDClients
         let (second, issued) = try clients.issueSecret(team: "juice", clientID: Self.client, APIFixture.change)
@@ -59,7 +59,7 @@ import PersonalData
             try await ask(party, [("client_id", Self.client), ("client_secret", party.secret + "a")]), "invalid_client")
     }
 
-    @Test func basicIsFormURLEncodedBeforeItIsJoined() async throws {
+    @Test func basicAuthentication_formURLEncoded_isAccepted() async throws {
         let party = try await OpenIDFixture()
         // A client may escape more than it must: every octet.
         let escaped = Self.client.utf8.map { "%" + Hex.encode([$0]) }.joined() + ":" + FormEncoding.encode(party.secret)
@@ -71,7 +71,7 @@ import PersonalData
             "invalid_client", status: 401)
     }
 
-    @Test func moreThanOneMethodAtOnceIsRefused() async throws {
+    @Test func clientAuthentication_twoMethods_isRefused() async throws {
         let party = try await OpenIDFixture()
         let basic = ["Authorization": "Basic \(Data("\(Self.client):\(party.secret)".utf8).base64EncodedString())"]
         let secret = [("client_id", Self.client), ("client_secret", party.secret)]
@@ -81,7 +81,7 @@ import PersonalData
         expectAuthError(try await ask(party, assertion, headers: basic), "invalid_request")
     }
 
-    @Test func anAssertionWorksOnceWithES256AndRS256() async throws {
+    @Test func clientAssertion_es256OrRS256_worksOnce() async throws {
         let party = try await OpenIDFixture()
         let es256 = form(try assertion(party))
         #expect(try await ask(party, es256).status == 200)
@@ -101,7 +101,7 @@ import PersonalData
         expectAuthError(try await ask(party, [("client_id", Self.client), ("client_secret", old)]), "invalid_client")
     }
 
-    @Test func anAssertionMustSayWhoForWhomAndUntilWhen() async throws {
+    @Test func clientAssertion_wrongClaims_isRefused() async throws {
         let party = try await OpenIDFixture()
         let now = party.fixture.api.now
         let wrong: [[String: JSONValue?]] = [
@@ -123,7 +123,7 @@ import PersonalData
             "invalid_request")
     }
 
-    @Test func aPublicClientHasItsCodeAndItsVerifierAlone() async throws {
+    @Test func publicClient_codeExchange_needsVerifier() async throws {
         let party = try await OpenIDFixture(isPublic: true)
         let pkce: [String: String?] = [
             "code_challenge": "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", "code_challenge_method": "S256",
@@ -200,7 +200,7 @@ import PersonalData
     }
 
     /// A public app could not sign its user out of its tokens. It proves nothing but the token, so the consent stays.
-    @Test func aPublicClientRevokesItsTokenAndNotTheConsent() async throws {
+    @Test func publicClient_tokenRevoked_keepsConsent() async throws {
         let party = try await OpenIDFixture(isPublic: true)
         func signIn() async throws -> Response { try await self.signIn(party) }
         let (first, second) = (try await signIn(), try await signIn())
@@ -215,7 +215,7 @@ import PersonalData
         #expect(accounts.flatMap(\.consents).filter(\.isLive).count == 1)
     }
 
-    @Test func aClientThatIsNotPublicNeedsASecret() async throws {
+    @Test func confidentialClient_withoutSecret_isRefused() async throws {
         let party = try await OpenIDFixture()
         expectAuthError(
             try await ask(party, [("client_id", Self.client), ("code_verifier", String(repeating: "a", count: 43))]),
@@ -226,7 +226,7 @@ import PersonalData
         }
     }
 
-    @Test func secretsEndWithTheAppAndWhenItGoesToAnotherTeam() async throws {
+    @Test func clientSecret_appRemovedOrTransferred_isRefused() async throws {
         let party = try await OpenIDFixture()
         let store = party.fixture.api.store
         _ = try store.transfers.start(team: "juice", app: Self.client, to: "soda", APIFixture.change)
@@ -250,7 +250,7 @@ import PersonalData
                 ]), "invalid_client")
     }
 
-    @Test func aSecretIsNotInTheDatabase() async throws {
+    @Test func clientSecret_stored_isNotInTheClear() async throws {
         let party = try await OpenIDFixture()
         let files = try FileManager.default.contentsOfDirectory(at: party.fixture.api.folder, includingPropertiesForKeys: nil)
         let octets = try files.reduce(into: Data()) { try $0.append(Data(contentsOf: $1)) }

@@ -36,7 +36,7 @@ import Testing
         return String(location.dropFirst(start.count))
     }
 
-    @Test func theUserIsSignedOutAtThePageAndGoesBackToTheApp() async throws {
+    @Test func endSession_registeredURI_returnsToTheApp() async throws {
         let (party, hint, subject) = try await party()
         // Also long after the token expired.
         party.fixture.api.wait(seconds: 7_200)
@@ -54,7 +54,7 @@ import Testing
     }
 
     /// The link of a sign-out went on leading there for an hour.
-    @Test func anURIThatWasTakenAwayMeanwhileLeadsNowhere() async throws {
+    @Test func endSession_redirectURIRemoved_doesNotRedirect() async throws {
         let (party, hint, _) = try await party()
         let identifier = try identifier(
             try await ask(party, [("id_token_hint", hint), ("post_logout_redirect_uri", Self.after)]))
@@ -64,7 +64,7 @@ import Testing
         #expect(back.status == 200 && back.headers[.location] == nil)
     }
 
-    @Test func anURIThatIsNotRegisteredIsAPage() async throws {
+    @Test func endSession_unregisteredURI_isErrorPage() async throws {
         let (party, hint, _) = try await party()
         for uri in ["https://evil.example/", Self.after + "/", OpenIDFixture.redirect, "javascript:alert(1)"] {
             let answer = try await ask(party, [("id_token_hint", hint), ("post_logout_redirect_uri", uri)])
@@ -76,7 +76,7 @@ import Testing
         #expect(other.status == 400)
     }
 
-    @Test func aTokenOfAnotherClientIsAPage() async throws {
+    @Test func endSession_tokenOfAnotherClient_isErrorPage() async throws {
         let (party, hint, _) = try await party()
         let answer = try await ask(party, [("id_token_hint", hint), ("client_id", "com.example.soda")])
         #expect(answer.status == 400 && answer.text.contains("client_id"))
@@ -84,7 +84,7 @@ import Testing
         #expect(twice.status == 400)
     }
 
-    @Test func withoutATokenOfOursThePageIsToldNoUser() async throws {
+    @Test func endSession_withoutValidIDToken_namesNoUser() async throws {
         let (party, hint, _) = try await party()
         let forged = String(hint.dropLast(4)) + "AAAA"
         for pairs in [
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    @Test func nothingThatWeDidNotSealLeadsAnywhere() async throws {
+    @Test func signedOut_unsealedRequest_doesNotRedirect() async throws {
         let (party, _, _) = try await party()
         for query in ["", "?request=", "?request=AAAA", "?request=https://evil.example/"] {
             let answer = try await party.fixture.api.ask(.get, "/auth/signed-out\(query)")

@@ -40,7 +40,7 @@ import Testing
         func parser(_ parser: XMLParser, foundCharacters string: String) { text += string }
     }
 
-    @Test func everyButtonIsAnImageWithItsTextWithinIt() async throws {
+    @Test func button_everyKindStyleAndLanguage_fitsItsText() async throws {
         let fixture = try await fixture()
         for kind in ButtonKind.allCases {
             for style in SignInButton.Style.allCases {
@@ -93,7 +93,7 @@ import Testing
         #expect(lined.rect["stroke"] != nil && plain.rect["stroke"] == nil)
     }
 
-    @Test func aButtonMayBeKeptAndEmbeddedAnywhereAndDoesNothing() async throws {
+    @Test func button_served_isCacheableAndEmbeddable() async throws {
         let fixture = try await fixture()
         for path in ["/auth/button.svg", "/auth/sign-in.js"] {
             let answer = try await fixture.ask(.get, path)
@@ -112,21 +112,21 @@ import Testing
         "logo=none", "radius=33", "radius=-1", "border=1", "logo=only&width=64", "kind=%3Cscript%3E", "style=%22%3E%3Cscript%3E",
         "height=31", "height=65", "height=+44", "height=4e1", "width=159",
         "width=99999999999999999999", "width=", "script=1", "lang=de&lang=fr", "kind=%FF",
-    ]) func whatNoButtonIsLikeIsRefusedAndNotRepeated(_ query: String) async throws {
+    ]) func button_invalidQuery_isRefusedNotEchoed(_ query: String) async throws {
         let answer = try await fixture().ask(.get, "/auth/button.svg?\(query)")
         #expect(answer.status == 400, "\(answer.text)")
         #expect(!answer.text.contains("<") && !answer.text.contains("script>"))
     }
 
     @Test(arguments: ["%3C/svg%3E%3Cscript%3E", "xx", "", "en-GB", "de-AT", "AR"])
-    func aLanguageThatThereIsNotIsEnglish(_ language: String) async throws {
+    func button_unknownLanguage_isEnglish(_ language: String) async throws {
         let answer = try await fixture().ask(.get, "/auth/button.svg?lang=\(language)")
         #expect(answer.status == 200 && !answer.text.contains("script"))
         let expected = ["de-AT": "de", "AR": "ar"][language] ?? "en"
         #expect(try Reader(answer.body).elements.first?.attributes["lang"] == expected)
     }
 
-    @Test func theNameOfAServiceIsTextWhateverItHolds() throws {
+    @Test func button_serviceName_isEscaped() throws {
         let svg = SignInButton().svg(service: "<&\"'Postern", mark: "")
         #expect(try Reader(Array(svg.utf8)).text.contains("Sign in with <&\"'Postern"))
         // A name that is too long is set closer, and stays within.
@@ -136,7 +136,7 @@ import Testing
         #expect(script.contains(#"const service = "a\"b\\c";"#))
     }
 
-    @Test func theScriptIsSmallAndNamesItsIssuer() async throws {
+    @Test func script_served_isSmallAndNamesItsIssuer() async throws {
         let answer = try await fixture().ask(.get, "/auth/sign-in.js")
         #expect(answer.headers[.contentType] == "text/javascript; charset=utf-8")
         #expect(answer.body.count <= 5_000, "\(answer.body.count) octets")
@@ -150,7 +150,7 @@ import Testing
         #expect(answer.text.matches(of: /https:/).count == 1)
     }
 
-    @Test func withoutASignInPageThereIsNeither() async throws {
+    @Test func button_withoutSignInPage_is404() async throws {
         let fixture = try await ProviderFixture().api
         for path in ["/auth/button.svg", "/auth/sign-in.js"] { #expect(try await fixture.ask(.get, path).status == 404) }
     }

@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct AuthorizationTests {
-    @Test func aPageGetsACodeAnIdentityTokenAndItsStateUnchanged() async throws {
+    @Test func authorization_granted_returnsCodeIDTokenAndState() async throws {
         let fixture = try await ProviderFixture()
         let state = "ünchanged \"\\ / & = % +\u{1F511}\n"
         let answer = try await fixture.authorize(["state": state])
@@ -25,7 +25,7 @@ import Testing
         #expect(try await fixture.claims(earlier).authenticatedAt == fixture.api.now - 86_400)
     }
 
-    @Test func theNameComesTheFirstTimeAndAgainAfterRevocationAndReturn() async throws {
+    @Test func userName_firstTimeOrReturn_isGiven() async throws {
         let fixture = try await ProviderFixture()
         func name(_ answer: Response) -> [String?] {
             let name = answer.json["user"]["name"]
@@ -49,7 +49,7 @@ import Testing
         #expect(silent.json["user"] == .null)
     }
 
-    @Test func theStatusArrivesOnceInTheFirstTokensAndIsKept() async throws {
+    @Test func realUserStatus_firstAuthorization_isGivenOnceAndKept() async throws {
         let fixture = try await ProviderFixture()
         let first = try await fixture.authorize(["real_user_status": 2])
         #expect(try await fixture.claims(first).realUserStatus == .likelyReal)
@@ -67,14 +67,14 @@ import Testing
         #expect(grant.priorStatus == 2)
     }
 
-    @Test func anAuthorizationWithoutAStatusCountsAsZero() async throws {
+    @Test func realUserStatus_missing_countsAsUnsupported() async throws {
         let fixture = try await ProviderFixture()
         #expect(try await fixture.claims(try await fixture.authorize()).realUserStatus == .unsupported)
         let account = try #require(try fixture.api.store.accounts.accounts(user: "jane").first)
         #expect(try fixture.api.store.grants.grants(account: account.number).first?.realUserStatus == 0)
     }
 
-    @Test func everyTokenWithTheScopeHasTheRelayAddress() async throws {
+    @Test func emailClaim_emailScope_isRelayAddress() async throws {
         let fixture = try await ProviderFixture()
         let first = try await fixture.authorize()
         let exchanged = try await fixture.redeem(try #require(first.json["code"].string))
@@ -93,7 +93,7 @@ import Testing
         #expect(try await fixture.claims(try await fixture.redeem(code)).email == nil)
     }
 
-    @Test func theRealAddressGoesOutOnlyWhereItIsNotHidden() async throws {
+    @Test func emailClaim_hideMyEmailFalse_isInbox() async throws {
         let fixture = try await ProviderFixture()
         let shown = try await fixture.claims(try await fixture.authorize(["hide_my_email": false]))
         #expect(shown.email?.revealed.wireForm == "jane@home.example")
@@ -115,7 +115,7 @@ import Testing
     }
 
     /// The new default, private or not, was given to every app that had been given the old one.
-    @Test func anotherDefaultInboxIsNotGivenToAnAppThatKnowsTheOldOne() async throws {
+    @Test func emailClaim_defaultInboxChanged_keepsSharedInbox() async throws {
         let fixture = try await ProviderFixture()
         let inboxes = fixture.api.store.inboxes
         let tokens = try await fixture.signedIn(["hide_my_email": false])
@@ -139,7 +139,7 @@ import Testing
         #expect(chosen.email?.revealed.wireForm == "secret@clinic.example")
     }
 
-    @Test func aReturnThatSharesNothingSharesNoLaterDefault() async throws {
+    @Test func emailClaim_returnWithoutScope_sharesNoNewInbox() async throws {
         let fixture = try await ProviderFixture()
         let store = fixture.api.store
         _ = try await fixture.authorize(["hide_my_email": false])
@@ -157,7 +157,7 @@ import Testing
 
     /// The team had been given one inbox; a second app of it, with another one chosen for hidden mail, was given that one in the
     /// clear.
-    @Test func anInboxThatIsChosenForHiddenMailIsNotShared() async throws {
+    @Test func emailClaim_inboxChosenForHiddenMail_isNotShared() async throws {
         let fixture = try await ProviderFixture()
         _ = try await fixture.authorize(["hide_my_email": false])
         let secret = try fixture.api.store.inboxes.add(
@@ -174,7 +174,7 @@ import Testing
         #expect(try await fixture.claims(try await fixture.authorize()).email?.revealed.wireForm == "jane@home.example")
     }
 
-    @Test func theUserChoosesAnInbox() async throws {
+    @Test func authorization_inboxChosen_isUsedIfVerified() async throws {
         let fixture = try await ProviderFixture()
         let work = try fixture.api.store.inboxes.add(
             user: "jane", InboxAddress(try AddrSpec.typed("jane@office.example")), isVerified: true, isReplyOnly: false,
@@ -193,7 +193,7 @@ import Testing
         #expect(!unknown.text.contains("secret.person"))
     }
 
-    @Test func managedAccountsHaveTheirOrganisationInEveryToken() async throws {
+    @Test func orgIDClaim_managedAccount_isInEveryToken() async throws {
         let fixture = try await ProviderFixture()
         let first = try await fixture.authorize(["org_id": "school-17"])
         let exchanged = try await fixture.redeem(try #require(first.json["code"].string))
@@ -211,7 +211,7 @@ import Testing
         #expect(try isManaged() == false)
     }
 
-    @Test func aUserHintIsTheSubThatTheTeamKnows() async throws {
+    @Test func userHint_subOfTeam_identifiesUser() async throws {
         let fixture = try await ProviderFixture()
         let sub = try await fixture.claims(try await fixture.authorize()).subject
         let answer = try await fixture.authorize(["user": nil, "user_hint": sub])
@@ -225,7 +225,7 @@ import Testing
         #expect(try await fixture.authorize(["user": nil, "user_hint": sub, "client_id": "com.example.soda"]).status == 422)
     }
 
-    @Test func whatCannotBeAuthorizedIsSaidByMember() async throws {
+    @Test func authorization_invalidMember_isRefusedWithPointer() async throws {
         let fixture = try await ProviderFixture()
         _ = try fixture.api.store.users.add(
             id: "new", name: nil, inbox: InboxAddress(try AddrSpec.typed("new@home.example")), isVerified: false,
@@ -261,7 +261,7 @@ import Testing
         #expect(try fixture.api.store.accounts.accounts().isEmpty)
     }
 
-    @Test func onlyTheOperatorMayAuthorize() async throws {
+    @Test func authorization_withoutOperatorScope_isRefused() async throws {
         let fixture = try await ProviderFixture()
         let body = "{\"user\":\"jane\",\"client_id\":\"com.example.juice\",\"redirect_uri\":\"\(ProviderFixture.redirect)\"}"
         #expect(try await fixture.api.ask(.post, "/v1/authorizations", body: body).status == 401)
@@ -273,7 +273,7 @@ import Testing
         #expect(try await fixture.api.ask(.post, "/v1/authorizations", key: right, body: body).status == 200)
     }
 
-    @Test func appsOfOneTeamKnowAUserByOneSubAndOtherTeamsByAnother() async throws {
+    @Test func subClaim_sameUser_isOnePerTeam() async throws {
         let fixture = try await ProviderFixture()
         func sub(_ client: String) async throws -> String {
             try await fixture.claims(try await fixture.authorize(["client_id": client]), audience: client).subject
@@ -284,7 +284,7 @@ import Testing
         #expect(try await sub("com.example.soda") != juice)
     }
 
-    @Test func theDiscoveryDocumentNamesWhatThereIs() async throws {
+    @Test func discovery_document_listsEndpointsAndKeys() async throws {
         let fixture = try await ProviderFixture()
         let answer = try await fixture.api.ask(.get, "/.well-known/openid-configuration")
         #expect(answer.status == 200)

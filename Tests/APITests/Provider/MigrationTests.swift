@@ -26,7 +26,7 @@ import Testing
             headers: token.map { ["Authorization": "Bearer \($0)"] } ?? [:])
     }
 
-    @Test func subBecomesTransferSubAndThatTheNewSubAndAddress() async throws {
+    @Test func userMigration_appTransferred_mapsOldSubToNewSub() async throws {
         let fixture = try await ProviderFixture()
         let old = try await fixture.claims(try await fixture.authorize())
         let access = try await token(fixture)

@@ -14,13 +14,13 @@ import Testing
 
 @Suite(.blocking) struct TokenEndpointTests {
     /// It was counted and logged as a failure of ours.
-    @Test func aBodyThatNeverEndsIs408Here() {
+    @Test func authError_bodyNeverEnds_is408() {
         let error = AuthError(ConnectionGuard.GivenUp())
         #expect(error.status == .requestTimeout && error.code == "invalid_request")
         #expect(AuthError(StoreFailure.refused(.notFound, "inner words")).status == .internalServerError)
     }
 
-    @Test func aRefreshWithANarrowerScopeGivesTheNarrowerOne() async throws {
+    @Test func refreshToken_narrowerScope_narrowsThatAnswerOnly() async throws {
         let fixture = try await ProviderFixture()
         let tokens = try await fixture.signedIn()
         let narrow = try await fixture.refresh(tokens.refresh, "com.example.juice", [("scope", "openid name")])
@@ -36,7 +36,7 @@ import Testing
         #expect(try await fixture.claims(wide).all["email"] != nil)
     }
 
-    @Test func aCodeIsExchangedForTokens() async throws {
+    @Test func code_redeemed_returnsTokens() async throws {
         let fixture = try await ProviderFixture()
         let authorization = try await fixture.authorize()
         let code = try #require(authorization.json["code"].string)
@@ -57,7 +57,7 @@ import Testing
         #expect(try fixture.api.store.provider.holder(accessToken: access, now: fixture.api.now)?.clientID == "com.example.juice")
     }
 
-    @Test func codesAreSingleUseAndASecondUseRevokesWhatTheFirstGave() async throws {
+    @Test func code_redeemedTwice_revokesItsTokens() async throws {
         let fixture = try await ProviderFixture()
         let code = try await fixture.code()
         let first = try await fixture.redeem(code)
@@ -80,7 +80,7 @@ import Testing
         expectAuthError(try await fixture.refresh(given), "invalid_grant")
     }
 
-    @Test func codesLiveFiveMinutes() async throws {
+    @Test func code_afterFiveMinutes_isRefused() async throws {
         let fixture = try await ProviderFixture()
         let (early, late) = (try await fixture.code(), try await fixture.code())
         fixture.api.wait(seconds: 299)
@@ -89,7 +89,7 @@ import Testing
         expectAuthError(try await fixture.redeem(late), "invalid_grant")
     }
 
-    @Test func codesAreBoundToClientAndRedirect() async throws {
+    @Test func code_otherClientOrRedirectURI_isRefused() async throws {
         let fixture = try await ProviderFixture()
         let code = try await fixture.code()
         expectAuthError(try await fixture.redeem(code, "com.example.juice.web"), "invalid_grant")
@@ -100,7 +100,7 @@ import Testing
         #expect(try await fixture.redeem(code).status == 200)
     }
 
-    @Test func everyRefreshGivesAnAccessAndAnIdentityTokenAndNoRefreshToken() async throws {
+    @Test func refreshToken_used_returnsNoNewRefreshToken() async throws {
         let fixture = try await ProviderFixture()
         let tokens = try await fixture.signedIn()
         fixture.api.wait(seconds: 90 * 86_400)
@@ -124,7 +124,7 @@ import Testing
                 == "email name openid")
     }
 
-    @Test func accessTokensLiveAnHour() async throws {
+    @Test func accessToken_afterOneHour_isInvalid() async throws {
         let fixture = try await ProviderFixture()
         let tokens = try await fixture.signedIn()
         let provider = fixture.api.store.provider
@@ -132,7 +132,7 @@ import Testing
         #expect(try provider.holder(accessToken: tokens.access, now: fixture.api.now + 3600) == nil)
     }
 
-    @Test func everyRefreshChecksTheGrantAndRevokedIsInvalidAtOnce() async throws {
+    @Test func refreshToken_grantRevoked_isRefused() async throws {
         let fixture = try await ProviderFixture()
         let tokens = try await fixture.signedIn()
         let pending = try await fixture.code()
@@ -148,7 +148,7 @@ import Testing
         expectAuthError(try await fixture.redeem(pending), "invalid_grant")
     }
 
-    @Test func beyondTheDailyNumberARefreshIs429() async throws {
+    @Test func refreshToken_overDailyLimit_is429() async throws {
         let fixture = try await ProviderFixture(refreshesPerDay: 3)
         fixture.api.now = 20_000 * 86_400 + 3_600
         let tokens = try await fixture.signedIn()
@@ -162,7 +162,7 @@ import Testing
         #expect(try await fixture.refresh(tokens.refresh).status == 200)
     }
 
-    @Test func aClientGetsATokenOfItsOwnForUserMigrationAlone() async throws {
+    @Test func clientCredentials_granted_allowUserMigrationOnly() async throws {
         let fixture = try await ProviderFixture()
         func ask(_ scope: String?) async throws -> Response {
             try await fixture.client(
@@ -189,7 +189,7 @@ import Testing
 
     /// `token_type_hint` in any case, and also wrong ones; by either token.
     @Test(arguments: [nil, "refresh_token", "REFRESH_TOKEN", "Access_Token", "access_token", "nonsense"], [true, false])
-    func revokingEndsTheGrantAndAllItsTokensAndTheTeamIsTold(_ hint: String?, _ byRefreshToken: Bool) async throws {
+    func revocation_anyHint_endsGrantAndNotifiesTeam(_ hint: String?, _ byRefreshToken: Bool) async throws {
         let fixture = try await ProviderFixture()
         let group = try #require(try fixture.api.store.apps.apps(team: "juice").first).group
         let url = try EndpointURL("https://events.example/")
@@ -211,7 +211,7 @@ import Testing
         #expect(try fixture.api.store.outbox.events(limit: 10).map(\.type) == [.consentRevoked])
     }
 
-    @Test func unknownTokensAreRevokedAlready() async throws {
+    @Test func revocation_unknownToken_succeeds() async throws {
         let fixture = try await ProviderFixture()
         for token in ["pr_unknown", "x", String(repeating: "a", count: 5_000)] {
             #expect(try await fixture.revoke(token).status == 200)
@@ -222,7 +222,7 @@ import Testing
         expectAuthError(try await fixture.client("/auth/revoke", "com.example.juice", []), "invalid_request")
     }
 
-    @Test func aTokenOfAnotherClientIsNotRevoked() async throws {
+    @Test func revocation_tokenOfAnotherClient_isRefused() async throws {
         let fixture = try await ProviderFixture()
         let tokens = try await fixture.signedIn()
         expectAuthError(try await fixture.revoke(tokens.refresh, "com.example.soda"), "invalid_grant")
@@ -275,7 +275,7 @@ import Testing
 
     // MARK: Client secrets
 
-    @Test func aClientSecretIsAJWTOfTheTeam() async throws {
+    @Test func clientSecret_wrongClaimsOrKey_isRefused() async throws {
         let fixture = try await ProviderFixture()
         let now = fixture.api.now
         let stranger = try TeamKey()
@@ -320,7 +320,7 @@ import Testing
         expectAuthError(try await fixture.refresh("pr_x"), "invalid_client")
     }
 
-    @Test func aClientMayAuthenticateByHTTPBasic() async throws {
+    @Test func clientSecret_httpBasic_isAccepted() async throws {
         let fixture = try await ProviderFixture()
         func basic(_ user: String, _ secret: String) -> [String: String] {
             ["Authorization": "Basic " + Data("\(user):\(secret)".utf8).base64EncodedString()]
@@ -345,7 +345,7 @@ import Testing
 
     // MARK: Forms
 
-    @Test func bodiesAreFormsReadStrictly() async throws {
+    @Test func requestBody_form_isReadStrictly() async throws {
         let fixture = try await ProviderFixture()
         let secret = try fixture.secret()
         let start = "client_id=com.example.juice&client_secret=\(secret)"
@@ -377,7 +377,7 @@ import Testing
 
     // MARK: PKCE
 
-    @Test func aChallengeIsAskedForWhereTheClientSentOne() async throws {
+    @Test func code_withChallenge_needsItsVerifier() async throws {
         let fixture = try await ProviderFixture()
         // RFC 7636 appendix B.
         let verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
@@ -403,7 +403,7 @@ import Testing
 
     // MARK: At rest
 
-    @Test func codesAndTokensAreStoredAsHashesAndNeverLogged() async throws {
+    @Test func codesAndTokens_stored_areHashedAndNotLogged() async throws {
         let fixture = try await ProviderFixture()
         let unused = try await fixture.code()
         let tokens = try await fixture.signedIn()

@@ -42,7 +42,7 @@ import Testing
                 subject: .external(issuer: NotificationTests.iss, subject: "001.abc"), now: fixture.fixture.now))
     }
 
-    @Test func eachKindOfRiskIsCountedOnceAndChangesNothingElse() async throws {
+    @Test func riskEvent_everyKind_isCountedOnce() async throws {
         let fixture = try await Fixture()
         #expect(try Self.history(fixture).riskEvents30d == 0 && Self.history(fixture).lastRiskEvent == nil)
         let events: [(String, JSONObject, String)] = [
@@ -71,7 +71,7 @@ import Testing
         #expect(try Self.history(fixture).riskEvents30d == 0 && Self.history(fixture).lastRiskEvent == nil)
     }
 
-    @Test func whatIsNoRiskOrNoOneKnownIsAcceptedAndLeftAlone() async throws {
+    @Test func riskEvent_harmlessOrUnknownSubject_isNotCounted() async throws {
         let fixture = try await Fixture()
         let revoked = SecurityEventURI.sessionRevoked
         let harmless: [JSONObject] = [
@@ -112,7 +112,7 @@ import Testing
         #expect(try Self.history(fixture).riskEvents30d == 1)
     }
 
-    @Test func aCredentialThatSomeoneElseDeletesCounts() async throws {
+    @Test func riskEvent_credentialDeletedByOthers_isCounted() async throws {
         let fixture = try await Fixture()
         for (number, entity) in ["admin", "policy", "system"].enumerated() {
             let payload: JSONObject = ["change_type": "delete", "initiating_entity": .string(entity)]
@@ -124,7 +124,7 @@ import Testing
     }
 
     /// An address leads to accounts of this very issuer: by their relay address, or by a confirmed inbox of their user.
-    @Test func anAddressLeadsToTheIssuersOwnAccountsAlone() async throws {
+    @Test func riskEvent_emailSubject_findsIssuersAccountsOnly() async throws {
         let fixture = try await Fixture()
         let store = fixture.fixture.store
         _ = try fixture.fixture.address(user: "anna", team: "juice", inbox: "anna@home.example")
@@ -159,7 +159,7 @@ import Testing
         for line in fixture.fixture.log.lines { #expect(!line.contains("home.example"), "\(line)") }
     }
 
-    @Test func whatIsWrongIsNamedAsTheRFCHasIt() async throws {
+    @Test func securityEventToken_invalid_isRefusedWithErrCode() async throws {
         let fixture = try await Fixture()
         let (stranger, _) = try IdentitySigningKey.generate()
         let good = Self.claims(fixture, SecurityEventURI.sessionRevoked, jti: "1")

@@ -25,7 +25,7 @@ import Testing
         return try #require(answer.json["access_token"].string)
     }
 
-    @Test func theMetadataSaysWhatAnInteroperableTransmitterHas() async throws {
+    @Test func metadata_requested_listsTransmitterFeatures() async throws {
         let (fixture, _) = try await fixture()
         let answer = try await fixture.api.ask(.get, "/.well-known/ssf-configuration")
         #expect(answer.status == 200 && answer.headers[.contentType] == "application/json")
@@ -44,7 +44,7 @@ import Testing
         #expect(members.members.allSatisfy { $0.value.array?.isEmpty != true }, "empty lists are left out")
     }
 
-    @Test func aStreamIsMadeReadChangedReplacedAndDeleted() async throws {
+    @Test func stream_created_isReadChangedAndDeleted() async throws {
         let (fixture, key) = try await fixture()
         let api = fixture.api
         #expect(try await api.ask(.get, "/ssf/stream", key: key).text == "[]")
@@ -91,7 +91,7 @@ import Testing
         #expect(try await api.ask(.post, "/ssf/stream", key: key, body: "{}").status == 201)
     }
 
-    @Test func theStatusIsReadAndSet() async throws {
+    @Test func streamStatus_set_isReadBack() async throws {
         let (fixture, key) = try await fixture()
         let id = try #require(try await fixture.api.ask(.post, "/ssf/stream", key: key, body: "{}").json["stream_id"].string)
         func status() async throws -> Response { try await fixture.api.ask(.get, "/ssf/status?stream_id=\(id)", key: key) }
@@ -109,7 +109,7 @@ import Testing
         }
     }
 
-    @Test func aSubjectIsAddedAndRemovedWhoeverItIs() async throws {
+    @Test func streamSubject_unknownUser_isAddedAndRemoved() async throws {
         let (fixture, key) = try await fixture()
         let id = try #require(try await fixture.api.ask(.post, "/ssf/stream", key: key, body: "{}").json["stream_id"].string)
         let body = #"{"stream_id":"\#(id)","subject":{"format":"email","email":"nobody@relay.example"}}"#
@@ -120,7 +120,7 @@ import Testing
         #expect(try await fixture.api.ask(.post, "/ssf/subjects/add", key: key, body: wrong).status == 400)
     }
 
-    @Test func aVerificationIsPolledAcknowledgedAndGone() async throws {
+    @Test func verification_requested_isPolledAndAcknowledged() async throws {
         let (fixture, key) = try await fixture()
         let api = fixture.api
         let id = try #require(try await api.ask(.post, "/ssf/stream", key: key, body: "{}").json["stream_id"].string)
@@ -156,7 +156,7 @@ import Testing
         #expect(try await api.ask(.post, "/ssf/verification", key: key, body: #"{"stream_id":"\#(id)"}"#).status == 429)
     }
 
-    @Test func aPollThatWaitsIsAnsweredOnceThereIsSomething() async throws {
+    @Test func poll_waiting_isAnsweredOnNewEvent() async throws {
         let (fixture, key) = try await fixture()
         let api = fixture.api
         let id = try #require(try await api.ask(.post, "/ssf/stream", key: key, body: "{}").json["stream_id"].string)
@@ -165,7 +165,7 @@ import Testing
         #expect(try await waiting.json["sets"].object?.members.count == 1)
     }
 
-    @Test func wrongTokensAndStreamsOpenNothing() async throws {
+    @Test func stream_wrongTokenOrID_isRefused() async throws {
         let (fixture, key) = try await fixture()
         let api = fixture.api
         let requests: [(HTTPRequest.Method, String, String?)] = [
@@ -194,7 +194,7 @@ import Testing
         }
     }
 
-    @Test func anAppManagesItsOwnStreamWithItsToken() async throws {
+    @Test func accessToken_ofApp_managesItsStreamOnly() async throws {
         let (fixture, key) = try await fixture()
         let api = fixture.api
         let token = try await token(fixture, "com.example.press")
@@ -219,7 +219,7 @@ import Testing
     }
 
     /// Each made-up token asked the store, as often as anyone liked.
-    @Test func madeUpTokensDoNotAskTheStoreWithoutEnd() async throws {
+    @Test func accessToken_manyUnknown_isRateLimitedPerClient() async throws {
         let (fixture, key) = try await fixture()
         let api = fixture.api
         let good = try await token(fixture, "com.example.juice")
@@ -256,7 +256,7 @@ import Testing
         #expect(try await ask(newer) == 200)
     }
 
-    @Test func aUsersTokenIsNoToken() async throws {
+    @Test func accessToken_ofUser_isRefused() async throws {
         let (fixture, _) = try await fixture()
         let tokens = try await fixture.signedIn()
         #expect(try await fixture.api.ask(.get, "/ssf/stream", key: tokens.access).status == 401)

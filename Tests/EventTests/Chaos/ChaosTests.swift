@@ -15,12 +15,12 @@ struct ChaosTests {
     private static let manyConnections = 100
 
     @Test(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"), .timeLimit(.minutes(180)))
-    func twoHostsOnPostgreSQLLoseNothingWhateverHappens() async throws {
+    func hosts_troubleOnPostgreSQL_loseNothing() async throws {
         let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
         try await run(server, hosts: 2, [.hang, .connections, .kill, .slow, .jump, .refuse])
     }
 
-    @Test(.timeLimit(.minutes(180))) func aHostOnSQLiteLosesNothingWhateverHappens() async throws {
+    @Test(.timeLimit(.minutes(180))) func hosts_troubleOnSQLite_loseNothing() async throws {
         try await run(nil, hosts: 1, [.hang, .lock, .kill, .slow, .jump, .refuse])
     }
 

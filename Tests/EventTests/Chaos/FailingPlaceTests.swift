@@ -50,7 +50,7 @@ struct FailingPlaceTests {
     }
 
     @Test(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"), .timeLimit(.minutes(20)))
-    func hostsOfAServerThatIsGoneWaitForItsStandbyToTakeWrites() async throws {
+    func hosts_databaseServerGone_waitForStandby() async throws {
         let primary = try PostgresServer(binaries: try #require(PostgresServer.installed))
         let standby = try PostgresServer(standbyOf: primary)
         // What is acknowledged is on both.
@@ -81,7 +81,7 @@ struct FailingPlaceTests {
     @Test(
         .enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"),
         .enabled(if: mayMount, "a file system of its own needs the right to mount"), .timeLimit(.minutes(20)))
-    func aFullDiskOfPostgreSQLHoldsUpChangesUntilThereIsRoom() async throws {
+    func hosts_postgreSQLDiskFull_goOnWhenThereIsRoom() async throws {
         let disk = try Disk(image: false)
         defer { disk.remove() }
         let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
@@ -108,7 +108,7 @@ struct FailingPlaceTests {
     }
 
     @Test(.enabled(if: mayMount, "a file system of its own needs the right to mount"), .timeLimit(.minutes(20)))
-    func aFileSystemThatBecomesReadOnlyUnderAServiceTakesNothingThatIsLost() async throws {
+    func hosts_fileSystemReadOnly_loseNothingAcknowledged() async throws {
         let disk = try Disk(image: true)
         defer { disk.remove() }
         let hosts = try await EventHosts(nil, users: 1, place: disk.folder)

@@ -21,7 +21,7 @@ struct HostTroubleTests {
     }
 
     @Test(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"), .timeLimit(.minutes(20)))
-    func aDailyLimitIsOneForTwoHostsThatTakeMailAtOnce() async throws {
+    func dailyLimit_twoHosts_isShared() async throws {
         try await with(EventHosts(PostgresServer.shared, users: 1)) { hosts in
             let serving = ServingHosts(hosts, count: 2, settings: ["limits.messages_per_day": "\(ChaosMail.low)"])
             try serving.start()
@@ -37,7 +37,7 @@ struct HostTroubleTests {
     }
 
     /// Its last word was of the future, so that rotations waited for it for an hour.
-    @Test(.timeLimit(.minutes(20))) func aKilledHostWhoseClockWasAheadHoldsUpNoRotation() async throws {
+    @Test(.timeLimit(.minutes(20))) func keyRotation_killedHostWithClockAhead_doesNotWait() async throws {
         try await with(EventHosts(nil, users: 1)) { hosts in
             let host = try hosts.serve("mx1", environment: hosts.clock(ahead: 3600))
             try wait("it says how it is", atMost: 2 * standardTimeout) { try !hosts.store.serviceStatus.all().isEmpty }
@@ -50,7 +50,7 @@ struct HostTroubleTests {
 
     /// It counted as gone, and keys were replaced that it went on using.
     @Test(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"), .timeLimit(.minutes(20)))
-    func aRotationWaitsForAHostWhoseClockIsBehind() async throws {
+    func keyRotation_hostClockBehind_waitsForIt() async throws {
         try await with(EventHosts(PostgresServer.shared, users: 1)) { hosts in
             let host = try hosts.serve("mx1", environment: hosts.clock(ahead: -600))
             try wait("it says how it is", atMost: 2 * standardTimeout) { try !hosts.store.serviceStatus.all().isEmpty }
@@ -62,7 +62,7 @@ struct HostTroubleTests {
     }
 
     /// Times that were noted an hour ahead count for nothing once the clock is right again.
-    @Test(.timeLimit(.minutes(20))) func aClockThatJumpsAnHourForwardAndBackHoldsUpNothing() async throws {
+    @Test(.timeLimit(.minutes(20))) func host_clockJumpsAnHour_keepsDelivering() async throws {
         try await with(EventHosts(nil, users: 4)) { hosts in
             let serving = ServingHosts(hosts, count: 1, settings: ["limits.messages_per_day": "1000000"])
             try serving.start()

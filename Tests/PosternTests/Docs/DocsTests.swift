@@ -41,7 +41,7 @@ struct DocsTests {
         return blocks
     }
 
-    @Test func blocksAreFound() {
+    @Test func documents_shellBlocks_areFound() {
         #expect(Self.blocks.count >= 30)
         #expect(
             Set(Self.blocks.map(\.page)).isSuperset(of: [
@@ -50,7 +50,7 @@ struct DocsTests {
         )
     }
 
-    @Test(arguments: blocks) func everyShellBlockRuns(_ block: Block) throws {
+    @Test(arguments: blocks) func documents_shellBlock_runs(_ block: Block) throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-docs-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }

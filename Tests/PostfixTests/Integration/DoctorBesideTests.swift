@@ -16,7 +16,7 @@ import Testing
     /// Set up in the order of docs/INTEGRATION.md: the filters that are there come first, and doctor's own reply and bounce pass
     /// them too.
     @Test(.enabled(if: OpenDKIM.isThere, "skipped: opendkim is not installed (make test-tools)"))
-    func setUpPutsPosternBehindOpenDKIMAndDoctorIsContent() throws {
+    func setup_besideOpenDKIM_putsPosternBehindIt() throws {
         var options = RelayFixtures.options()
         options.parks = true
         options.fansOut = true
@@ -44,7 +44,7 @@ import Testing
     }
 
     /// SPF is judged by where the smarthost sends from, which only the operator knows.
-    @Test func doctorWantsTheAddressesOfASmarthost() throws {
+    @Test func doctor_smarthost_needsItsAddresses() throws {
         var options = RelayFixtures.options()
         options.zone = """
             {"relay.example": {"TXT": ["v=spf1 include:_spf.provider.example -all"]},
@@ -68,7 +68,7 @@ import Testing
     }
 
     /// What doctor asks of Postfix beside the plan has to be read with it.
-    @Test func whatIsReadOfPostfixHoldsItsSmarthostAndItsUser() throws {
+    @Test func postfixConfiguration_read_hasRelayhostAndOwner() throws {
         let folder = try ProgramFolder()
         try folder.write("main.cf", "place = [smtp.provider.example]\nrelayhost = $place:587\nmail_owner = mail\n")
         try folder.write("master.cf", "")

@@ -21,21 +21,21 @@ private func needs(_ program: String, _ package: String) -> any SuiteTrait & Tes
 }
 
 @Suite(.blocking, needsPostfix) struct IntegrationTests {
-    @Test func thereAreCases() {
+    @Test func cases_ofEveryProgram_areFound() {
         for program in ["dovecot", "opendkim", "postsrsd", "rspamd", "smarthost"] {
             #expect(!cases(program).isEmpty, "\(program)")
         }
     }
 
     @Suite(.blocking, needs(OpenDKIM.program, "opendkim")) struct BesideOpenDKIM {
-        @Test(arguments: cases("opendkim")) func testcase(_ name: String) throws {
+        @Test(arguments: cases("opendkim")) func relay_besideOpenDKIM_passesItsCase(_ name: String) throws {
             let failure = try RelayCase.run(name, in: folder, neighbours: [OpenDKIM()]) { $0.trustsLoopback = true }
             #expect(failure == nil, "\(failure ?? "")")
         }
     }
 
     @Suite(.blocking, needs(Rspamd.program, "rspamd")) struct BesideRspamd {
-        @Test(arguments: cases("rspamd")) func testcase(_ name: String) throws {
+        @Test(arguments: cases("rspamd")) func relay_besideRspamd_passesItsCase(_ name: String) throws {
             let failure = try RelayCase.run(name, in: folder, neighbours: [Rspamd()]) {
                 $0.trustsLoopback = true
                 $0.fansOut = true
@@ -45,7 +45,7 @@ private func needs(_ program: String, _ package: String) -> any SuiteTrait & Tes
     }
 
     @Suite(.blocking, needs(PostSRSd.program, "postsrsd")) struct BesidePostSRSd {
-        @Test(arguments: cases("postsrsd")) func testcase(_ name: String) throws {
+        @Test(arguments: cases("postsrsd")) func relay_besidePostSRSd_passesItsCase(_ name: String) throws {
             let neighbour = try PostSRSd(excludesRelayDomains: !name.contains("without"))
             let failure = try RelayCase.run(name, in: folder, neighbours: [neighbour])
             #expect(failure == nil, "\(failure ?? "")")
@@ -54,13 +54,13 @@ private func needs(_ program: String, _ package: String) -> any SuiteTrait & Tes
 
     @Suite(.blocking, .enabled(if: Dovecot.isThere, "skipped: dovecot-lmtpd 2.3 is not installed (make test-tools)"))
     struct BesideDovecot {
-        @Test(arguments: cases("dovecot")) func testcase(_ name: String) throws {
+        @Test(arguments: cases("dovecot")) func relay_besideDovecot_passesItsCase(_ name: String) throws {
             let failure = try RelayCase.run(name, in: folder, neighbours: [Dovecot()])
             #expect(failure == nil, "\(failure ?? "")")
         }
     }
 
-    @Test(arguments: cases("smarthost")) func smarthost(_ name: String) throws {
+    @Test(arguments: cases("smarthost")) func relay_behindSmarthost_passesItsCase(_ name: String) throws {
         let failure = try RelayCase.run(name, in: folder, neighbours: [Smarthost()])
         #expect(failure == nil, "\(failure ?? "")")
     }

@@ -41,7 +41,7 @@ import Testing
         try text.replacingOccurrences(of: old, with: new).write(toFile: path, atomically: true, encoding: .utf8)
     }
 
-    @Test func aPolicyEditedWronglyIsRefusedAndTheOldOneStays() throws {
+    @Test func policy_invalidEdit_keepsTheOldOne() throws {
         let (fixture, address) = try RelayFixtures.anna()
         defer { fixture.stop() }
         let before = try activeHash(fixture)
@@ -71,7 +71,7 @@ import Testing
     }
 
     /// As another version of the program, or a hand in the database, might leave it.
-    @Test func aPolicyThatThisHostCannotLoadLeavesTheLastGoodOne() throws {
+    @Test func policy_notLoadable_keepsTheLastGoodOne() throws {
         let (fixture, address) = try RelayFixtures.anna()
         defer { fixture.stop() }
         let good = try activeHash(fixture)

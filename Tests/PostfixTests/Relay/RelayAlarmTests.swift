@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.blocking, needsPostfix) struct RelayAlarmTests {
     /// It lay there for five days, and doctor, status and metrics said nothing.
-    @Test func whatLiesInTheFailSafeTransportIsAnAlarm() throws {
+    @Test func parkedMessage_inTheQueue_isReported() throws {
         let (fixture, anna) = try RelayFixtures.anna(
             RelayFixtures.options {
                 $0.parks = true
@@ -61,7 +61,7 @@ import Testing
 
     /// Each repetition made all copies again, as none could be noted, and `/readyz` and status said that all was well.
     @Test(.enabled(if: mayMount, "a file system of its own needs the right to mount"))
-    func onAFullDiskNobodyGetsACopyTwiceAndItIsSaid() throws {
+    func fanOut_diskFull_sendsEachCopyOnce() throws {
         let port = try FreePort.next()
         let fixture = try RelayFixture(
             RelayFixtures.options {

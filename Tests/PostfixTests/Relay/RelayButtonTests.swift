@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking, needsPostfix, Browser.isThere) struct RelayButtonTests {
-    @Test func theButtonSignsInByPopupAndByRedirect() throws {
+    @Test func signInButton_popupOrRedirect_signsIn() throws {
         let stage = try AppStage()
         defer { stage.end() }
         let browser = stage.browser
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func aClosedPopupAndAPageOfAnotherOriginGetNothing() throws {
+    @Test func signInButton_closedPopupOrForeignOrigin_fails() throws {
         let stage = try AppStage()
         defer { stage.end() }
         let browser = stage.browser

@@ -12,11 +12,13 @@ private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     private static let names: [String] = ((try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? [])
         .filter { $0.hasSuffix(".testcase") }.sorted()
 
-    @Test func thereAreCases() {
+    @Test func cases_areFound() {
         #expect(Self.names.count >= 8)
     }
 
-    @Test(needsPostfix, arguments: names, RelayEngine.all) func testcase(_ name: String, _ engine: RelayEngine) throws {
+    @Test(needsPostfix, arguments: names, RelayEngine.all) func relay_everyCase_hasExpectedOutcome(
+        _ name: String, _ engine: RelayEngine
+    ) throws {
         let failure = try RelayCase.run(name, in: folder) { $0.database = try engine.database() }
         #expect(failure == nil, "\(failure ?? "")")
     }

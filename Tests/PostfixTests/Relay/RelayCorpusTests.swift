@@ -36,7 +36,7 @@ import Testing
     private static var isThere: Bool { FileManager.default.fileExists(atPath: root.path) }
 
     @Test(.enabled(if: isThere, "../shared/conformance is not there; POSTERN_CONFORMANCE names it"))
-    func repliesArriveWithoutTheInboxAndSayWhatTheySaid() throws {
+    func reply_publicMessages_arriveWithoutTheInbox() throws {
         let fixture = try RelayFixture(RelayFixtures.options())
         defer { fixture.stop() }
         try fixture.addTeam("juice", name: "The Juice Company", source: RelayFixtures.team)
@@ -61,7 +61,7 @@ import Testing
     }
 
     @Test(.enabled(if: isThere, "../shared/conformance is not there; POSTERN_CONFORMANCE names it"))
-    func reportsAreRebuiltWithoutTheInbox() throws {
+    func bounce_publicReports_areRebuiltWithoutTheInbox() throws {
         let fixture = try RelayFixture(RelayFixtures.options())
         defer { fixture.stop() }
         try fixture.addTeam("juice", name: "The Juice Company", source: RelayFixtures.team)

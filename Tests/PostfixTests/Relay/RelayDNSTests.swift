@@ -13,7 +13,7 @@ import Testing
         .wrongID,
         .truncatesUDPAndClosesTCP,
     ])
-    func noAnswerIsNeverAnAnswer(_ quirk: TestDNSServer.Quirk) throws {
+    func dns_noUsableAnswer_defersTheForward(_ quirk: TestDNSServer.Quirk) throws {
         let (fixture, address) = try RelayFixtures.anna(
             RelayFixtures.options {
                 $0.settings.merge(["dns.timeout_ms": "200", "dns.tries": "1", "dns.budget_ms": "2000"]) { $1 }
@@ -25,7 +25,7 @@ import Testing
         #expect(fixture.sink.messages.isEmpty)
     }
 
-    @Test func aTruncatedAnswerIsAskedForOverTCP() throws {
+    @Test func dns_truncatedAnswer_isAskedForOverTCP() throws {
         let (fixture, address) = try RelayFixtures.anna()
         defer { fixture.stop() }
         fixture.dns.program("juice.example", .truncatesUDP)

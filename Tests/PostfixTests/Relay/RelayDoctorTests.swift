@@ -44,7 +44,7 @@ import Testing
         ("smtpd_tls_security_level", "none"), ("smtpd_forbid_bare_newline", "no"), ("smtpd_forbid_unauth_pipelining", "no"),
     ]
 
-    @Test func eachSettingThatIsTakenAwayIsTheOneThatIsNamed() throws {
+    @Test func doctor_settingTakenAway_namesIt() throws {
         let needed = Set(PostfixSettings.main(PostfixInputs(relayDomains: [], socket: "", hostName: "")).map(\.name))
         // Empty is what it needs: any table beside it is the operator's own.
         #expect(needed.subtracting(["virtual_mailbox_maps"]) == Set(Self.without.map(\.0)))
@@ -82,7 +82,7 @@ import Testing
         #expect(try doctor(fixture).status == 0)
     }
 
-    @Test func doctorSendsItselfAReplyAndABounceAndLeavesNothingBehind() throws {
+    @Test func doctor_replyAndBounceProbe_leaveNothingBehind() throws {
         let fixture = try Self.world()
         defer { fixture.stop() }
         func traces() throws -> [String] {
@@ -107,7 +107,7 @@ import Testing
         ("smtp_header_checks", "a Received field with the client"),
         ("internal_mail_filter_classes", "bypassed the milter, with the inbox in it"),
         ("smtpd_milters", "passed no milter"), ("smtpd_discard_ehlo_keywords", "Postfix offers DSN"),
-    ]) func whatLeaksIsSeenInTheMailItself(_ name: String, _ finding: String) throws {
+    ]) func doctor_leakInTheProbe_isReported(_ name: String, _ finding: String) throws {
         let fixture = try Self.world()
         defer { fixture.stop() }
         try fixture.postfix.set([name: ""])
@@ -120,7 +120,7 @@ import Testing
 
     /// The filter looks at what comes in and not at bounces: one that it should have rebuilt cannot be written, and its message
     /// waits.
-    @Test func whatTheProbeLeavesInTheQueueIsTakenOut() throws {
+    @Test func doctor_probeLeftInTheQueue_isRemoved() throws {
         let fixture = try Self.world()
         defer { fixture.stop() }
         try fixture.postfix.set(["non_smtpd_milters": "inet:127.0.0.1:1"])
@@ -209,7 +209,7 @@ import Testing
     }
 
     /// Every connection of Postfix was ended, mail got 451, and doctor as root was let in and said that all was well.
-    @Test func aPostfixOfAUserWhoIsNotNamedIsToldWithTheLineToWrite() throws {
+    @Test func doctor_postfixUserNotInPeers_namesTheRemedy() throws {
         let fixture = try RelayFixtures.anna(RelayFixtures.options { $0.settings["milter.peers"] = "nobody" }).fixture
         defer { fixture.stop() }
         let sentence = "Postfix runs as postfix (mail_owner), which milter.peers does not name"
@@ -225,7 +225,7 @@ import Testing
     }
 
     /// "set up", and then "another key file".
-    @Test func aPostfixThatDoesNotRunIsOneLine() throws {
+    @Test func doctor_postfixNotRunning_isReportedOnce() throws {
         let fixture = try Self.world()
         defer { fixture.stop() }
         let stopped = try ManagedProcess.run("/usr/sbin/postfix", ["-c", fixture.postfix.configuration, "stop"])
@@ -241,7 +241,7 @@ import Testing
             "\(unlooked.output)")
     }
 
-    @Test func aProbeThatCannotBeMadeIsSaidAndNothingIsSent() throws {
+    @Test func doctor_probeImpossible_sendsNothing() throws {
         let fixture = try Self.world()
         defer { fixture.stop() }
         // The whole of the relay's mail goes to one place: nothing is parked that doctor could listen for.

@@ -83,7 +83,7 @@ import Testing
         func everybody(_ numbers: [Int]) -> [String] { numbers.map { "<user\($0)@home.example>" }.sorted() }
     }
 
-    @Test func aHundredUsersGetTheirsOfOneTransaction() throws {
+    @Test func fanOut_hundredUsers_deliversOneCopyEach() throws {
         let fixture = try Fixture(users: 100)
         defer { fixture.stop() }
         let result = try fixture.send()
@@ -96,7 +96,7 @@ import Testing
         #expect(Set(fixture.relay.sink.messages.map(\.mailFrom)).count == 100, "and a return path of their own")
     }
 
-    @Test func killedInTheMiddleNobodyLosesAndNobodyGetsItTwice() throws {
+    @Test func fanOut_killedInTheMiddle_deliversOnceAfterRetry() throws {
         let fixture = try Fixture(users: 12)
         defer { fixture.stop() }
         let relay = fixture.relay
@@ -117,7 +117,8 @@ import Testing
         #expect(fixture.proxy.count == 6, "what was handed over before is not handed over again")
     }
 
-    @Test(arguments: ["451 4.3.0 not now", "cut"]) func aFailureInTheMiddleIsRepeatedWithoutDoubles(_ failure: String) throws {
+    @Test(arguments: ["451 4.3.0 not now", "cut"]) func fanOut_failureInTheMiddle_repeatsWithoutDoubles(_ failure: String) throws
+    {
         let fixture = try Fixture(users: 6)
         defer { fixture.stop() }
         fixture.proxy.pass(to: fixture.relay.fanOutPort) { number in
@@ -139,7 +140,7 @@ import Testing
         #expect(all.count == 8)
     }
 
-    @Test func aUserWhoWantsNoMailKeepsItFromNobodyElse() throws {
+    @Test func fanOut_userWithForwardingOff_servesTheOthers() throws {
         let fixture = try Fixture(users: 4)
         defer { fixture.stop() }
         for number in [0, 2] { try fixture.relay.run(["address", "off", fixture.addresses[number]]) }
@@ -177,7 +178,7 @@ import Testing
         try fixture.expectArrivals(3, fixture.everybody([0, 1, 3]))
     }
 
-    @Test func spfIsJudgedForTheClientThatTheMessageCameFrom() throws {
+    @Test func fanOut_copies_useOriginalClientForSPF() throws {
         let fixture = try Fixture(users: 3) {
             $0.zone = #"{"juice.example": {"TXT": ["v=spf1 ip4:192.0.2.77 -all"]}}"#
         }
@@ -193,7 +194,7 @@ import Testing
 
     /// XCLIENT lets whoever connects from this machine be any client: SPF of a team, and the mail was forwarded as the team's.
     @Test(arguments: [nil, "copies", "copies.1795348800.abbbbbbbbbbbbbbbbbbbbbbbbbb"])
-    func aLocalUserForgesNothingAtThePortForCopies(login: String?) throws {
+    func copyPort_forgedXCLIENT_isRefused(login: String?) throws {
         let fixture = try Fixture(users: 2)
         defer { fixture.stop() }
         let forged = try fixture.forge(login)
@@ -206,7 +207,7 @@ import Testing
     }
 
     /// Who listens there was not asked: where Postfix did not, any user could, and was given the copies.
-    @Test func aStrangerWhoListensForCopiesIsGivenNone() throws {
+    @Test func copyPort_foreignListener_getsNoCopies() throws {
         let port = try FreePort.next()
         let listen = """
             use IO::Socket::INET; $| = 1; $l = IO::Socket::INET->new(LocalAddr => '127.0.0.1:\(port)', Listen => 9, ReuseAddr => 1) or die; print "ready\\n";
@@ -234,7 +235,7 @@ import Testing
     }
 
     /// Everyone on the machine could open a session with the filter, and ask it for whatever client and message they liked.
-    @Test func aLocalUserOpensNoSessionWithTheFilter() throws {
+    @Test func milterSocket_localUser_getsNoSession() throws {
         let fixture = try Fixture(users: 1)
         defer { fixture.stop() }
         let path = fixture.relay.socket.dropFirst("unix:".count)
@@ -252,7 +253,7 @@ import Testing
     }
 
     /// Of a message to several users, each reply to all reaches the team, earns no bounce and leaves nothing in the queue.
-    @Test func aReplyToAllReachesTheTeamAndNothingStaysBehind() throws {
+    @Test func replyAll_toFanOutMessage_reachesTheTeam() throws {
         let fixture = try Fixture(users: 2) { $0.parks = true }
         defer { fixture.stop() }
         let text = RelayFixtures.message(
@@ -283,7 +284,7 @@ import Testing
     }
 
     /// POSTERN_KILLS=N kills N times, and prints what came twice.
-    @Test func aKillUnderFanOutLosesNobodyAndDoublesOneCopyAtMost() throws {
+    @Test func fanOut_killedRepeatedly_doublesOneCopyAtMost() throws {
         let kills = ProcessInfo.processInfo.environment["POSTERN_KILLS"].flatMap { Int($0) } ?? 2
         let users = 60
         let fixture = try Fixture(users: users)
@@ -322,7 +323,7 @@ import Testing
         print("kills under fan-out: \(kills), spread over \(Int(microseconds)) µs of a copy; copies doubled: \(doubled)")
     }
 
-    @Test func withoutTheSMTPServerForCopiesTheSecondUserGets452() throws {
+    @Test func fanOut_copyPortAway_defersTheSecondUser() throws {
         let fixture = try Fixture(users: 2)
         defer { fixture.stop() }
         fixture.proxy.stop()

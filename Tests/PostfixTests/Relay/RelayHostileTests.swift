@@ -14,7 +14,7 @@ import Testing
         _ = try fixture.sink.wait(for: before + 1)
     }
 
-    @Test func headersBeyondTheLimitsAreRefused() throws {
+    @Test func header_beyondTheLimits_isRefused() throws {
         let (fixture, address) = try RelayFixtures.anna()
         defer { fixture.stop() }
         let ordinary = RelayFixtures.message(to: address)
@@ -30,7 +30,7 @@ import Testing
         #expect(fixture.sink.messages.count == 1)
     }
 
-    @Test func tenThousandRecipientsAreAnswered() throws {
+    @Test func recipients_tenThousandUnknown_areAnswered() throws {
         let (fixture, address) = try RelayFixtures.anna()
         defer { fixture.stop() }
         try fixture.addUser("bob", inboxes: ["bob@home.example"])
@@ -69,7 +69,7 @@ import Testing
         try expectAlive(fixture, address)
     }
 
-    @Test func nulsAndBareLineEndsAreAnswered() throws {
+    @Test func nulAndBareLineEnd_inMessage_smuggleNothing() throws {
         let (fixture, address) = try RelayFixtures.anna()
         defer { fixture.stop() }
         let head = "From: news@juice.example\r\nTo: \(address)\r\n"
@@ -91,7 +91,7 @@ import Testing
         #expect(!fixture.sink.messages.contains { $0.mailFrom.contains("evil") })
     }
 
-    @Test func twentyFiveMegabytesPassBothWaysInBoundedMemory() throws {
+    @Test func message_of25Megabytes_keepsMemoryBounded() throws {
         let (fixture, address) = try RelayFixtures.anna()
         defer { fixture.stop() }
         let line = String(repeating: "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo=", count: 2) + "\n"

@@ -54,7 +54,7 @@ struct RelayHostsTests {
         ProcessInfo.processInfo.environment[name].flatMap { Int($0) } ?? standard
     }
 
-    @Test func twoHostsAreOneRelay() throws {
+    @Test func hosts_twoOnOneDatabase_actAsOneRelay() throws {
         let server = try #require(PostgresServer.shared)
         let schema = "h\(UUID().uuidString.prefix(8).lowercased())"
         let hosts = try Hosts(
@@ -149,7 +149,7 @@ struct RelayHostsTests {
     @Test(
         "A host killed, PostgreSQL restarted, a host lost with its Postfix, under load: nothing lost, doubled or unrewritten, senders saw 4xx alone"
     )
-    func failuresUnderLoad() throws {
+    func hosts_failuresUnderLoad_loseNoMail() throws {
         let count = Self.parameter("POSTERN_SOAK_MESSAGES", 160)
         let rounds = Self.parameter("POSTERN_SOAK_ROUNDS", 1)
         let lanes = Self.parameter("POSTERN_SOAK_LANES", 8)
@@ -224,7 +224,7 @@ struct RelayHostsTests {
     @Test(
         "Keys are replaced while mail flows over both hosts: all of it arrives, and a copy of the database shows neither inbox, name nor key"
     )
-    func keysAreReplacedUnderLoad() throws {
+    func hosts_keyRotationUnderLoad_loseNoMail() throws {
         let rotations = Self.parameter("POSTERN_SOAK_ROUNDS", 1)
         let lanes = Self.parameter("POSTERN_SOAK_LANES", 4)
         let server = try PostgresServer(binaries: try #require(PostgresServer.installed))

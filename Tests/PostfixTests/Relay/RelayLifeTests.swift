@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking, needsPostfix) struct RelayLifeTests {
-    @Test func anIdleServiceEndsAtOnceOnSIGTERM() throws {
+    @Test func service_sigtermWhileIdle_ends() throws {
         let (fixture, address) = try RelayFixtures.anna()
         defer { fixture.stop() }
         try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
@@ -21,7 +21,7 @@ import Testing
 
     /// The announcement came before signals were handled: SIGTERM just after it killed the process, socket and counters left
     /// behind.
-    @Test func aSignalJustAfterTheAnnouncementIsGraceful() throws {
+    @Test func service_sigtermRightAfterStart_endsGracefully() throws {
         let (fixture, _) = try RelayFixtures.anna()
         defer { fixture.stop() }
         for _ in 0..<5 {
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test func anOpenTransactionIsFinishedBeforeTheEnd() throws {
+    @Test func service_sigtermInTransaction_finishesItFirst() throws {
         let (fixture, address) = try RelayFixtures.anna()
         defer { fixture.stop() }
         let client = try fixture.postfix.connect()
@@ -52,7 +52,7 @@ import Testing
         #expect(try fixture.arrival(for: "anna@home.example").address("From").hasSuffix("@relay.example"))
     }
 
-    @Test func mailWaitsAtTheSenderWhileTheServiceIsAway() throws {
+    @Test func service_away_defersMail() throws {
         let (fixture, address) = try RelayFixtures.anna()
         defer { fixture.stop() }
         try fixture.end()
@@ -63,7 +63,7 @@ import Testing
             try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address)).data?.code == 250)
     }
 
-    @Test func sighupReadsTheConfigurationAgain() throws {
+    @Test func service_sighup_reloadsConfiguration() throws {
         let (fixture, address) = try RelayFixtures.anna()
         defer { fixture.stop() }
         let text = try String(contentsOfFile: fixture.configuration, encoding: .utf8)
@@ -84,7 +84,7 @@ import Testing
         #expect(line.contains("limitz"))
     }
 
-    @Test func aSecondServiceOnTheSameSocketIsRefused() throws {
+    @Test func service_secondOnSameSocket_isRefused() throws {
         let (fixture, address) = try RelayFixtures.anna()
         defer { fixture.stop() }
         let second = try ManagedProcess.run(
@@ -100,7 +100,7 @@ import Testing
             try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address)).data?.code == 250)
     }
 
-    @Test func killedInTheMiddleOfTwoHundredTransactionsNothingIsLostDoubledOrUnrewritten() throws {
+    @Test func service_killedDuringTransactions_losesNoMail() throws {
         let (fixture, address) = try RelayFixtures.anna(
             RelayFixtures.options { $0.settings["limits.messages_per_day"] = "100000" })
         defer { fixture.stop() }

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking, needsPostfix) struct RelayMailTests {
-    @Test func theClientAndEveryInnerAddressAreAbsentFromWhatTheTeamReceives() throws {
+    @Test func reply_delivered_hidesClientAndInbox() throws {
         let (fixture, address) = try RelayFixtures.anna()
         defer { fixture.stop() }
         try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
@@ -36,7 +36,7 @@ import Testing
         #expect(try LeakOracle.findings(of: "anna@home.example", in: arrived) == "")
     }
 
-    @Test func aBounceOfPostfixItselfArrivesWithoutTheInbox() throws {
+    @Test func bounce_ofPostfix_arrivesWithoutTheInbox() throws {
         let (fixture, address) = try RelayFixtures.anna()
         defer { fixture.stop() }
         var behaviour = SinkBehaviour()
@@ -75,7 +75,7 @@ import Testing
         #expect(try fixture.process.lines.contains { $0.contains("reason=unknown-address") && $0.contains("stage=rcpt") })
     }
 
-    @Test func aReplyThatCannotBeDeliveredIsToldToTheUserAlone() throws {
+    @Test func reply_undeliverable_isReportedToTheUserOnly() throws {
         let (fixture, address) = try RelayFixtures.anna()
         defer { fixture.stop() }
         try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
@@ -92,7 +92,7 @@ import Testing
         #expect(fixture.sink.messages.count == 2, "nobody else is written to")
     }
 
-    @Test func mailForOtherDomainsPassesUntouched() throws {
+    @Test func mail_toAnotherDomain_isUnchanged() throws {
         let (fixture, _) = try RelayFixtures.anna(RelayFixtures.options { $0.trustsLoopback = true })
         defer { fixture.stop() }
         let text =
@@ -105,7 +105,7 @@ import Testing
         #expect(arrived.text.hasSuffix(kept), "\(arrived.text)")
     }
 
-    @Test func mailToPostmasterReachesTheOperator() throws {
+    @Test func mail_toPostmaster_reachesTheOperator() throws {
         let (fixture, _) = try RelayFixtures.anna()
         defer { fixture.stop() }
         try fixture.send(
@@ -114,7 +114,7 @@ import Testing
         #expect(try fixture.arrival(for: "ops@operator.example").mailFrom == "<>")
     }
 
-    @Test func aReverseAddressIsWorthNothingToAnotherUserOfTheTeam() throws {
+    @Test func reverseAddress_usedByAnotherUser_isRefused() throws {
         let (fixture, address) = try RelayFixtures.anna()
         defer { fixture.stop() }
         try fixture.addUser("bob", inboxes: ["bob@home.example"])

@@ -86,7 +86,7 @@ func home(
         .enabled(
             if: DKIMVerifiers.python != nil && DKIMVerifiers.hasMailDKIM, "skipped: no dkimpy (make test-tools) or no Mail::DKIM")
     )
-    func theMessageVerifiesWithDkimpyAndMailDKIM() throws {
+    func verificationMessage_sent_hasValidDKIMSignature() throws {
         let (fixture, _) = try home()
         defer { fixture.stop() }
         try fixture.run(["user", "add", "anna", "--inbox", "anna@home.example"])
@@ -124,7 +124,7 @@ func home(
         try data.write(to: URL(fileURLWithPath: folder).appendingPathComponent(name + ".png"))
     }
 
-    @Test func forwardingIsSwitchedInTheBrowserAndTheMailFollows() throws {
+    @Test func page_forwardingSwitched_changesWhatIsDelivered() throws {
         let (fixture, url) = try home()
         defer { fixture.stop() }
         try fixture.addUser("anna", inboxes: ["anna@home.example"])
@@ -214,7 +214,7 @@ func home(
         #expect(try !fixture.process.output.contains("home.example"))
     }
 
-    @Test func thePageFitsEveryWidthInLightAndDark() throws {
+    @Test func page_everyWidth_hasNoOverflow() throws {
         let (fixture, url) = try home()
         defer { fixture.stop() }
         try fixture.addUser("anna", inboxes: ["anna@home.example"])
@@ -256,7 +256,7 @@ func home(
         }
     }
 
-    @Test func theKeyboardAloneWillDo() throws {
+    @Test func page_keyboardOnly_switchesForwarding() throws {
         let (fixture, url) = try home()
         defer { fixture.stop() }
         try fixture.addUser("anna", inboxes: ["anna@home.example"])

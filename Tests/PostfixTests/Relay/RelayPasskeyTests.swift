@@ -30,7 +30,7 @@ import Testing
         #expect(try browser.shows("[role=status]", "The passkey is added."))
     }
 
-    @Test func aPasskeyIsAddedUsedByAutofillAndRefusedOnceRemoved() throws {
+    @Test func passkey_autofill_signsInAndCopyIsRefused() throws {
         let (fixture, url) = try home(host: "localhost")
         defer { fixture.stop() }
         try fixture.addUser("anna", inboxes: ["anna@home.example"])
@@ -64,7 +64,7 @@ import Testing
         #expect(try fixture.process.output.contains("may have been copied"))
     }
 
-    @Test func aRemovedPasskeySignsNobodyIn() throws {
+    @Test func passkey_removed_isRefused() throws {
         let (fixture, url) = try home(host: "localhost")
         defer { fixture.stop() }
         try fixture.addUser("anna", inboxes: ["anna@home.example"])

@@ -20,7 +20,7 @@ import Testing
         return try PrivatePostfix(options)
     }
 
-    @Test func aMessageToThreeUsersOfTwoTeamsReachesAllThree() throws {
+    @Test func message_toThreeUsersOfTwoTeams_reachesEach() throws {
         let (fixture, anna) = try RelayFixtures.anna()
         defer { fixture.stop() }
         try fixture.addTeam("shop", name: "The Shop", source: "shop.example")
@@ -41,7 +41,7 @@ import Testing
         #expect(fixture.sink.messages.count == 3)
     }
 
-    @Test func aMessageToAHundredUsersLosesNobodyAndDoublesNothing() throws {
+    @Test func message_toHundredUsers_arrivesOnceForEach() throws {
         let (fixture, anna) = try RelayFixtures.anna()
         defer { fixture.stop() }
         var addresses = [anna]

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking, needsPostfix) struct RelayServiceTests {
-    @Test func aRefusedMessageIsToldToItsTeamUnderTheIDThatTheSenderGot() throws {
+    @Test func refusal_ofTeamsMail_isReportedWithReference() throws {
         let (fixture, address) = try RelayFixtures.anna()
         defer { fixture.stop() }
         try fixture.addTeam("shop", name: "The Shop", source: "shop.example")
@@ -35,7 +35,7 @@ import Testing
         #expect(try rejections("shop").contains("\"items\":[]"))
     }
 
-    @Test func ourOwnMailGoesToPostfixUnderTLSWhereThatIsConfigured() throws {
+    @Test func submission_startTLSConfigured_usesTLS() throws {
         let folder = NSTemporaryDirectory() + "postern-starttls-" + UUID().uuidString.prefix(8).lowercased()
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: folder) }

@@ -13,7 +13,7 @@ import Testing
 
     /// A zip of 4,300 headers held the service for hours, and SIGTERM with it: the message was cut off, or the service was
     /// killed.
-    @Test func aSignalWhileTheDearestMessageIsRewrittenEndsWithAnAnswer() throws {
+    @Test func service_sigtermWhileRewriting_answersAndEnds() throws {
         let (fixture, address) = try RelayFixtures.anna()
         defer { fixture.stop() }
         try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))

@@ -9,7 +9,7 @@ import Testing
 
 @Suite(.blocking, needsPostfix, Browser.isThere) struct RelaySignInTests {
     @Test(.enabled(if: Axe.script != nil, "skipped: no Python with Authlib and axe-core (make test-tools)"))
-    func aUserSignsUpHidesTheAddressAndComesBackByPasskey() throws {
+    func signInDemo_automaticRun_succeeds() throws {
         // The demonstration, which is a program of its own: `AUTO=1 make demo-sign-in`.
         let demo = try ManagedProcess(
             try ManagedProcess.builtProduct("sign-in-demo"), [], environment: ["AUTO": "1", "NO_COLOR": "1"])
@@ -52,7 +52,7 @@ import Testing
         #expect(findings == [], "\(findings.joined(separator: "\n"))")
     }
 
-    @Test func everyPageOfASignInFitsAndReadsWellInEveryLanguage() throws {
+    @Test func signInPage_everyStateAndLanguage_hasNoFindings() throws {
         let (fixture, url) = try home(host: "localhost") { options in
             options.settings["sign_in.page"] = "built-in"
             options.settings["sign_in.sign_up"] = "open"
@@ -91,7 +91,7 @@ import Testing
         #expect(try !fixture.process.output.contains("home.example"))
     }
 
-    @Test func theKeyboardAloneWillDoOnTheSheet() throws {
+    @Test func signInPage_keyboardOnly_signsIn() throws {
         let (fixture, url) = try home(host: "localhost") { $0.settings["sign_in.page"] = "built-in" }
         defer { fixture.stop() }
         try fixture.addUser("anna", inboxes: ["anna@home.example"])

@@ -15,7 +15,7 @@ import Testing
         .enabled(
             if: DKIMVerifiers.python != nil && DKIMVerifiers.hasMailDKIM, "skipped: no dkimpy (make test-tools) or no Mail::DKIM")
     )
-    func twoHundredForwardsVerifyWithDkimpyAndMailDKIM() throws {
+    func forward_generatedMessages_haveValidSignatures() throws {
         let (fixture, address) = try RelayFixtures.anna(
             RelayFixtures.options { $0.settings["limits.messages_per_day"] = "100000" })
         defer { fixture.stop() }

@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking, needsPostfix) struct RelaySourceTests {
-    @Test func mailFromADomainPassesOnceItIsProved() throws {
+    @Test func source_domain_isAcceptedOnceProved() throws {
         let (fixture, address) = try RelayFixtures.anna()
         defer { fixture.stop() }
         let key = try fixture.sourceKey()
@@ -41,7 +41,7 @@ import Testing
     }
 
     /// The address reads its code in real mail, and serves from when the team gives it.
-    @Test func mailFromAnAddressPassesOnceItsCodeIsGiven() throws {
+    @Test func source_address_isAcceptedOnceCodeIsGiven() throws {
         let (fixture, address) = try RelayFixtures.anna(RelayFixtures.options { $0.trustsLoopback = true })
         defer { fixture.stop() }
         let key = try fixture.sourceKey()
@@ -80,7 +80,7 @@ import Testing
 
     /// What is added on one host is proved on the other; and of two that look for records one does, which the audit shows.
     @Test(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
-    func oneHostAddsAndTheOtherProves() throws {
+    func source_addedOnOneHost_isProvedOnTheOther() throws {
         let server = try #require(PostgresServer.shared)
         let url = try server.url(schema: "s\(UUID().uuidString.prefix(8).lowercased())")
         var options = RelayFixtures.options { options in

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking, needsPostfix) struct RelaySuspensionTests {
-    @Test func bouncesSuspendForwardingAndAConfirmationEndsIt() throws {
+    @Test func inbox_repeatedBounces_isSuspendedUntilConfirmed() throws {
         let (fixture, address) = try RelayFixtures.anna(RelayFixtures.options { $0.settings["suspension.failures"] = "2" })
         defer { fixture.stop() }
         #expect(try !fixture.run(["inbox", "list", "anna"]).contains("suspended"))

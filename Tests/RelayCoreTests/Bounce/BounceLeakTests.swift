@@ -16,7 +16,7 @@ import Testing
     }
 
     @Test(.enabled(if: Corpus.isThere && Corpus.hasLeakcheck, "../shared/conformance or leakcheck.py is not there"))
-    func nothingOfTheReportSurvives() throws {
+    func bounceReport_rebuilt_hasNoHiddenAddress() throws {
         let cases = try JSONDecoder().decode(
             [Case].self, from: Data(contentsOf: Corpus.root.appendingPathComponent("bounces/leak-cases.json")))
         #expect(!cases.isEmpty)

@@ -9,7 +9,7 @@ import Testing
 
 @Suite(.blocking) struct BounceTableTests {
     @Test(.enabled(if: Corpus.isThere, "../shared/conformance is not there; POSTERN_CONFORMANCE names it"))
-    func classAndStatusOfPublicReports() throws {
+    func bounceReport_publicCase_hasExpectedStatus() throws {
         let entries = Corpus.entries("bounces")
         #expect(!entries.isEmpty)
         let expected = try Self.expected()

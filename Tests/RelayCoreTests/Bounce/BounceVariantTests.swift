@@ -18,7 +18,7 @@ import Testing
     @Test(
         .enabled(if: Corpus.isThere, "../shared/conformance is not there; POSTERN_CONFORMANCE names it"),
         arguments: Variant.allCases)
-    func aReportSaysTheSame(_ variant: Variant) throws {
+    func bounceReport_writtenOtherwise_hasSameStatus(_ variant: Variant) throws {
         var changed = 0
         for entry in Corpus.entries("bounces") {
             let message = Message.parse(Corpus.crlf(entry.bytes))
@@ -190,7 +190,7 @@ import Testing
     ]
 
     @Test(arguments: dialects)
-    func dialectsAreUnderstood(_ dialect: Dialect) {
+    func bounceReport_otherWording_hasExpectedStatus(_ dialect: Dialect) {
         let header = HeaderSection([
             HeaderField("From", dialect.from), HeaderField(name: "Subject", rawValue: [0x20] + Array(dialect.subject.utf8)),
             HeaderField("Content-Type", "text/plain; charset=utf-8"),

@@ -40,7 +40,7 @@ import Testing
     }
 
     /// Each message of the same sender stored its address again.
-    @Test func aSenderIsStoredOnceAndReportsReachTheRightOne() throws {
+    @Test func storedSender_severalMessages_isStoredOnce() throws {
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"))
         let paths = try [1, 2, 1, 1, 2].map { try Self.forward(fixture, from: Self.sender($0)) }
         #expect(fixture.directory.storedCount == 2)
@@ -49,7 +49,7 @@ import Testing
         #expect(Self.recipients(Self.report(fixture, to: paths[4])) == ["<\(Self.sender(2).wireForm)>"])
     }
 
-    @Test func eachMessageOfAStoredSenderCountsItsFailureOnce() throws {
+    @Test func storedSender_failureOfAMessage_isCountedOnce() throws {
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"))
         _ = try Self.forward(fixture, from: Self.sender(1))
         for nonce: UInt64 in [1, 2, 2, 1, 3] {
@@ -60,7 +60,7 @@ import Testing
         #expect(fixture.directory.counted(.inboxBounced) == 3)
     }
 
-    @Test func whatIsStoredForAnotherSenderIsNotBelieved() throws {
+    @Test func storedSender_tokenOfAnotherSender_isNotUsed() throws {
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"))
         let path = try Self.forward(fixture, from: Self.sender(1))
         guard case .token(let token) = fixture.engine.tokens.read(String(path.split(separator: "@")[0])) else {

@@ -29,7 +29,7 @@ import Testing
 
     private static let today = UInt64(Fixture.now / 86_400)
 
-    @Test func theRateSuspendsForwardingAndTheProvedSenderIsToldToWait() {
+    @Test func suspension_rateReached_defersProvedSender() {
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"))
         for _ in 0..<8 {
             #expect(
@@ -56,7 +56,7 @@ import Testing
         #expect(refusal.reason.code == .inboxSuspended)
     }
 
-    @Test func aFewFailuresOfManyMessagesSuspendNothing() {
+    @Test func suspension_fewFailures_doesNotBegin() {
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"))
         for _ in 0..<50 { _ = fixture.play(from: "bounce@app.example", to: ["annarelay2@relay.example"], message: Self.letter) }
         for nonce in 1...10 { #expect(Self.report(fixture, nonce: UInt64(nonce)).decision.outcome == .relay) }
@@ -66,7 +66,7 @@ import Testing
                 == .relay)
     }
 
-    @Test func aSenderWithoutProofLearnsNothing() {
+    @Test func suspension_unprovedSender_isNotTold() {
         let asked: (RelayAccount) -> String = { account in
             let fixture = Fixture(accounts: [account], evidence: .init())
             let answer = fixture.play(from: "bounce@app.example", to: ["annarelay2@relay.example"], message: Self.letter)
@@ -76,13 +76,13 @@ import Testing
     }
 
     /// Not what the sender's address is told off for, no full mailbox, no filter: none of them says that the mailbox is gone.
-    @Test(arguments: ["5.1.8", "5.1.7", "5.2.2", "5.7.1", "4.1.1"]) func onlyMissingMailboxesCount(status: String) {
+    @Test(arguments: ["5.1.8", "5.1.7", "5.2.2", "5.7.1", "4.1.1"]) func bounceReport_otherStatus_isNotCounted(status: String) {
         let fixture = Fixture(evidence: .init())
         _ = Self.report(fixture, nonce: 1, status: status)
         #expect(fixture.directory.counted(.inboxBounced) == 0)
     }
 
-    @Test func theFailureTellsTheDayOnWhichTheMessageWasRelayed() {
+    @Test func bounceReport_ofMessage_recordsDayOfRelaying() {
         let fixture = Fixture(evidence: .init())
         _ = Self.report(fixture, nonce: 7, day: Self.today + 11)
         #expect(
@@ -92,7 +92,7 @@ import Testing
     }
 
     /// The user's own mail goes on: what is suspended is what the inbox refuses.
-    @Test func repliesFromASuspendedInboxPass() {
+    @Test func reply_fromSuspendedInbox_isRelayed() {
         let fixture = Fixture(accounts: [Fixture.anna.suspended], evidence: AuthenticationEvidence.signed("inbox.example"))
         let reverse =
             fixture.engine.tokens.reverse(
@@ -104,7 +104,7 @@ import Testing
     }
 
     @Test(arguments: [(5, 8, true), (5, 10, true), (5, 11, false), (4, 4, false), (5, 0, true), (1_000_000, 1_999_999, true)])
-    func theRateIsBothNumbers(failures: Int, forwarded: Int, isReached: Bool) {
+    func suspensionRate_needsFailuresAndPercent(failures: Int, forwarded: Int, isReached: Bool) {
         #expect(
             SuspensionRate(failures: 5, percent: 50, days: 14).isReached(failures: failures, forwarded: forwarded) == isReached)
     }

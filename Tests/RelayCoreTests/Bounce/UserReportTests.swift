@@ -39,7 +39,7 @@ import Testing
         return String(decoding: message.bytes, as: UTF8.self)
     }
 
-    @Test func aReportIsRelayedInOurWordsAlone() throws {
+    @Test func userReport_relayed_hasOwnWordsOnly() throws {
         let fixture = Fixture(evidence: .init())
         let text = try #require(Self.text(fixture.play(from: "", to: [Self.path(fixture)], message: Self.report()).decision))
         let reverse = fixture.engine.tokens.reverse(account: Fixture.anna.number, correspondent: Self.billing).localPart
@@ -52,14 +52,14 @@ import Testing
     }
 
     /// What a server says in words is recognized by the status that it comes to.
-    @Test func aVagueStatusIsUnderstood() throws {
+    @Test func userReport_vagueStatus_isReadFromText() throws {
         let fixture = Fixture(evidence: .init())
         let vague = Self.report(status: "5.0.0").replacingOccurrence(of: "550 EVIL call", with: "550 user unknown call")
         let text = try #require(Self.text(fixture.play(from: "", to: [Self.path(fixture)], message: vague).decision))
         #expect(text.contains("Status: 5.1.1 (there is no such mailbox)") && !text.lowercased().contains("evil"))
     }
 
-    @Test func theUsersOwnMessageIDKeepsTheThread() throws {
+    @Test func userReport_ownMessageID_keepsTheThread() throws {
         let fixture = Fixture(evidence: .init())
         let own = Array("CAF=abc@mail.inbox.example".utf8)
         func id(_ account: RelayAccount) -> String {
@@ -74,7 +74,7 @@ import Testing
 
     /// A report made up about any address gave the user a new reverse address of the attacker's choice.
     @Test(arguments: ["someone@evil.example", "Billing@app.example", "support@app.example", "x@[192.0.2.1]", "EVIL text", ""])
-    func aRecipientThatWasNotWrittenToIsNotNamed(_ recipient: String) throws {
+    func userReport_unknownRecipient_isNotNamed(_ recipient: String) throws {
         let fixture = Fixture(evidence: .init())
         for (nonce, original) in [(UInt64(1), nil), (2, recipient)] {
             let decision = fixture.play(
@@ -89,14 +89,14 @@ import Testing
     }
 
     /// An address that forwards is reported as the one that it forwards to.
-    @Test func theOriginalRecipientCounts() throws {
+    @Test func userReport_originalRecipient_isNamed() throws {
         let fixture = Fixture(evidence: .init())
         let message = Self.report("desk7@corp.example", original: "billing@app.example")
         let text = try #require(Self.text(fixture.play(from: "", to: [Self.path(fixture)], message: message).decision))
         #expect(text.contains("<billing=app.example.") && !text.contains("corp.example"))
     }
 
-    @Test func aStoredCorrespondentIsNamedWhileItIsStored() throws {
+    @Test func userReport_storedCorrespondent_isNamedWhileStored() throws {
         let long = try #require(AddrSpec(envelope: "Upper.Case@app.example"))
         let fixture = Fixture(evidence: .init())
         let token = fixture.engine.tokens.reverse(account: Fixture.anna.number, correspondent: long)
@@ -113,7 +113,7 @@ import Testing
     }
 
     /// Forwarding was off or consent revoked, and reports came all the same. No one is notified which: they prove nothing.
-    @Test func nothingIsRelayedToAnAccountThatTakesNoMail() {
+    @Test func userReport_accountTakesNoMail_isDiscarded() {
         let anna = Fixture.anna
         func changed(isForwardingOn: Bool = true, isActive: Bool = true, inbox: UserInbox?) -> RelayAccount {
             RelayAccount(
@@ -134,7 +134,7 @@ import Testing
         }
     }
 
-    @Test func reportsCountAgainstTheDailyLimitOfForwards() {
+    @Test func userReport_dailyLimitReached_isDiscarded() {
         var settings = RelaySettings(relayDomains: ["relay.example"], authservID: "mx")
         settings.limits.messagesPerDay = 3
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"), settings: settings)
@@ -153,7 +153,7 @@ import Testing
     }
 
     /// The return path with which a reply really leaves knows its correspondents.
-    @Test func aReplyLeavesWithAReturnPathThatKnowsItsRecipients() throws {
+    @Test func returnPath_ofAReply_knowsItsRecipients() throws {
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("inbox.example"))
         let correspondents = ["billing@app.example", "help@app.example"].compactMap { AddrSpec(envelope: $0) }
         let recipients = correspondents.map {

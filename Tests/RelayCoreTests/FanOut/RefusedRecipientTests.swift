@@ -90,7 +90,7 @@ import Testing
     }
 
     /// The state of an account was told at RCPT to whoever repeated client and sender, proved or not.
-    @Test func whomSPFDoesNotProveLearnsNothingAtRCPT() {
+    @Test func refusal_envelopeNotProved_isNotToldAtRCPT() {
         let proved = AuthenticationEvidence.signed("app.example")
         let engine = Self.engine()
         #expect(Self.send(engine, proved) == ["250", "250", "451 4.3.0"])
@@ -107,7 +107,7 @@ import Testing
     }
 
     /// A DMARC result counts where nothing else is known; taken from a signature's message it would have proved the envelope.
-    @Test func noEnvelopeIsProvedByASignature() throws {
+    @Test func envelopeProof_signatureAlone_isNil() throws {
         let client = SMTPClientIdentity(address: "192.0.2.1", helo: "x", mailFrom: "a@app.example")
         var signed = AuthenticationEvidence.signed("app.example")
         signed.dmarc = DMARCFinding(result: .pass, domain: "app.example", policy: "none", organizationalDomain: "app.example")
@@ -122,14 +122,14 @@ import Testing
     }
 
     /// A message without proof must leave no mark: it would tell what only a proof may tell, or keep others from fan-out.
-    @Test func anUnprovedMessageLeavesNothing() {
+    @Test func refusal_unprovedMessage_isNotRemembered() {
         let engine = Self.engine()
         for _ in 0..<2 { #expect(Self.send(engine, .init()) == ["250", "250", "550 5.7.26"]) }
         #expect(Self.send(engine, Self.spf) == ["250", "250", "451 4.3.0"])
     }
 
     /// What was wrong with one message was reported for the next one.
-    @Test func whatIsWrongWithAMessageIsNotRemembered() throws {
+    @Test func refusal_ofTheMessageItself_isNotRemembered() throws {
         let engine = Self.engine(isBobOff: false)
         let transaction = RelayTransaction(
             engine: engine.authenticating(by: TestAuthenticator(evidence: Self.spf)),

@@ -118,7 +118,7 @@ struct Forwarded {
         ("<p>Write to mailto:eva@app.example.</p>", "<p>Write to {eva@app.example}.</p>"),
         ("<p>(mailto:eva@app.example)&lt;mailto:eva@app.example&gt;</p>", "<p>({eva@app.example})&lt;{eva@app.example}&gt;</p>"),
     ])
-    func aLinkInHTMLLedPastTheRelay(_ text: String, _ expected: String) {
+    func link_mailAddressInHTML_isRewritten(_ text: String, _ expected: String) {
         let result = Forwarded(Self.html + text + "\r\n")
         #expect(result.body == fill(expected, result) + "\r\n")
         #expect(result.decision.reasons.contains { $0.code == .bodyRewritten })
@@ -140,7 +140,7 @@ struct Forwarded {
         ("MAILTO:eva@app.example", "{eva@app.example}"),
         ("[x](mailto:eva@app.example) 'mailto:eva@app.example'", "[x]({eva@app.example}) '{eva@app.example}'"),
     ])
-    func aLinkInTextLedPastTheRelay(_ text: String, _ expected: String) {
+    func link_mailAddressInText_isRewritten(_ text: String, _ expected: String) {
         let result = Forwarded(Self.plain + text + "\r\n")
         #expect(result.body == fill(expected, result) + "\r\n")
     }
@@ -161,7 +161,7 @@ struct Forwarded {
         "The mailto: scheme",
         "<p>m&amp;ailto &#1;&#99999999999; &", "&#109;",
     ])
-    func whatIsNoLinkElsewhereStaysOctetForOctet(_ text: String) {
+    func link_notOfMail_isUnchanged(_ text: String) {
         for type in [Self.html, Self.plain] {
             let result = Forwarded(type + text)
             #expect(result.newBody == nil && result.code == "relay")
@@ -175,12 +175,12 @@ struct Forwarded {
         "Content-Type: text/plain\r\n\r\n-----BEGIN PGP SIGNED MESSAGE-----\r\nHash: SHA256\r\n\r\nmailto:eva@app.example\r\n-----BEGIN PGP SIGNATURE-----\r\n\r\nx\r\n-----END PGP SIGNATURE-----\r\n",
         "Content-Type: text/html\r\nContent-Disposition: attachment; filename=page.html\r\n\r\n<a href=\"mailto:eva@app.example\">\r\n",
     ])
-    func whatIsSignedOrAttachedStays(_ message: String) {
+    func bodyLink_signedOrAttached_isUnchanged(_ message: String) {
         let result = Forwarded(message)
         #expect(result.newBody == nil && result.code == "relay")
     }
 
-    @Test func besideASignedBlockLinksAreRewritten() {
+    @Test func bodyLink_besideSignedBlock_isRewritten() {
         let block =
             "-----BEGIN PGP SIGNED MESSAGE-----\r\n\r\nmailto:eva@app.example\r\n-----BEGIN PGP SIGNATURE-----\r\n\r\nx\r\n-----END PGP SIGNATURE-----\r\n"
         let result = Forwarded(Self.plain + "mailto:max@app.example\r\n" + block + "mailto:max@app.example\r\n")
@@ -188,7 +188,7 @@ struct Forwarded {
         #expect(result.body == "\(link)\r\n\(block)\(link)\r\n")
     }
 
-    @Test func attachedMessagesAndOtherCharsetsAreReached() {
+    @Test func bodyLink_attachedMessageOrWideCharset_isRewritten() {
         let inner =
             "Content-Type: message/rfc822\r\n\r\nSubject: x\r\nContent-Type: text/html\r\n\r\n<a href=\"mailto:eva@app.example\">x</a>\r\n"
         let nested = Forwarded("Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\(inner)\r\n--b--\r\n")
@@ -202,7 +202,7 @@ struct Forwarded {
         #expect(decoded == "<a href=\"\(result.link("eva@app.example"))\">gr\u{FC}\u{DF}e</a>")
     }
 
-    @Test func aLongLineIsBrokenBeforeTheAttribute() {
+    @Test func bodyLink_inALongLine_breaksBeforeTheAttribute() {
         let filler = String(repeating: "y", count: 950)
         let result = Forwarded(Self.html + "\(filler)<a href=\"mailto:eva@app.example\">x</a>\r\n")
         #expect(result.body == "\(filler)<a\r\nhref=\"\(result.link("eva@app.example"))\">x</a>\r\n")
@@ -210,7 +210,7 @@ struct Forwarded {
         #expect(text.newBody == nil && text.decision.reasons.contains { $0.code == .linksLeft })
     }
 
-    @Test func aLinkAcrossChunksIsFound() {
+    @Test func bodyLink_acrossChunks_isRewritten() {
         let text = String(repeating: "line of text\r\n", count: 2_000)
         let message = Self.html + text + "<a href=\"mailto:eva@app.example\">x</a>\r\n" + text
         let whole = Forwarded(message)
@@ -236,7 +236,7 @@ struct Forwarded {
     }
 
     @Test(arguments: ["<a href=\"mailto:eva@app.example\">x</a>\r\n", "<p>nothing</p>\r\n"])
-    func theSignatureCoversTheBodyThatLeaves(_ text: String) {
+    func signature_ofForward_coversTheSentBody(_ text: String) {
         let result = Forwarded(Self.html + text, signer: HashSigner())
         let hash = String(decoding: Base64.encodeUnbroken(SHA256.hash(Array(result.body.utf8))), as: UTF8.self)
         let signatures = result.decision.modifications.compactMap { change -> String? in
@@ -248,7 +248,7 @@ struct Forwarded {
 
     // MARK: What cannot be read
 
-    @Test func aBodyThatCannotBeReadToItsEndIsRefused() {
+    @Test func body_notReadableToItsEnd_isRefused() {
         var deep = ""
         for level in 0..<40 { deep += "Content-Type: multipart/mixed; boundary=b\(level)\r\n\r\n--b\(level)\r\n" }
         #expect(Forwarded(deep).code == "550 5.6.0")
@@ -267,7 +267,7 @@ struct Forwarded {
         "mailto:a@b,", "<a href=\"mailto:a@b\">", ":",
         "mailto:a@b?to=", "-----BEGIN PGP SIGNATURE-----\r\nmailto:a@b\r\n",
     ])
-    func floodsAreReadInLinearTime(_ piece: String) {
+    func bodyLink_floodOfFragments_isRelayed(_ piece: String) {
         let text = String(repeating: piece, count: 400_000 / piece.utf8.count)
         for type in ["html", "plain", "calendar"] {
             let result = Forwarded("Content-Type: text/\(type)\r\n\r\n" + text)
@@ -275,7 +275,7 @@ struct Forwarded {
         }
     }
 
-    @Test func addressesThatHaveToBeStoredAreBounded() {
+    @Test func bodyLink_addressesToStore_areBounded() {
         let links = (0..<300).map { "<a href=\"mailto:Eva\($0)@app.example\">x</a>\r\n" }.joined()
         let html = Forwarded(Self.html + links)
         #expect(html.code == "relay" && html.fixture.directory.storedCount == 200)
@@ -298,7 +298,7 @@ struct Forwarded {
     }
 
     @Test(arguments: [calendar, "Content-Type: text/html\r\n\r\n<a href=\"mailto:eva@app.example\">x</a>"])
-    func whatNeedsAChangeOnlyAtItsEndComesAgainOnce(_ part: String) {
+    func forward_lateChange_isDeferredOnce(_ part: String) {
         let message = Self.late(6_000_000, part)
         let fixture = Forwarded.fixture()
         let first = Forwarded(message, fixture: fixture)
@@ -309,7 +309,7 @@ struct Forwarded {
         #expect(fixture.engine.replyMemory.forwards.inUse == 0)
     }
 
-    @Test func whatNeverFitsIsToldOrStays() {
+    @Test func forward_neverFits_isRefusedOrUnchanged() {
         let calendar = Forwarded(Self.late(3_000_000, Self.calendar), memory: 10_000_000)
         #expect(calendar.code == "552 5.3.4")
         let link = Forwarded(
@@ -317,7 +317,7 @@ struct Forwarded {
         #expect(link.code == "relay" && link.newBody == nil && link.decision.reasons.contains { $0.code == .linksLeft })
     }
 
-    @Test func twoHundredMegabytesAtOnceTakeFourOfMemory() throws {
+    @Test func forward_manyAtOnce_keepsMemoryBounded() throws {
         let fixture = Forwarded.fixture()
         let line = Array(repeating: UInt8(ascii: "x"), count: 76) + [0x0D, 0x0A]
         let body = Array(repeatElement(line, count: 1_000_000 / line.count).joined())
@@ -345,7 +345,7 @@ struct Forwarded {
         }
     }
 
-    @Test func twoUsersGetEachTheirOwnAddresses() throws {
+    @Test func forward_toTwoUsers_copiesTheOriginal() throws {
         let fixture = Forwarded.fixture()
         let message = Message.parse(Array((Forwarded.head + Self.html + "<a href=\"mailto:eva@app.example\">x</a>\r\n").utf8))
         let transaction = RelayTransaction(

@@ -34,7 +34,7 @@ import Testing
         "text/calendar; charset=UTF-8; method=REQUEST", "application/ics; name=invite.ics", "text/x-vcalendar",
         "application/octet-stream; name=\"Invite.ICS\"",
     ])
-    func anAcceptedInvitationWentToTheTeamFromTheInbox(_ type: String) {
+    func invitation_forwarded_pointsToTheRelay(_ type: String) {
         for encoding in ["7bit", "base64", "quoted-printable"] {
             let coding = TransferEncoding.parse(encoding)
             let body = String(decoding: coding.encode(Array(Self.invitation.utf8)) ?? [], as: UTF8.self)
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func anAnswerOfTheTeamReachesTheOrganizerThatTheUserIs() {
+    @Test func calendarReply_userIsOrganizer_namesTheInbox() {
         let result = Forwarded(
             "Content-Type: text/calendar; method=REPLY\r\n\r\nMETHOD:REPLY\r\nORGANIZER:mailto:annarelay2@relay.example\r\nATTENDEE;PARTSTAT=ACCEPTED:mailto:eva@app.example\r\n"
         )
@@ -154,7 +154,7 @@ import Testing
     }
 
     @Test(arguments: ["Google", "Apple", "Outlook", "Thunderbird"])
-    func anAnswerComesBackThroughTheRelay(_ program: String) throws {
+    func calendarReply_ofKnownProgram_returnsThroughRelay(_ program: String) throws {
         let (organizer, attendee) = try Self.found()
         // The program knows itself by the address of its account.
         #expect(attendee == "anna@inbox.example")
@@ -166,7 +166,7 @@ import Testing
     }
 
     @Test(.enabled(if: Corpus.isThere, "no conformance data"))
-    func publicAnswersComeBackThroughTheRelay() throws {
+    func calendarReply_publicCase_returnsThroughRelay() throws {
         let (organizer, attendee) = try Self.found()
         var count = 0
         for entry in Corpus.entries("calendar") {
@@ -194,7 +194,7 @@ import Testing
     }
 
     @Test(.enabled(if: Corpus.isThere, "no conformance data"))
-    func noPublicCalendarLeadsPastTheRelay() {
+    func invitation_publicCase_hasNoOtherAddress() {
         var count = 0
         for entry in Corpus.entries("calendar") {
             let text = String(decoding: Corpus.crlf(entry.bytes), as: UTF8.self)

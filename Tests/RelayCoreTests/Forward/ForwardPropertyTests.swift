@@ -221,7 +221,7 @@ import Testing
 
     /// Each message ends in a decision and none in a trap; how long all of them take shows in the run.
     @Test(.enabled(if: Corpus.isThere, "../shared/conformance is not there; POSTERN_CONFORMANCE names it"))
-    func publicMessages() {
+    func forward_publicMessages_keepsInvariants() {
         let entries = Corpus.entries("mail", extensions: nil)
         #expect(!entries.isEmpty)
         var (refused, links) = (0, 0)
@@ -250,7 +250,7 @@ import Testing
         return files
     }
 
-    @Test func vectors() throws {
+    @Test func forward_vectors_keepsInvariants() throws {
         let files = try Self.vectorFiles()
         var links = 0
         for file in files {
@@ -265,7 +265,7 @@ import Testing
 
     /// Damage done to the address and list fields of the vectors: a few octets, most of them special, put in, taken out or
     /// doubled.
-    @Test func damagedFields() throws {
+    @Test func forward_damagedFields_keepsInvariants() throws {
         let files = try Self.vectorFiles()
         let specials = [
             "<", ">", "\"", "(", ")", ",", ";", ":", "@", "\\", "[", "]", " ", "=?utf-8?q?", "?=", "=40", "\r\n ", "mailto:",

@@ -47,7 +47,7 @@ import Testing
     }
 
     /// Only who is proved learns that the user has blocked them.
-    @Test func aBlockedSenderIsToldSoOnceProved() throws {
+    @Test func sender_blockedAndProved_isRefused() throws {
         let anna = Fixture.anna
         let account = RelayAccount(
             number: anna.number, relayAddress: anna.relayAddress, isForwardingOn: true, hasLiveGrant: true, inbox: anna.inbox,
@@ -68,31 +68,31 @@ import Testing
 
     // MARK: Proof
 
-    @Test func alignedSignatureProves() {
+    @Test func signature_aligned_proves() {
         #expect(code(play(AuthenticationEvidence.signed("app.example"))) == "relay")
         #expect(code(play(AuthenticationEvidence.signed("mail.app.example"))) == "relay")
     }
 
-    @Test func alignedSPFProves() {
+    @Test func spf_aligned_proves() {
         #expect(code(play(AuthenticationEvidence(spf: [spf("bounce.app.example", .pass)]))) == "relay")
     }
 
-    @Test func strangersSignatureProvesNothing() {
+    @Test func signature_ofAnotherDomain_provesNothing() {
         #expect(code(play(AuthenticationEvidence.signed("evil.example"))) == "550 5.7.26")
         #expect(code(play(AuthenticationEvidence.signed("notapp.example"))) == "550 5.7.26")
     }
 
-    @Test func parentOfTheSourceProvesNothing() {
+    @Test func signature_ofParentDomain_provesNothing() {
         #expect(code(play(AuthenticationEvidence.signed("example"))) == "550 5.7.26")
     }
 
-    @Test func signatureOverPartOfTheBodyProvesNothing() {
+    @Test func signature_overPartOfTheBody_provesNothing() {
         let decision = play(
             AuthenticationEvidence(dkim: [signature("app.example", .pass, wholeBody: false)]), from: "x@evil.example")
         #expect(code(decision) == "550 5.7.20")
     }
 
-    @Test func failedProofIsToldByWhatCoversTheAuthor() {
+    @Test func refusal_failedProof_namesWhatCoversAuthor() {
         #expect(
             code(play(AuthenticationEvidence(spf: [spf("evil.example", .pass)], dkim: [signature("app.example", .fail)])))
                 == "550 5.7.20")
@@ -103,7 +103,7 @@ import Testing
         #expect(code(play(AuthenticationEvidence())) == "550 5.7.26")
     }
 
-    @Test func temporaryErrorCountsOnlyWhereItCouldStillProve() {
+    @Test func temporaryError_couldStillProve_isDeferred() {
         #expect(code(play(AuthenticationEvidence(dkim: [signature("app.example", .temperror)]))) == "451 4.4.3")
         #expect(code(play(AuthenticationEvidence(dkim: [signature("evil.example", .temperror)]))) == "550 5.7.26")
         #expect(
@@ -111,13 +111,13 @@ import Testing
                 == "relay")
     }
 
-    @Test func heloProvesOnlyTheNullSender() {
+    @Test func spf_ofHELO_provesNullSenderOnly() {
         let evidence = AuthenticationEvidence(spf: [spf("app.example", .pass, .helo)])
         #expect(code(play(evidence)) == "550 5.7.26")
         #expect(code(play(evidence, from: "")) == "relay")
     }
 
-    @Test func pairedEnvelopeDomainProvesBySPFAlone() {
+    @Test func source_pairedEnvelopeDomain_provesBySPFOnly() {
         let paired = account(sources: [
             RegisteredSource(scope: .domain("app.example"), pairedEnvelopeDomain: "bounce.esp.example")
         ])
@@ -126,7 +126,7 @@ import Testing
         #expect(code(play(AuthenticationEvidence.signed("bounce.esp.example"), accounts: [paired])) == "550 5.7.26")
     }
 
-    @Test func singleAddressSourceTakesItsDomainAloneAsProof() {
+    @Test func source_singleAddress_needsItsExactDomain() {
         let single = account(sources: [RegisteredSource(scope: .address(AddrSpec(localPart: "billing", domain: "app.example")))])
         #expect(code(play(AuthenticationEvidence.signed("app.example"), accounts: [single])) == "relay")
         #expect(code(play(AuthenticationEvidence.signed("mail.app.example"), accounts: [single])) == "550 5.7.26")
@@ -143,7 +143,7 @@ import Testing
 
     // MARK: What is told to whom
 
-    @Test func unregisteredAuthorIsToldWhatToRegister() {
+    @Test func author_unregistered_isToldWhatToRegister() {
         let message = Self.message.replacingOccurrence(of: "@app.example", with: "@stranger.example")
         let decision = play(AuthenticationEvidence.signed("stranger.example"), from: "x@stranger.example", message: message)
         guard case .refuse(let refusal) = decision.outcome else {
@@ -155,13 +155,13 @@ import Testing
         #expect(refusal.reply.text.contains("stranger.example"))
     }
 
-    @Test func provedSenderOfAnotherTeamGetsTheAnswerOfAnUnknownAddress() {
+    @Test func sender_provedForAnotherTeam_getsUnknownAddress() {
         let message = Self.message.replacingOccurrence(of: "billing@app.example", with: "billing@shop.example")
         #expect(code(play(AuthenticationEvidence.signed("shop.example"), message: message)) == "550 5.1.1")
         #expect(code(play(AuthenticationEvidence(), message: message)) == "550 5.7.26")
     }
 
-    @Test func stateIsToldToAProvedSenderOnly() {
+    @Test func accountState_unprovedSender_isNotTold() {
         for (sender, hasBlocks) in [("bounce@app.example", false), ("", false), ("bounce@app.example", true), ("", true)] {
             let states = [
                 account(isForwardingOn: false, hasBlocks: hasBlocks), account(isActive: false, hasBlocks: hasBlocks),
@@ -174,7 +174,7 @@ import Testing
         }
     }
 
-    @Test func dailyLimitCountsProvedMailAlone() {
+    @Test func dailyLimit_provedMail_isCounted() {
         var settings = RelaySettings(relayDomains: ["relay.example"], authservID: "mx")
         settings.limits.messagesPerDay = 2
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"), settings: settings)
@@ -193,16 +193,16 @@ import Testing
         "From: a@app.example <b@evil.example>\r\n", "From: =?utf-8?q?a=40app.example?=\r\n", "Subject: no author\r\n",
         "From: team: a@app.example;\r\n",
     ])
-    func unclearAuthorIsNoProof(_ header: String) {
+    func author_unclear_provesNothing(_ header: String) {
         #expect(code(play(AuthenticationEvidence.signed("app.example"), message: header + "\r\nx\r\n")) == "550 5.7.26")
     }
 
     @Test(arguments: ["Subject: a\u{0}b\r\n", "Subject: a\rb\r\n", "X-Postern-\u{e9}: a\r\n", "X Y: a\r\n", " X: a\r\n"])
-    func fieldsThatTwoProgramsReadDifferentlyProveNothing(_ field: String) {
+    func from_ambiguous_provesNothing(_ field: String) {
         #expect(code(play(AuthenticationEvidence.signed("app.example"), message: field + Self.message)) == "550 5.7.26")
     }
 
-    @Test func limitsOfTheHeaderSection() {
+    @Test func header_beyondTheLimits_isRefused() {
         #expect(
             code(
                 play(
@@ -217,7 +217,7 @@ import Testing
                 == "550 5.6.0")
     }
 
-    @Test func ownMarkOnArrivalIsALoop() {
+    @Test func ownMark_onArrival_isALoop() {
         let mark = Fixture(evidence: AuthenticationEvidence()).engine.mark.field(hops: 3)
         let marked = String(decoding: mark.bytes, as: UTF8.self) + "\r\n" + Self.message
         #expect(code(play(AuthenticationEvidence.signed("app.example"), message: marked)) == "554 5.4.6")

@@ -57,7 +57,7 @@ import Testing
         ("eva@app.example (Eva wrote:)", false), ("Eva <eva@app.example> (see <x@y.example>)", false),
         ("\"a@b\": eva@app.example;", false), ("Eva (a\\)b:) <eva@app.example>", false),
     ])
-    func isShown(_ value: String, _ expected: Bool) {
+    func isShown_nameWithSigns_isFalse(_ value: String, _ expected: Bool) {
         let octets = Array(value.utf8)
         #expect(ShownName.isShown(AddressList.parse(octets[...]), in: octets[...]) == expected)
     }

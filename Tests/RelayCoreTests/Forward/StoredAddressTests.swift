@@ -33,7 +33,7 @@ import Testing
     }
 
     /// One header section of 236 kB stored 20,000 rows.
-    @Test func aMessageStoresTwoHundredAddressesAtMost() {
+    @Test func storedAddresses_ofOneMessage_areAtMost200() {
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"))
         #expect(Self.code(Self.play(fixture, Self.field("To", 100) + Self.field("Cc", 100, "b"))) == "relay")
         #expect(fixture.directory.storedCount == 200 && fixture.directory.reserved(.forward, Fixture.anna.number) == 1)
@@ -49,14 +49,14 @@ import Testing
     }
 
     /// Addresses were stored before the limit was asked.
-    @Test func aMessageOverTheLimitStoresNothing() {
+    @Test func storedAddresses_messageOverTheLimit_areNone() {
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"), settings: Self.limited(messages: 1))
         #expect(Self.code(Self.play(fixture, Self.field("To", 3))) == "relay")
         #expect(Self.code(Self.play(fixture, Self.field("To", 5, "b"))) == "452 4.7.1")
         #expect(fixture.directory.storedCount == 3)
     }
 
-    @Test func anAccountHasALimitOfNewAddressesForADay() {
+    @Test func storedAddresses_newInADay_areLimited() {
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"), settings: Self.limited(addresses: 10))
         #expect(Self.code(Self.play(fixture, Self.field("To", 8))) == "relay")
         #expect(Self.code(Self.play(fixture, Self.field("To", 3, "b"))) == "452 4.7.1")
@@ -67,7 +67,7 @@ import Testing
     }
 
     /// It did not fit the milter's command to Postfix, and the sender was deferred for ever.
-    @Test func aFieldThatRewritingMakesTooLongIsRefusedForGood() {
+    @Test func forward_fieldGrowsTooLong_isRefused() {
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"))
         func to(_ count: Int) -> String {
             "To: " + (0..<count).map { "person.number.\($0)@department.app.example" }.joined(separator: ",\r\n ") + "\r\n"
@@ -79,7 +79,7 @@ import Testing
 
     /// Hidden message ids are longer than those that they hide, but of thousands a hundred are left. A relay address is longer
     /// than the inbox for which it stands; in a Subject no address is left.
-    @Test func aReplyWhoseFieldGrowsTooLongIsRefusedForGood() {
+    @Test func reply_fieldGrowsTooLong_isRefused() {
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("inbox.example"))
         let reverse = fixture.engine.tokens.reverse(
             account: Fixture.anna.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example")

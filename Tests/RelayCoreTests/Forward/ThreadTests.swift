@@ -46,7 +46,7 @@ import Testing
 
     /// As from the team's own server, from a mail service with ids of its own, and with ids too long to be hidden reversibly.
     @Test(arguments: ["app.example", "esp.example"], [10, 160])
-    func tenMessagesHoldTogether(teamsIDs: String, length: Int) throws {
+    func thread_tenMessages_keepsItsReferences(teamsIDs: String, length: Int) throws {
         let forward = Fixture(evidence: AuthenticationEvidence.signed("app.example"))
         let reply = Fixture(evidence: AuthenticationEvidence.signed("inbox.example"))
         var teamKnows: Set<String> = []
@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test func anotherUsersHiddenIDIsNeitherRestoredNorToldFromAnyOther() throws {
+    @Test func thread_hiddenIDOfAnotherUser_isNotRevealed() throws {
         let reply = Fixture(evidence: AuthenticationEvidence.signed("inbox.example"))
         let secret = "bobs-secret@mail.inbox.example"
         func reverse(_ account: RelayAccount) -> String {

@@ -154,13 +154,13 @@ import Testing
         // Marks of writing direction are not seen.
         "\u{202A}anna.berg\u{202C}@inbox.example",
     ])
-    func anAddressWrittenForPrograms(form: String) throws {
+    func reply_inboxInMachineReadableForm_isFound(form: String) throws {
         let text = try Self.said("Hello \(form) there").filter { $0 != "\u{202A}" && $0 != "\u{202C}" }
         #expect(text.hasPrefix("Hello annarelay2") && text.hasSuffix(" there"), "\(text)")
         #expect(!text.contains("berg") && !text.contains("inbox"))
     }
 
-    @Test func aLinkThatNamesItsReaderInBase64() throws {
+    @Test func typedInbox_inBase64OfALink_becomesTheRelayAddress() throws {
         for (before, after) in [
             ("user=anna.berg@inbox.example&ok=1", "user=annarelay2@relay.example&ok=1"),
             ("anna.berg@inbox.example", "annarelay2@relay.example"),
@@ -178,7 +178,7 @@ import Testing
                 == padded("for annarelay2@relay.example").replacing("=", with: ""))
     }
 
-    @Test func base64InLinesKeepsItsLines() throws {
+    @Test func base64_inLines_keepsItsLines() throws {
         func block(_ address: String) -> String {
             let octets = Array(("A letter of some length to " + address + String(repeating: ", and so on", count: 12)).utf8)
             return "-----BEGIN-----\r\n\(String(decoding: Base64.encode(octets), as: UTF8.self))-----END-----\r\n"
@@ -187,7 +187,7 @@ import Testing
     }
 
     /// A property of 40 characters of base64 took the name of the next property for more of it.
-    @Test func base64EndsWhereTheNextLineIsNone() throws {
+    @Test func base64_beforeAnotherLine_endsThere() throws {
         func card(_ address: String) -> String {
             "NOTE;ENCODING=BASE64:\(Data(address.utf8).base64EncodedString())\r\nORG:Rhabarber\r\n"
         }
@@ -198,7 +198,7 @@ import Testing
     }
 
     /// In windows-1252 the letter is one octet, which is none of UTF-8.
-    @Test func aDomainBeyondASCIIInAnOlderCharset() throws {
+    @Test func typedInbox_nonASCIIDomain_becomesTheRelayAddress() throws {
         let inbox = "anna@xn--bcherfreund-thb.example"
         for (charset, octets) in [("iso-8859-1", [0xFC] as [UInt8]), ("macintosh", [0x9F]), ("utf-8", [0xC3, 0xBC])] {
             let text = Array("to anna@b".utf8) + octets + Array("cherfreund.example, ".utf8) + octets + Array("\r\n".utf8)
@@ -207,7 +207,7 @@ import Testing
         }
     }
 
-    @Test func aFullWidthAtSignInEUCAndHZ() throws {
+    @Test func typedInbox_fullWidthAtSign_becomesTheRelayAddress() throws {
         for (charset, octets) in [("euc-jp", [0xA1, 0xF7] as [UInt8]), ("hz-gb-2312", Array("~{#@~}".utf8))] {
             let said = try Self.said(
                 Array("to anna.berg".utf8) + octets + Array("inbox.example\r\n".utf8), type: "text/plain; charset=\(charset)")
@@ -215,14 +215,14 @@ import Testing
         }
     }
 
-    @Test func utf16UnderAnotherName() throws {
+    @Test func typedInbox_utf16LabelledAsUTF8_becomesTheRelayAddress() throws {
         let text: [UInt8] = "Dear team, write to anna.berg@inbox.example\r\n".utf8.flatMap { [$0, 0] as [UInt8] }
         let said = try Self.said(Base64.encode(text), type: "text/plain; charset=utf-8", encoding: "base64")
         #expect(said.utf8.filter { $0 != 0 }.elementsEqual("Dear team, write to annarelay2@relay.example\r\n".utf8))
     }
 
     /// An LF that was half a character became a line break.
-    @Test func utf32InQuotedPrintableStaysWhole() throws {
+    @Test func typedInbox_utf32InQuotedPrintable_becomesTheRelayAddress() throws {
         let text: [UInt8] = "write to anna.berg@inbox.example\r\nRhabarber\r\n".utf8.flatMap { [$0, 0, 0, 0] as [UInt8] }
         let encoded: [UInt8] = text.flatMap { octet in
             Array("=".utf8) + Array((octet < 16 ? "0" : "").utf8) + Array(String(octet, radix: 16, uppercase: true).utf8)
@@ -232,7 +232,7 @@ import Testing
                 == "write to annarelay2@relay.example\r\nRhabarber\r\n")
     }
 
-    @Test func encodingsBrokenByFoldsOfACalendar() throws {
+    @Test func typedInbox_foldedInACalendar_becomesTheRelayAddress() throws {
         let said = try Self.said(
             "ORGANIZER;X-A=\"anna.berg%4\r\n 0inbox.example\":mailto:boss@app.example\r\nX-B:anna.berg&#6\r\n\t4;inbox.example\r\n",
             type: "text/calendar")
@@ -242,7 +242,7 @@ import Testing
                 == "ORGANIZER;X-A=\"annarelay2%40relay.example\":mailto:boss@app.example\r\nX-B:annarelay2&#64;relay.example\r\n")
     }
 
-    @Test func anArchiveUnderTheNameOfAText() throws {
+    @Test func archive_labelledAsText_isRefused() throws {
         // A stored block of deflate in gzip.
         let content = Array("Dear anna.berg@inbox.example, hello".utf8)
         let gzip =
@@ -272,7 +272,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func aStringOfAPDFInHexadecimal(isCompressed: Bool) throws {
+    func pdf_hexadecimalInbox_isRefused(isCompressed: Bool) throws {
         let address = Array("anna.berg@inbox.example".utf8)
         let wide: [UInt8] = [0xFE, 0xFF] + address.flatMap { [0, $0] as [UInt8] }
         let forms = [
@@ -298,7 +298,7 @@ import Testing
 
     private static func inEBCDIC(_ text: String) throws -> [UInt8] { try #require(Charset.encode(text, "ibm037")) }
 
-    @Test func textInAnUnknownCharsetThatIsNotASCIIIsRefused() throws {
+    @Test func unknownCharset_notLikeASCII_isRefused() throws {
         for label in ["x-none", "x-unknown"] {
             let type = "text/plain; charset=\(label)"
             #expect(
@@ -318,7 +318,7 @@ import Testing
                 == "550 unrewritable-part")
     }
 
-    @Test func textInAnUnknownCharsetThatIsLikeASCIIPasses() throws {
+    @Test func unknownCharset_likeASCII_isRelayed() throws {
         let prose = "Dear colleagues,\r\n\r\nthe meeting is on Monday (10+2 people, ~5 pages).\r\n"
         #expect(try Self.said(prose, type: "text/plain; charset=x-none") == prose)
         #expect(
@@ -338,20 +338,20 @@ import Testing
         #expect(try !Self.said([0xC4, 0xE3, 0x21], type: "text/plain; charset=x-none").hasPrefix("550"))
     }
 
-    @Test func wideTextInAnUnknownCharsetIsRewritten() throws {
+    @Test func unknownCharset_wideText_isRewritten() throws {
         let wide: [UInt8] = "I am anna.berg@inbox.example, hello".utf8.flatMap { [$0, 0] as [UInt8] }
         let said = try Self.said(Base64.encode(wide), type: "text/plain; charset=x-none", encoding: "base64")
         #expect(said.filter { $0 != "\0" } == "I am annarelay2@relay.example, hello")
     }
 
-    @Test func aDrawingIsText() throws {
+    @Test func svg_withTheInbox_isRewrittenAsText() throws {
         #expect(
             try Self.said("<svg><text>anna.berg&#x40;inbox.example</text></svg>", type: "image/svg+xml")
                 == "<svg><text>[address]</text></svg>")
     }
 
     /// Wrong readings of a short run of base64 looked like binary data, in which no references are resolved.
-    @Test func theLeakCheckTakesEachReadingOfBase64ByItself() {
+    @Test func leakCheck_shortBase64_readsEachFormByItself() {
         let names = ReplyNames(
             engine: Self.engine, account: Fixture.anna, message: HeaderSection(), envelopeSender: "",
             stored: StoredAddresses(directory: Self.engine.directory, tokens: Self.engine.tokens))
@@ -360,7 +360,7 @@ import Testing
     }
 
     /// The second window of a long text was read without its end: what lay across it was refused as an incident.
-    @Test func anAddressAcrossTheEndOfAnyWindow() throws {
+    @Test func typedInbox_acrossAWindowEnd_becomesTheRelayAddress() throws {
         let window = 262_144
         for shift in [0, 3, 9, 19, 30] {
             var text = [UInt8](repeating: UInt8(ascii: "."), count: 3 * window)
@@ -372,7 +372,7 @@ import Testing
     }
 
     /// A window that began within `xuser1@` saw a word of its own there: a reply with no one's address in it was an incident.
-    @Test func aWindowThatBeginsWithinAWord() throws {
+    @Test func text_windowBeginsWithinAWord_isUnchanged() throws {
         for line in [
             "user7@gmail.example xxuser1@gmail.com and so on and on and on", "xxxxxxxxxuser1@gmail.com ", "axuser1%40gmail.com,",
         ] {
@@ -382,7 +382,7 @@ import Testing
     }
 
     /// Each was compared with each word of the text that began alike.
-    @Test func moreAddressesThanCanBeLookedFor() throws {
+    @Test func header_tooManyAddresses_isRefused() throws {
         let header =
             (0..<2_100).map { HeaderField("Resent-To", "user\($0)@host.example") } + [HeaderField("From", "<anna@inbox.example>")]
         let rewriting = ReplyRewriting(
@@ -398,7 +398,7 @@ import Testing
     }
 
     /// A signature named the key of its maker, and with it the inbox on a key server.
-    @Test func signaturesAndKeysWithinATextGo() throws {
+    @Test func inlineSignature_orKeyBlock_isRemoved() throws {
         let key =
             "-----BEGIN PGP PUBLIC KEY BLOCK-----\r\n\r\n\(Data("key of Anna <anna.berg@inbox.example>".utf8).base64EncodedString())\r\n=aBcD\r\n-----END PGP PUBLIC KEY BLOCK-----\r\n"
         func signed(_ text: String) -> String {
@@ -427,19 +427,19 @@ import Testing
 
     /// A name for `8bit` that no one knows made a plain answer unrewritable.
     @Test(arguments: ["8bits", "plain", "text/html", "6bit"])
-    func aTextInAnEncodingThatNobodyKnows(encoding: String) throws {
+    func unknownEncoding_plainText_isRewritten(encoding: String) throws {
         let said = { (text: String) in try Self.said(Array(text.utf8), type: "text/plain; charset=utf-8", encoding: encoding) }
         #expect(
             try said("Hello, I am anna.berg@inbox.example as ever.\r\n") == "Hello, I am annarelay2@relay.example as ever.\r\n")
         #expect(try said("begin 644 a\r\n#0V%T\r\n anna.berg@inbox.example\u{0}\r\n").hasPrefix("550") || encoding == "8bits")
     }
 
-    @Test func aCharsetInApostrophes() throws {
+    @Test func charset_inApostrophes_isRead() throws {
         #expect(
             try Self.said("I am anna.berg@inbox.example", type: "text/plain; charset='utf-8'") == "I am annarelay2@relay.example")
     }
 
-    @Test func aFormIsText() throws {
+    @Test func form_urlEncoded_isRewrittenAsText() throws {
         #expect(
             try Self.said("m=anna.berg%40inbox.example&x=1", type: "application/x-www-form-urlencoded")
                 == "m=annarelay2%40relay.example&x=1")
@@ -447,7 +447,7 @@ import Testing
 
     /// What is not seen parted a token, and the half that was read was none.
     @Test(arguments: ["\u{AD}", "\u{200B}", "&shy;", "&#8203;"])
-    func whatIsNotSeenDoesNotPartAToken(mark: String) throws {
+    func reply_invisibleCharactersInInbox_isFound(mark: String) throws {
         let token = Self.engine.tokens.reverse(
             account: Fixture.anna.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example")
         ).localPart
@@ -460,13 +460,13 @@ import Testing
         }
     }
 
-    @Test func percentEncodingWithinBase64() throws {
+    @Test func base64_withPercentEncoding_isRewritten() throws {
         let link = { (content: String) in "see https://shop.example/?u=\(Data(content.utf8).base64EncodedString()) soon" }
         let said = try Self.said(link("u=%61nna.berg%40%69nbox.example&a=%20"))
         #expect(said == link("u=annarelay2%40relay.example&a=%20"))
     }
 
-    @Test func aBoundaryWithTheInboxBetweenOtherMarks() throws {
+    @Test func boundary_withTheInbox_isReplaced() throws {
         let body = "--=_anna.berg@inbox.example_x\r\n\r\nhello\r\n--=_anna.berg@inbox.example_x--\r\n"
         let said = try Self.said(body, type: "multipart/mixed; boundary=\"=_anna.berg@inbox.example_x\"")
         #expect(said.contains("hello") && !said.contains("berg") && !said.contains("inbox"))

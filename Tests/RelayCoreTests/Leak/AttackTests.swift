@@ -24,7 +24,7 @@ import Testing
         try ProgramRun.succeed(["python3", tool] + arguments).standardOutput.write(to: file)
     }
 
-    @Test func nothingLeaksNothingIsLostAndLittleIsRefused() throws {
+    @Test func reply_generatedAttacks_leaksNothing() throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-attack-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }

@@ -30,7 +30,7 @@ import Testing
     ]
 
     @Test(arguments: replies)
-    func refused(type: String, body: String) {
+    func reply_encrypted_isRefused(type: String, body: String) {
         let refusal = #expect(throws: Refusal.self) { try Self.rewrite(type: type, body: body) }
         #expect(refusal?.reply.enhanced == "5.7.4")
         #expect(refusal?.reason.code == .encryptedReply)

@@ -52,7 +52,7 @@ struct ForgetfulRewriter: BodyRewriting {
         #expect(refusal.reason == RelayReason(.leakIncident, "message body"))
     }
 
-    @Test func whatTheRewritingOverlooksIsRefusedAndCounted() {
+    @Test func overlookedAddress_inTypedText_isRefusedAndCounted() {
         let sound = Fixture(evidence: AuthenticationEvidence.signed("inbox.example"))
         let engine = sound.engine.rewriting { _, _ in BlindRewriter() }
         let blind = Fixture(directory: sound.directory, engine: engine)

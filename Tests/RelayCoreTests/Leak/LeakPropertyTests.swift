@@ -155,7 +155,7 @@ import Testing
         .enabled(
             if: Corpus.isThere && Corpus.hasLeakcheck,
             "../shared/conformance or leakcheck.py is not there; POSTERN_CONFORMANCE and POSTERN_LEAKCHECK name them"))
-    func nothingLeaksFromPublicMessages() throws {
+    func reply_publicMessages_leaksNothing() throws {
         let engine = Fixture(evidence: .init()).engine
         var items: [LeakOracle.Item] = []
         var refused: [String] = []
@@ -187,7 +187,7 @@ import Testing
     }
 
     @Test(.enabled(if: Corpus.isThere, "../shared/conformance is not there; POSTERN_CONFORMANCE names it"))
-    func messagesWithoutTheInboxStayAsTheyWere() {
+    func reply_withoutTheInbox_isUnchanged() {
         let engine = Fixture(evidence: .init()).engine
         var total = 0
         var refused = 0

@@ -53,7 +53,7 @@ import Testing
     }
 
     /// Subject was rewritten and Message-ID dropped where the guess was right.
-    @Test func reportsToldWhichGuessWasRight() throws {
+    @Test func bounceReport_rightOrWrongGuess_isAlike() throws {
         let right = try Self.original(subject: "Is it anna@inbox.example?", id: "anna@inbox.example.7@app.example")
         let wrong = try Self.original(subject: "Is it jane@inbox.example?", id: "jane@inbox.example.7@app.example")
         #expect(right == wrong.map { $0.replacing("jane", with: "anna") })
@@ -64,7 +64,7 @@ import Testing
     }
 
     /// Folded again or not, the witness confirms; what was changed, or has no witness, is left out.
-    @Test func whatTheWitnessDoesNotConfirmIsLeftOut() throws {
+    @Test func bounceReport_fieldNotWitnessed_isLeftOut() throws {
         let folded = try Self.original(subject: "Your order 4711", id: "4711@app.example") { header in
             HeaderSection(header.fields.map { $0.isNamed("Subject") ? HeaderField("Subject", "Your\r\n order 4711") : $0 })
         }
@@ -83,7 +83,7 @@ import Testing
     }
 
     /// Forty letters passed, whatever they said.
-    @Test func aDateThatNobodyConfirmsIsLeftOut() throws {
+    @Test func bounceReport_dateNotWitnessed_isLeftOut() throws {
         let told = try Self.original(subject: "Your order 4711", id: "4711@app.example") { header in
             HeaderSection(header.fields + [HeaderField("Date", "anna at inbox example")])
         }

@@ -68,12 +68,12 @@ import Testing
         ),
         ("anna-berg@gmx.de", "See anna-berg.de, www.anna-berg.com and https://anna-berg.example/."),
     ])
-    func noAddressOfTheUser(inbox: String, text: String) throws {
+    func text_withoutInbox_isUnchanged(inbox: String, text: String) throws {
         #expect(try Self.said(text, inbox: inbox) == text)
         #expect(try Self.said(text, inbox: inbox, type: "text/html") == text)
     }
 
-    @Test func theMachineThatSentItIsNotLookedForInWhatTheUserTyped() throws {
+    @Test func typedText_namingTheMachine_isUnchanged() throws {
         let text = "Our server www.mueller.example has the address 203.0.113.9, and annas-mbp.mueller.example is mine."
         let received = HeaderField(
             "Received",
@@ -107,12 +107,12 @@ import Testing
         ("jane.k77x@gmx.de", "/home/jane.k77x/mail, file jane.k77x.pdf", "/home/annarelay2/mail, file annarelay2.pdf"),
         ("xkqvbn@gmx.de", "user xkqvbn, not xkqvbnz", "user annarelay2, not xkqvbnz"),
     ])
-    func anAddressOfTheUser(inbox: String, text: String, expected: String) throws {
+    func typedText_withTheInbox_isRewritten(inbox: String, text: String, expected: String) throws {
         #expect(try Self.said(text, inbox: inbox) == expected)
     }
 
     /// Each word of each URL was compared with all of the URL before it.
-    @Test func oneURLOfManyLocalPartsTakesLinearTime() throws {
+    @Test func typedText_manyLocalPartsInAURL_isUnchanged() throws {
         let inbox = "jane.k77x@gmx.de"
         for text in [
             "https://x.example/" + String(repeating: "jane.k77x/", count: 12_000),
@@ -125,7 +125,7 @@ import Testing
     // MARK: Ids that programs write
 
     /// A team's guess of the user's domain in a Content-ID came back as the relay's domain where it was right.
-    @Test func contentIDsAreHiddenWhetherTheyAreTheInboxDomainOrNot() throws {
+    @Test func contentID_inboxOrOtherDomain_isHidden() throws {
         func related(_ id: String) -> String {
             "--r\r\nContent-Type: text/html\r\n\r\n<img src=\"cid:\(id)\">\r\n--r\r\nContent-Type: image/png\r\nContent-ID: <\(id)>\r\n\r\n\u{1}\u{2}\r\n--r--\r\n"
         }
@@ -141,7 +141,7 @@ import Testing
         }
     }
 
-    @Test func aBoundaryWithTheNameOfAMachineIsWrittenAnew() throws {
+    @Test func boundary_withAMachineName_isReplaced() throws {
         let body = "--=_12_annas-mbp.home.example_7\r\n\r\nhello\r\n--=_12_annas-mbp.home.example_7--\r\n"
         let said = try Self.said(
             body, inbox: "anna@inbox.example", type: "multipart/mixed; boundary=\"=_12_annas-mbp.home.example_7\"")
@@ -192,7 +192,7 @@ import Testing
     }
 
     @Test(.enabled(if: Corpus.isThere, "../shared/conformance is not there; POSTERN_CONFORMANCE names it"))
-    func localPartsThatAreWordsLeaveMailAsItIs() throws {
+    func reply_localPartIsAWord_isUnchanged() throws {
         let (addresses, messages) = (try Self.localParts(), Self.messages())
         #expect(addresses.count >= 300 && messages.count == Self.messageCount)
         var compared = 0
@@ -224,7 +224,7 @@ import Testing
 
     /// What leakcheck.py counts for an address is what the rewriting hides.
     @Test(.enabled(if: Corpus.hasLeakcheck, "leakcheck.py is not there; POSTERN_LEAKCHECK names it"))
-    func leakcheckAgreesOnWhatALeakIs() throws {
+    func leakcheckTool_rewrittenReply_findsNoLeak() throws {
         var items: [LeakOracle.Item] = []
         for address in try Self.localParts() {
             let (local, domain) = (address.localPart, address.domain)

@@ -43,7 +43,7 @@ import Testing
         ("filename=\"\(String(repeating: "long", count: 20))\"", "(\"\(String(repeating: "long", count: 15))...\")"),
         ("filename=\"  \"", "(the first attachment, a PDF)"),
     ])
-    func theFileIsNamed(file: String, expected: String) throws {
+    func partTitle_withFileName_namesTheFile(file: String, expected: String) throws {
         let refusal = try Self.named(file)
         #expect(refusal.reply.enhanced == "5.7.7")
         #expect(refusal.reply.text.contains("cannot be rewritten \(expected); send it"), "\(refusal.reply.text)")
@@ -58,13 +58,13 @@ import Testing
         "filename=\"anna=inbox.example.pdf\"",
         "filename=\"\(String(repeating: "x", count: 70)) anna@inbox.example.pdf\"", "filename=\"anna.second.pdf\"",
     ])
-    func aNameThatTellsTheInboxIsNotRepeated(file: String) throws {
+    func partTitle_fileNameWithTheInbox_omitsIt(file: String) throws {
         let refusal = try Self.named(file)
         #expect(refusal.reply.text.contains("cannot be rewritten (an attachment); send it"), "\(refusal.reply.text)")
         #expect(!"\(refusal)".contains("anna"), "\(refusal)")
     }
 
-    @Test func whatHasNoNameIsCountedInPlainWords() throws {
+    @Test func partTitle_withoutFileName_countsTheAttachment() throws {
         let pdf = "Content-Type: application/pdf"
         #expect(try Self.refusal([pdf]).reply.text.contains("(the first attachment, a PDF)"))
         #expect(
@@ -75,7 +75,7 @@ import Testing
     }
 
     /// Types and charsets are the message's words too.
-    @Test func aTypeThatTellsTheInboxIsNotRepeated() throws {
+    @Test func partTitle_typeWithTheInbox_omitsIt() throws {
         let refusal = try Self.refusal(["Content-Type: application/anna.second"])
         #expect(!"\(refusal)".contains("anna"), "\(refusal)")
         #expect(refusal.reason.detail == "an attachment")

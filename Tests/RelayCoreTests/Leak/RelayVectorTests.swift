@@ -11,7 +11,7 @@ import Testing
 
 @Suite(.blocking) struct RelayVectorTests {
     @Test(arguments: ["forward", "reply", "bounce"])
-    func everyVector(folder: String) throws {
+    func relay_everyVector_givesExpectedOutput(folder: String) throws {
         let base = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent(
             "Vectors/\(folder)")
         let files = try FileManager.default.contentsOfDirectory(at: base, includingPropertiesForKeys: nil)

@@ -24,7 +24,7 @@ import Testing
 
     /// An id that the user's program makes of the inbox's domain went to the team as it was; one of the team's own at that domain
     /// comes back as it was, by its witness.
-    @Test func idsAtTheProviderAreTheUsers() throws {
+    @Test func messageID_ofUserAtProvider_isHidden() throws {
         let fixture = Self.fixture()
         let teams = "t1@inbox.example"
         let message =

@@ -27,7 +27,7 @@ import Testing
         TypedLeak.isFound(Array(text.utf8), of: names())
     }
 
-    @Test func theLeakCheckSeesATokenWithoutItsDomain() {
+    @Test func leakCheck_tokenWithoutItsDomain_findsIt() {
         let token = Self.reverse(Fixture.anna)
         for text in [
             token, token.uppercased(), "xx\(token)yy", token.replacing("=", with: "%3D"), token.replacing("=", with: "=3D"),
@@ -41,7 +41,7 @@ import Testing
     }
 
     /// It is known by its code, so that nothing around it hides it.
-    @Test func theLeakCheckSeesAStoredReturnPath() {
+    @Test func leakCheck_storedReturnPath_findsIt() {
         let long = AddrSpec(localPart: String(repeating: "b", count: 64), domain: "app.example")
         func path(_ account: RelayAccount) -> String {
             Self.engine.tokens.forwardReturnPath(account: account.number, sender: long, nonce: 9, expiryDay: 20_000).localPart
@@ -55,7 +55,7 @@ import Testing
         #expect(text.map { !String(decoding: $0, as: UTF8.self).contains(token.suffix(20)) } == true)
     }
 
-    @Test func tokensOfOthersAndForgedOnesAreNoneOfOurs() {
+    @Test func leakCheck_foreignOrForgedToken_findsNothing() {
         #expect(!Self.leakCheckFinds("Hello \(Self.reverse(Fixture.bob)) there"))
         #expect(!Self.leakCheckFinds("Hello \(Self.reverse(Fixture.anna).replacing("billing", with: "willing")) there"))
     }
@@ -87,7 +87,7 @@ import Testing
     /// Their code can no longer be checked; they are no less a token to anyone who reads them. Without its domain one is found by
     /// the account's number alone, which only its key can read.
     @Test(arguments: retired.indices)
-    func aTokenUnderARetiredKeyDoesNotLeaveWithItsDomain(number: Int) throws {
+    func token_underARetiredKey_isReplaced(number: Int) throws {
         let (name, token) = Self.retired[number]
         for text in ["to \(token)@relay.example.", "to <\(token.uppercased())@relay.example>", "to \(token)%40relay.example"] {
             let said = try #require(TextRewriter(names: Self.names()).rewrite(Array(text.utf8)), "\(name): \(text) stays")
@@ -107,7 +107,7 @@ import Testing
 
     /// A team that puts a token, or what it took for the inbox, into an id of its own made the reply an incident. A token it
     /// cannot know, and a guess goes back as it came, right or wrong.
-    @Test func theTeamsIdsStayUnlessTheyHoldAToken() throws {
+    @Test func messageID_ofTheTeam_staysUnlessItHoldsAToken() throws {
         let token = Self.reverse(Fixture.anna)
         let ids = [
             "\(token)@esp.example", "7=anna@inbox.example@esp.example", "7=anna=inbox.example@app.example", "fine@esp.example",
@@ -134,16 +134,16 @@ import Testing
         #expect(references[0].hasSuffix("@relay.example") && !references[0].contains(token))
     }
 
-    @Test func upperCaseTokensAreReplaced() {
+    @Test func token_inUpperCase_isReplaced() {
         let text = TextRewriter(names: Self.names()).rewrite(Array("to \(Self.reverse(Fixture.anna).uppercased())!".utf8))
         #expect(text.map { String(decoding: $0, as: UTF8.self) } == "to billing@app.example!")
     }
 
     @Test(arguments: ["E-Mailanna.second@home.example", "3Danna.second@home.example", "u003canna.second@home.example"])
-    func theLeakCheckSeesAGluedInbox(text: String) { #expect(Self.leakCheckFinds(text)) }
+    func leakCheck_gluedInbox_findsIt(text: String) { #expect(Self.leakCheckFinds(text)) }
 
     /// Whatever the lines are: no trap, and never more than the lines can stand for.
-    @Test func anyLinesDecodeAsUuencode() {
+    @Test func uuencode_anyLines_decodesWithinBounds() {
         var random = SeededRandom("uuencode".utf8)
         var total = 0
         for _ in 0..<2_000 {

@@ -33,7 +33,7 @@ import Testing
         "YW5uYUBpbmJveC5leGFtcGxl",
         "a\u{0}n\u{0}n\u{0}a\u{0}@\u{0}i\u{0}n\u{0}b\u{0}o\u{0}x\u{0}.\u{0}e\u{0}x\u{0}a\u{0}m\u{0}p\u{0}l\u{0}e\u{0}",
     ])
-    func theLeakCheckSees(form: String) {
+    func part_unrewritableWithInbox_isFound(form: String) {
         let engine = Fixture(evidence: .init()).engine
         let names = ReplyNames(
             engine: engine, account: Fixture.anna, message: HeaderSection(), envelopeSender: "",
@@ -57,7 +57,7 @@ import Testing
     @Test(arguments: [
         "joanna@inbox.example", "jo.anna@inbox.example", "anna@inbox.example.org", "anna@notinbox.example", "Hanna at work",
     ])
-    func theLeakCheckLeavesOthersAlone(form: String) {
+    func leakCheck_similarAddress_isClean(form: String) {
         let engine = Fixture(evidence: .init()).engine
         let names = ReplyNames(
             engine: engine, account: Fixture.anna, message: HeaderSection(), envelopeSender: "",

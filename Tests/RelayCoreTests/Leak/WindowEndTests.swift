@@ -48,7 +48,7 @@ import Testing
         ("write%20to%20anna.second", "@other.example "), ("max.k77x@gmail.com", "pany.example "),
         ("m.axk77x@gmail.com", "munity.example "),
     ])
-    func anotherAddressAcrossTwoWindowsIsNoIncident(words: String, rest: String) {
+    func leakCheck_otherAddressAcrossWindows_findsNothing(words: String, rest: String) {
         for content in Content.allCases {
             for end in [40_000] + [-11, -1, 0, 1].map({ content.window + $0 }) {
                 let isFound = Self.finds(Self.text(words, endingAt: end, then: rest), as: content)
@@ -64,7 +64,7 @@ import Testing
             "ma.xk77x@gmail.com", "anna.second+a@home.example", "annarelay2 anna=2Esecond=\r\n@home.example",
             "home.example=anna.second",
         ], ["", ". ", "\r\n--b"])
-    func theUsersIsFoundWhereverAWindowEnds(words: String, rest: String) {
+    func leakCheck_usersAddressAtAnyWindowEnd_findsIt(words: String, rest: String) {
         for content in Content.allCases {
             for end in [-40, -17, -3, 0, 5].map({ content.window + $0 }) {
                 // Not within the expectations, which would print the arrays.
@@ -79,7 +79,7 @@ import Testing
 
     /// What the next window sees of it would be too little to find it again.
     @Test(arguments: [450, 500, 550, 15_000])
-    func aLongNameAtTheEndOfAWindowIsFound(breaks: Int) {
+    func leakCheck_longNameAtTheWindowEnd_findsIt(breaks: Int) {
         let words = "anna." + String(repeating: "=\r\n", count: breaks) + "second"
         let isFound = Self.finds(Self.text(words, endingAt: Content.typed.window, then: " and so on "), as: .typed)
         #expect(isFound)
@@ -87,13 +87,13 @@ import Testing
 
     /// Both were said to leak, though the rewriting had left nothing of the user's: where it left another's, a window ended.
     @Test(arguments: ["many small unknown charsets", "boundary with inbox, no part"])
-    func whatIsNearlyTheInboxIsNoIncident(name: String) throws {
+    func reply_nearlyTheInbox_isNotRefused(name: String) throws {
         let message = try #require(Hostile.all(size: 2_000_000, reverse: "billing@relay.example").first { $0.name == name })
         #expect(WorkBudgetTests.rewrite(message.header, message.body).refusal == nil)
     }
 
     /// A made-up message of such addresses, of which each window cut one.
-    @Test func manyAddressesOfOthersAreNoIncident() {
+    @Test func leakCheck_manyOtherAddresses_findsNothing() {
         let body = (0..<30_000).flatMap { Array("--anna.second@home.exampl\r\nanna.second@other\($0).example\r\n".utf8) }
         // Typed, there are too many addresses: the rewriting then takes all for quoted.
         let isFound = Self.finds(body, as: .file)

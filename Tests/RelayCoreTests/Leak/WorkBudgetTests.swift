@@ -46,7 +46,7 @@ import Testing
 
     /// A zip of 4,300 headers over one block stopped all replies for hours.
     @Test(arguments: Hostile.smallBombs.indices)
-    func aBombEndsWithItsBudget(index: Int) {
+    func workBudget_ofABomb_isNotExceeded(index: Int) {
         let bomb = Hostile.smallBombs[index]
         let outcome = Self.rewrite(bomb.header, bomb.body)
         #expect(outcome.budget.spent <= outcome.budget.limit + WorkBudget.step, "\(bomb.name)")
@@ -59,7 +59,7 @@ import Testing
     }
 
     /// The budget of a large message is so much for each octet; whatever a text says, it must be enough.
-    @Test func noTextIsRefusedForItsWork() {
+    @Test func workBudget_ofAnyText_isEnough() {
         for item in Hostile.all(size: 400_000, reverse: Self.reverse) where !Self.isArchive(item.name) {
             let body = item.body
             let octets = item.header.reduce(body.count) { $0 + $1.bytes.count }
@@ -104,7 +104,7 @@ import Testing
     }
 
     /// Each part had its own floor: a hundred small ones were a hundred times that.
-    @Test func allPartsShareOneBudget() throws {
+    @Test func workBudget_ofManyParts_isShared() throws {
         let one = try Self.spent(1)
         let many = try Self.spent(10)
         #expect(many > 7 * one && many < 12 * one)
@@ -143,14 +143,14 @@ import Testing
     }
 
     /// Office files are small beside what is in them.
-    @Test func aSpreadsheetPasses() {
+    @Test func workBudget_ofASpreadsheet_isEnough() {
         let sheet = Hostile.spreadsheet(octets: 2_500_000)
         let outcome = Self.rewrite(sheet.header, sheet.body)
         #expect(outcome.refusal == nil && outcome.budget.spent < outcome.budget.limit)
     }
 
     /// Pixels are not text, and a scanned page of white unpacks to a thousand times its size.
-    @Test func thePicturesOfAPDFAreNotUnpacked() {
+    @Test func workBudget_ofAScannedPDF_isEnough() {
         let page = Hostile.scannedPage(octets: 100_000_000)
         #expect(page.body.count < 2_000_000)
         #expect(Self.rewrite(page.header, page.body).refusal == nil)
@@ -159,7 +159,7 @@ import Testing
     /// base64 that is base64 again at every level cost twice what it may, and was refused: a regression of the budget's first
     /// day.
     @Test(arguments: 1...4)
-    func base64OfBase64IsSearchedOnce(levels: Int) {
+    func workBudget_ofNestedBase64_isEnough(levels: Int) {
         let line = Array((String(repeating: "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo=", count: 2) + "\r\n").utf8)
         var attachment = (0..<20_000).flatMap { _ in line }
         for _ in 1..<levels { attachment = Base64.encode(attachment) }
@@ -174,7 +174,7 @@ import Testing
 
     /// Parts below the length of a stretch were searched twice, and all together refused: 40 photographs, or a mailbox in pieces.
     @Test(arguments: 1...4)
-    func manyPartsOfBase64OfBase64AreSearchedOnce(levels: Int) {
+    func workBudget_ofManyNestedBase64Parts_isEnough(levels: Int) {
         let line = Array((String(repeating: "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo=", count: 2) + "\r\n").utf8)
         var content = (0..<2_000).flatMap { _ in line }
         for _ in 1..<levels { content = Base64.encode(content) }

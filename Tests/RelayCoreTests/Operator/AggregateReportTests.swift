@@ -28,7 +28,7 @@ import Testing
         answer.decision.reasons.map(\.text)
     }
 
-    @Test(arguments: ["xml-gz.eml", "zip.eml", "xml.eml"]) func aReportIsReadInEveryForm(_ name: String) throws {
+    @Test(arguments: ["xml-gz.eml", "zip.eml", "xml.eml"]) func aggregateReport_everyForm_isRead(_ name: String) throws {
         let (fixture, answer) = Self.play(try Self.message(name))
         #expect(answer.decision.outcome == .relay)
         #expect(answer.decision.modifications.last == .addRecipient("<ops@operator.example>"))
@@ -49,7 +49,7 @@ import Testing
         #expect(fixture.engine.operatorMemory.inUse == 0)
     }
 
-    @Test func theSameReportCountsOnce() throws {
+    @Test func aggregateReport_repeated_countsOnce() throws {
         let fixture = Fixture(evidence: .signed("big.example"))
         let message = try Self.message("zip.eml")
         for reason in ["of big.example", "known already, or too many"] {
@@ -59,7 +59,7 @@ import Testing
         #expect(fixture.directory.reports.count == 1)
     }
 
-    @Test func whoeverProvesNothingIsNotBelieved() throws {
+    @Test func aggregateReport_notProved_isIgnored() throws {
         for evidence in [AuthenticationEvidence(), .signed("other.example")] {
             let (fixture, answer) = Self.play(try Self.message("zip.eml"), evidence: evidence)
             #expect(answer.decision.outcome == .relay && fixture.directory.reports.isEmpty)
@@ -67,19 +67,19 @@ import Testing
         }
     }
 
-    @Test func aReportThatUnpacksToTooMuchReachesTheOperatorUnread() throws {
+    @Test func aggregateReport_unpacksToTooMuch_isNotRead() throws {
         let (fixture, answer) = Self.play(try Self.message("bomb-xml-gz.eml"))
         #expect(answer.decision.outcome == .relay && fixture.directory.reports.isEmpty)
         #expect(Self.reasons(answer).last == "dmarc-report: not readable")
     }
 
-    @Test func mailThatOnlyMentionsReportsIsNotHeld() throws {
+    @Test func operatorMail_mentioningReports_isNotHeld() throws {
         let message = try Self.message("zip.eml").replacing("Report domain:", with: "About the domain")
         let (fixture, answer) = Self.play(message)
         #expect(Self.reasons(answer) == ["operator-mail"] && fixture.directory.reports.isEmpty)
     }
 
-    @Test func aReportThatCannotBeWrittenDownReachesTheOperator() throws {
+    @Test func aggregateReport_storeAway_reachesTheOperator() throws {
         let fixture = Fixture(evidence: .signed("big.example"))
         fixture.directory.goDown()
         let answer = fixture.play(from: "b@big.example", to: ["abuse@relay.example"], message: try Self.message("zip.eml"))
@@ -87,7 +87,9 @@ import Testing
     }
 
     /// What took seconds, or hundreds of megabytes, for a message of a few kilobytes.
-    @Test(arguments: ["<a>&</a>", "&<!---->", "<a/>", "<?x?>", "<![CDATA[&]]>"]) func manyMarksAreNoReport(_ mark: String) {
+    @Test(arguments: ["<a>&</a>", "&<!---->", "<a/>", "<?x?>", "<![CDATA[&]]>"]) func xmlReader_tooManyMarks_returnsFalse(
+        _ mark: String
+    ) {
         let text = "<feedback>" + String(repeating: mark, count: 400_001) + "</feedback>"
         var elements = 0
         #expect(!XMLReader.read(Array(text.utf8)) { _, _ in elements += 1 })
@@ -95,7 +97,7 @@ import Testing
         #expect(!XMLReader.read(Array("<\(String(repeating: ":", count: 1_000))>".utf8)) { _, _ in })
     }
 
-    @Test func repliesHaveTheirMemoryForThemselves() throws {
+    @Test func aggregateReport_noReplyMemory_isRead() throws {
         let (fixture, answer) = Self.play(try Self.message("zip.eml"), replyMemory: 1)
         #expect(answer.decision.outcome == .relay && fixture.directory.reports.count == 1)
         #expect(fixture.engine.operatorMemory.inUse == 0)
@@ -120,7 +122,7 @@ import Testing
         """
     }
 
-    @Test func whatIsNoReportIsNotRead() {
+    @Test func aggregateReport_malformed_isNil() {
         #expect(Self.report() != nil && Self.report(before: "\u{FEFF}<?xml version='1.0'?><!-- a -->") != nil)
         #expect(Self.report(before: "<!DOCTYPE feedback [<!ENTITY a 'b'>]>") == nil)
         #expect(
@@ -138,7 +140,7 @@ import Testing
         }
     }
 
-    @Test func recordsInErrorCountForNothingAndManyHostsAreSummedUp() throws {
+    @Test func aggregateReport_wrongOrManyRecords_isSummedUp() throws {
         let wrong = [
             ("nowhere", "1"), ("192.0.2.1", "0"), ("192.0.2.1", "-1"), ("192.0.2.1", "1e3"), ("192.0.2.1", "99999999999"),
         ]

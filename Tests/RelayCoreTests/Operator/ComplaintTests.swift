@@ -39,7 +39,7 @@ import Testing
     private func reasons(_ answer: Fixture.Response) -> [String] { answer.decision.reasons.map { "\($0.code): \($0.detail)" } }
 
     @Test(arguments: ["", "fbl@provider.example"])
-    func aComplaintAtAReturnPathIsCountedOnceWhoeverSendsIt(from sender: String) throws {
+    func complaint_atAReturnPath_isCountedOnce(from sender: String) throws {
         for _ in 0..<2 {
             let answer = fixture.play(from: sender, to: [path()], message: Self.report())
             #expect(answer.decision.outcome == .discard && answer.decision.modifications.isEmpty)
@@ -51,7 +51,7 @@ import Testing
         #expect(fixture.directory.counted(.inboxBounced) == 0)
     }
 
-    @Test func aComplaintAboutAReplyCountsNothing() {
+    @Test func complaint_aboutAReply_isNotCounted() {
         let token = fixture.engine.tokens.replyReturnPath(
             account: Fixture.anna.number, recipients: [], nonce: 1, expiryDay: Self.today + 14)
         let answer = fixture.play(from: "", to: [token.localPart + "@relay.example"], message: Self.report())
@@ -61,7 +61,7 @@ import Testing
 
     /// Providers leave out more or less of the message, and write to the address that the operator registered.
     @Test(arguments: ["Original-Mail-From", "Return-Path", "From"])
-    func aComplaintToTheOperatorIsCountedAndGoesOnUnchanged(by name: String) {
+    func complaint_toTheOperator_isCountedAndUnchanged(by name: String) {
         let report =
             switch name {
             case "Original-Mail-From": Self.report("Original-Mail-From: <\(path())>\r\n")
@@ -81,14 +81,14 @@ import Testing
     @Test(arguments: [
         "annarelay2@relay.example", "x@elsewhere.example", "xm" + String(repeating: "a", count: 40) + "@relay.example", "<>", "",
     ])
-    func aReportThatNamesNoTokenOfOursIsMailToTheOperatorLikeAnyOther(about address: String) {
+    func complaint_withoutOurToken_isOperatorMail(about address: String) {
         let report = Self.report("Original-Mail-From: \(address)\r\n", about: "From: \(address)\r\n")
         let answer = fixture.play(from: "fbl@provider.example", to: ["abuse@relay.example"], message: report)
         #expect(answer.decision.reasons.map(\.code) == [.operatorMail] && answer.decision.outcome == .relay)
         #expect(fixture.directory.complaints.isEmpty)
     }
 
-    @Test func onlyWhatSaysThatItIsAComplaintIsRead() {
+    @Test func complaint_withoutReportType_isOperatorMail() {
         let report = Self.report("Original-Mail-From: <\(path())>\r\n")
             .replacing("multipart/report; report-type=feedback-report", with: "multipart/mixed")
         let answer = fixture.play(from: "fbl@provider.example", to: ["abuse@relay.example"], message: report)
@@ -96,7 +96,7 @@ import Testing
         #expect(fixture.directory.complaints.isEmpty && fixture.engine.replyMemory.inUse == 0)
     }
 
-    @Test func aComplaintThatNoMemoryIsEnoughForReachesTheOperator() {
+    @Test func complaint_tooLargeForMemory_isOperatorMail() {
         let small = Fixture(evidence: .init(), replyMemory: 4_000_000)
         let report = Self.report("Original-Mail-From: <\(path())>\r\n", padding: 200_000)
         let answer = small.play(from: "fbl@provider.example", to: ["abuse@relay.example"], message: report)
@@ -104,7 +104,7 @@ import Testing
     }
 
     /// A report at a return path goes no further, so it waits; the operator's mail never does.
-    @Test func aComplaintThatCannotBeCountedWaitsOrReachesTheOperator() {
+    @Test func complaint_storeAway_isDeferredOrRelayed() {
         let (path, report) = (path(), Self.report("Original-Mail-From: <\(path())>\r\n"))
         fixture.directory.goDown()
         let direct = fixture.play(from: "", to: [path], message: Self.report())
@@ -118,7 +118,7 @@ import Testing
 
     /// Feedback loops also report that a message is no spam, or what failed in checking it; and people write of abuse.
     @Test(arguments: ["not-spam", "auth-failure", "opt-out", "virus", "other"])
-    func feedbackThatIsNoComplaintIsNotCounted(_ type: String) {
+    func feedback_ofAnotherKind_isNotCounted(_ type: String) {
         let report = Self.report("Original-Mail-From: <\(path())>\r\n").replacing(
             "Feedback-Type: abuse", with: "Feedback-Type: " + type)
         let answer = fixture.play(from: "fbl@provider.example", to: ["abuse@relay.example"], message: report)

@@ -10,7 +10,7 @@ import Testing
     private typealias Fixture = AuthorizationFixture
     private static let challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
 
-    @Test func aRequestIsReadWhole() throws {
+    @Test func request_everyParameter_isRead() throws {
         let request = try Fixture.accepted([
             "response_type": "id_token code", "response_mode": "form_post", "scope": "name unknown openid",
             "code_challenge": Self.challenge, "code_challenge_method": "S256", "prompt": "login consent odd", "max_age": "300",
@@ -30,14 +30,14 @@ import Testing
         #expect(!"\(request)".contains("jane"))
     }
 
-    @Test func defaultsAreThoseOfTheResponseType() throws {
+    @Test func request_withoutMode_hasDefaultOfResponseType() throws {
         #expect(try Fixture.accepted().target.mode == .query)
         #expect(try Fixture.accepted(["response_type": "code id_token"]).target.mode == .fragment)
         #expect(try Fixture.accepted(["scope": nil, "nonce": nil, "state": nil]).scopes.isEmpty)
         #expect(try Fixture.accepted(["scope": "openid profile"]).scopes == ["openid", "profile"])
     }
 
-    @Test func aWrongClientOrRedirectIsAPageAndNeverARedirect() {
+    @Test func request_wrongClientOrRedirectURI_isErrorPage() {
         let pages: [([String: String?], AuthorizationClient?, AuthorizationPageReason)] = [
             (["client_id": nil], nil, .clientMissing), (["client_id": ""], nil, .clientMissing),
             ([:], nil, .clientUnknown), (["client_id": "com.example.Juice"], Fixture.juice, .clientUnknown),
@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    @Test func openRedirectsByAlmostTheSameURIArePages() {
+    @Test func redirectURI_almostRegistered_isErrorPage() {
         for uri in [
             "https://juice.example/signed-in/", "https://juice.example/signed-in?x=1", "https://juice.example/signed-in#x",
             "https://juice.example/signed-in/../evil", "https://juice.example/signed-in%2F", "https://JUICE.example/signed-in",
@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    @Test func aSchemeThatRunsCodeIsNotRedirectedToEvenWhereItIsRegistered() {
+    @Test func redirectURI_scriptScheme_isErrorPage() {
         for uri in ["javascript:alert(1)", "data:text/html,x", "vbscript:x", "JavaScript:alert(1)//https://juice.example"] {
             let client = AuthorizationClient(clientID: "com.example.juice", redirectURIs: [uri], isPublic: false)
             for mode in ["query", "fragment", "form_post", "web_message"] {
@@ -74,12 +74,12 @@ import Testing
         }
     }
 
-    @Test func aSecondClientOrRedirectDecidesNothing() {
+    @Test func request_secondClientOrRedirectURI_isErrorPage() {
         #expect(Fixture.verdict(more: [("redirect_uri", "https://evil.example/")]) == .page(.redirectMissing))
         #expect(Fixture.verdict(more: [("client_id", "com.example.soda")]) == .page(.clientMissing))
     }
 
-    @Test func aRepeatedParameterIsRefusedAndItsStateIsNotSaidAgain() throws {
+    @Test func request_repeatedParameter_isRefused() throws {
         let names: [WireText] = ["scope", "nonce", "response_type", "response_mode", "code_challenge", "prompt", "request"]
         for name in names {
             let value = Fixture.pairs().first { $0.name == name }?.value ?? "x"
@@ -92,7 +92,7 @@ import Testing
         #expect(throws: Never.self) { try Fixture.accepted(["extra": "1"]) }
     }
 
-    @Test func errorsTravelInTheModeAskedFor() throws {
+    @Test func error_responseModeAsked_isSentInThatMode() throws {
         #expect(try Fixture.error(["response_type": nil]).target.mode == .query)
         #expect(try Fixture.error(["response_type": nil, "response_mode": "form_post"]).target.mode == .formPost)
         #expect(try Fixture.error(["response_type": "token"]).code == .unsupportedResponseType)
@@ -102,13 +102,13 @@ import Testing
         #expect(try Fixture.error(["prompt": "none login", "response_mode": "fragment"]).target.mode == .fragment)
     }
 
-    @Test func aTokenIsNeverAskedIntoAQuery() throws {
+    @Test func request_tokenInQueryMode_isRefused() throws {
         let error = try Fixture.error(["response_type": "code id_token", "response_mode": "query"])
         #expect(error.code == .invalidRequest)
         #expect(error.target.mode == .fragment)
     }
 
-    @Test func downgradesToPlainPKCEAreRefused() throws {
+    @Test func request_incompleteOrPlainPKCE_isRefused() throws {
         for changes: [String: String?] in [
             ["code_challenge": Self.challenge], ["code_challenge": Self.challenge, "code_challenge_method": "plain"],
             ["code_challenge": Self.challenge, "code_challenge_method": "s256"], ["code_challenge_method": "S256"],
@@ -119,20 +119,20 @@ import Testing
         }
     }
 
-    @Test func aPublicClientNeedsPKCE() throws {
+    @Test func request_publicClientWithoutPKCE_isRefused() throws {
         let id: [String: String?] = ["client_id": "com.example.pocket"]
         #expect(try Fixture.error(id, client: Fixture.pocket).code == .invalidRequest)
         let asked = id.merging(["code_challenge": Self.challenge, "code_challenge_method": "S256"]) { $1 }
         #expect(try Fixture.accepted(asked, client: Fixture.pocket).challenge != nil)
     }
 
-    @Test func whatIsNotSupportedIsSaidByItsError() throws {
+    @Test func request_unsupportedParameter_hasItsError() throws {
         #expect(try Fixture.error(["request": "e30.e30."]).code == .requestNotSupported)
         #expect(try Fixture.error(["request_uri": "https://juice.example/request"]).code == .requestURINotSupported)
         #expect(try Fixture.error(["registration": "{}"]).code == .registrationNotSupported)
     }
 
-    @Test func valuesOutOfBoundsAreRefused() throws {
+    @Test func request_valueOutOfBounds_isRefused() throws {
         let wrong: [[String: String?]] = [
             ["response_type": "code id_token", "nonce": nil], ["nonce": String(repeating: "n", count: 513)], ["nonce": "a\u{0}b"],
             ["state": String(repeating: "s", count: 4_097)], ["state": "a\r\nSet-Cookie: b"], ["max_age": "-1"],
@@ -145,7 +145,7 @@ import Testing
         #expect(try Fixture.accepted(["prompt": "none"]).prompts == [.none])
     }
 
-    @Test func aPopupNeedsARedirectURIWithAnOrigin() throws {
+    @Test func request_popupWithoutWebOrigin_isRefused() throws {
         for mode in ["web_message", "form_post"] {
             let error = try Fixture.error(["redirect_uri": "com.example.juice:/signed-in", "response_mode": mode])
             #expect(error.code == .invalidRequest)
@@ -154,7 +154,7 @@ import Testing
         #expect(try Fixture.accepted(["redirect_uri": "com.example.juice:/signed-in"]).target.mode == .query)
     }
 
-    @Test func aRequestThatCannotBeReadHasNoParameters() {
+    @Test func request_unreadable_hasNoParameters() {
         for text in ["client_id=%", "client_id=%FF", "a=%00", String(repeating: "a&", count: 101)] {
             #expect(AuthorizationParameters(Array(text.utf8)) == nil)
         }

@@ -42,7 +42,7 @@ import Testing
         #expect(page.html.contains("&quot;&lt;b&gt;\(shown)<"))
     }
 
-    @Test func aQueryIsBuiltOctetByOctet() throws {
+    @Test func queryMode_success_isBuiltOctetByOctet() throws {
         let issuer = "iss=https%3A%2F%2Fid.example"
         #expect(
             try redirect(AuthorizationResponse(target(.query), code: "pc_1", identityToken: nil, user: nil))
@@ -58,14 +58,14 @@ import Testing
         }
     }
 
-    @Test func aFragmentHoldsTheToken() throws {
+    @Test func fragmentMode_success_holdsIDToken() throws {
         let response = AuthorizationResponse(target(.fragment), code: "pc_1", identityToken: "e30.e30.AA", user: nil)
         #expect(
             try redirect(response)
                 == "https://juice.example/signed-in#code=pc_1&id_token=e30.e30.AA&state=a%20b%26c&iss=https%3A%2F%2Fid.example")
     }
 
-    @Test func everyAnswerSaysWhoseItIsAgainstMixUp() throws {
+    @Test func response_everyMode_namesIssuerAndState() throws {
         for mode in AuthorizationResponseMode.allCases {
             let success = AuthorizationResponse(target(mode), code: "pc_1", identityToken: nil, user: nil)
             let failure = AuthorizationResponse(target(mode), AuthorizationError(.accessDenied, "the user cancelled"))
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test func noResponseIsSplitByAState() throws {
+    @Test func response_stateWithLineBreaks_isNotSplit() throws {
         for mode in [AuthorizationResponseMode.query, .fragment] {
             let response = AuthorizationResponse(
                 target(mode, state: "x\r\nSet-Cookie: a=b\r\n\r\n<html>" + Self.hostile),
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test func aFormPostEscapesEveryField() throws {
+    @Test func formPostMode_hostileState_isEscaped() throws {
         let response = AuthorizationResponse(
             target(.formPost, "https://juice.example/in?a=1&b='2'", state: Self.hostile), code: "pc_1", identityToken: nil,
             user: nil)
@@ -101,7 +101,7 @@ import Testing
         #expect(page.html.components(separatedBy: "<script").count == 2)
     }
 
-    @Test func aPageRunsItsOwnScriptAloneAndInNoFrame() throws {
+    @Test func page_formPostOrWebMessage_runsOwnScriptOnly() throws {
         for mode in [AuthorizationResponseMode.formPost, .webMessage] {
             let page = try page(
                 AuthorizationResponse(target(mode, state: Self.hostile), code: "a", identityToken: nil, user: nil))
@@ -117,7 +117,7 @@ import Testing
         }
     }
 
-    @Test func aMessageGoesToTheOriginOfTheRedirectURIAlone() throws {
+    @Test func webMessageMode_redirectURI_decidesOrigin() throws {
         for (uri, origin) in [
             ("https://juice.example/signed-in", "https://juice.example"),
             ("https://Juice.example:443/", "https://juice.example"), ("https://juice.example:8443", "https://juice.example:8443"),
@@ -132,7 +132,7 @@ import Testing
         #expect(WebOrigin("https:///path") == nil)
     }
 
-    @Test func aMessageHoldsTheParametersAsJSON() throws {
+    @Test func webMessageMode_parameters_areJSON() throws {
         let page = try page(
             AuthorizationResponse(
                 target(.webMessage, state: Self.hostile), code: "pc_1", identityToken: "e30", user: #"{"name":"Jane"}"#))

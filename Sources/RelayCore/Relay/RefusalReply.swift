@@ -16,7 +16,7 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
     case authenticationTrouble, storeTrouble, notConfigured, memory
     // The message
     case malformedBody, malformedHeader, headerTooLarge, messageTooLarge, tooManyAddresses, fieldTooLong, listedTwice, loop
-    case unrewritable, tooMuchWork, signedReply, encryptedReply
+    case partialMessage, unrewritable, tooMuchWork, signedReply, encryptedReply
 
     /// Who besides the sender's own server may know of it.
     package enum Audience: Sendable, Hashable {
@@ -311,6 +311,12 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
                 554, "5.4.6", "This message has been here before", .loop, forUser: .content,
                 means: "Postern's mark is on it, or it has more than `limits.hops` hops",
                 remedy: "look for two addresses that forward to each other")
+        case .partialMessage:
+            Facts(
+                550, "5.6.1", "This is one piece of a divided message (message/partial), and cannot be checked; send the message whole",
+                .partialMessage, forUser: .content,
+                means: "the mail program divided a large message (RFC 2046 section 5.2.2): what the pieces say together, the relay never sees",
+                remedy: "the sender: turn off the division of large messages")
         case .unrewritable:
             Facts(
                 550, "5.7.7",

@@ -137,6 +137,9 @@ extension Refusal {
 
     package static func messageTooLarge(_ limit: Int) -> Refusal { Refusal(.messageTooLarge, "\(limit)") }
 
+    /// A piece of a message: put together, it would have what no piece has, such as an inbox or an address past the relay.
+    package static let partialMessage = Refusal(.partialMessage)
+
     package static let loop = Refusal(.loop)
 
     /// The mark on the message was made a moment ago, for the same entry of Postfix's queue.

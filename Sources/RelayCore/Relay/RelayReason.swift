@@ -60,6 +60,7 @@ package struct RelayReason: Sendable, Hashable {
         case fieldTooLong = "field-too-long"
         case listedTwice = "listed-twice"
         case loop
+        case partialMessage = "partial-message"
         case unrewritablePart = "unrewritable-part"
         /// An incident: a reply that counted as rewritten held the inbox. Logged as an error.
         case leakIncident = "leak-incident"

@@ -138,6 +138,13 @@ package final class RelayTransaction {
         }
     }
 
+    /// Whether the message is one piece of a divided one, for the programs that put such pieces together.
+    private var isPartialMessage: Bool {
+        header.fields.contains {
+            $0.isNamed("Content-Type") && ContentType.parse($0.rawValue).matches("message", "partial")
+        }
+    }
+
     /// A field that two programs read differently proves no author, whatever else the message says.
     private var unsafeHeader: Refusal {
         let refusal = Refusal.unsafeHeader
@@ -163,6 +170,10 @@ package final class RelayTransaction {
             case .reply, .answer: throw .replyNotProved(refusal.reason)
             case .empty, .elsewhere, .operatorMail, .returnPath: break
             }
+        }
+        switch scope {
+        case .forward, .reply: if isPartialMessage { throw .partialMessage }
+        case .empty, .elsewhere, .operatorMail, .returnPath, .answer: break
         }
         if scope.account != nil { repetition = RepetitionDigest(header: header, sender: client.mailFrom) }
         switch scope {

@@ -35,11 +35,14 @@ struct Members {
     }
 
     /// A required text, which must be one of a few values.
-    func word<Word: RawRepresentable & CaseIterable>(_ name: String, _ type: Word.Type) throws -> Word
+    /// - Parameter others: values that are accepted as well, by another reader.
+    func word<Word: RawRepresentable & CaseIterable>(
+        _ name: String, _ type: Word.Type, besides others: [String] = []
+    ) throws -> Word
     where Word.RawValue == String {
         guard let text = try text(name, limit: 64) else { throw Problem.invalid("is missing", at: "/\(name)") }
         if let word = Word(rawValue: text) { return word }
-        let names = Word.allCases.map(\.rawValue).joined(separator: ", ")
+        let names = (Word.allCases.map(\.rawValue) + others).joined(separator: ", ")
         throw Problem.invalid("must be one of \(names)", at: "/\(name)")
     }
 }
@@ -86,7 +89,7 @@ extension DecisionReport {
             self = .label(label)
             return
         }
-        let outcome = try members.word("outcome", CheckOutcome.self)
+        let outcome = try members.word("outcome", CheckOutcome.self, besides: DecisionLabel.allCases.map(\.rawValue))
         guard let challenge = try members.text("challenge", limit: 64) else {
             throw Problem.invalid("is missing", at: "/challenge")
         }

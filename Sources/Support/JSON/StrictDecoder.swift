@@ -103,9 +103,10 @@ private struct ValueDecoder: Decoder {
     var codingPath: [any CodingKey] { path }
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
-    func mismatch(_ wanted: String) -> DecodingError {
-        .typeMismatch(
-            JSONValue.self, DecodingError.Context(codingPath: path, debugDescription: "must be \(wanted), not \(value.kind)"))
+    func mismatch(_ wanted: String) -> DecodingError { mismatch(saying: "must be \(wanted), not \(value.kind)") }
+
+    private func mismatch(saying text: String) -> DecodingError {
+        .typeMismatch(JSONValue.self, DecodingError.Context(codingPath: path, debugDescription: text))
     }
 
     func unbox<T: Decodable>(_ type: T.Type) throws -> T {
@@ -139,8 +140,9 @@ private struct ValueDecoder: Decoder {
     }
 
     func integer<T: FixedWidthInteger>(_ type: T.Type) throws -> T {
-        guard case .number(let number) = value, let integer = number.integer, let result = T(exactly: integer) else {
-            throw mismatch("a whole number")
+        guard case .number(let number) = value else { throw mismatch("a whole number") }
+        guard let integer = number.integer, let result = T(exactly: integer) else {
+            throw mismatch(saying: "must be a whole number from \(T.min) to \(T.max)")
         }
         return result
     }

@@ -87,10 +87,13 @@ struct SandboxGate: RouterMiddleware {
     }
 
     private static func failure(_ order: SandboxFailures.Order?) -> Response {
-        let problem: Problem = order?.failure == .status500 ? .fault() : .unavailable()
-        var response = problem.response(requestID: nil)
-        if let status = order?.failure.status { response.status = HTTPResponse.Status(code: status) }
-        return response
+        let problem: Problem =
+            switch order?.failure {
+            case .status500: .fault()
+            case .timeout, .lostAnswer: Problem(.gatewayTimeout, "timeout", "No answer came in time", detail: "as ordered")
+            case .status503, .slow, nil: .unavailable()
+            }
+        return problem.response(requestID: nil)
     }
 
     /// What an error response says: the problem's name, or OAuth's error; and the details. The response keeps its body.

@@ -7,6 +7,7 @@ import HTTP
 import HTTPTypes
 import Hummingbird
 import InternetMessage
+import MailAuth
 import MailCrypto
 import NIOCore
 import RelayCore
@@ -128,6 +129,9 @@ struct SandboxMailRoutes: RouteModule {
         }
         guard (1...Self.maximumRecipients).contains(recipients.count) else {
             throw Problem.invalid("must have 1 to \(Self.maximumRecipients) addresses", at: "/to")
+        }
+        guard client.map({ IPAddress($0) != nil }) ?? true else {
+            throw Problem.invalid("must be the address of the sending machine, as in 192.0.2.7", at: "/client")
         }
         return Letter(sender: sender, recipients: recipients, octets: octets, client: client ?? "127.0.0.1")
     }

@@ -204,6 +204,7 @@ struct SandboxOrderRoutes: RouteModule {
     /// Adds a user, or changes the one who is there.
     private func setUser(_ request: Request, _ context: APIContext) async throws -> Response {
         let order = try await request.decode(UserOrder.self, context)
+        guard !order.user.utf8.isEmpty else { throw Problem.invalid("must be the name of a user", at: "/user") }
         if let status = order.realUserStatus, !(0...2).contains(status) {
             throw Problem.invalid("must be 0, 1 or 2", at: "/real_user_status")
         }
@@ -270,9 +271,10 @@ struct SandboxOrderRoutes: RouteModule {
         case (let failure?, nil, nil): hasRoom = desk.zone.fail(failure, at: order.name)
         case (nil, .txt?, let value?): hasRoom = desk.zone.add(.txt(Array(value.utf8)), .txt, to: order.name)
         case (nil, let type?, let value?):
-            guard type == .a || type == .aaaa, let address = IPAddress(value) else {
-                throw Problem.invalid("must be an address; a value of this type cannot be set", at: "/value")
+            guard type == .a || type == .aaaa else {
+                throw Problem.invalid("records of this type cannot be added: TXT, A or AAAA", at: "/type")
             }
+            guard let address = IPAddress(value) else { throw Problem.invalid("must be an IP address", at: "/value") }
             hasRoom = desk.zone.add(.address(address.octets), type, to: order.name)
         case (nil, let type, nil): desk.zone.remove(type, of: order.name)
         default:

@@ -313,9 +313,11 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
                 remedy: "look for two addresses that forward to each other")
         case .partialMessage:
             Facts(
-                550, "5.6.1", "This is one piece of a divided message (message/partial), and cannot be checked; send the message whole",
+                550, "5.6.1",
+                "This is one piece of a divided message (message/partial), and cannot be checked; send the message whole",
                 .partialMessage, forUser: .content,
-                means: "the mail program divided a large message (RFC 2046 section 5.2.2): what the pieces say together, the relay never sees",
+                means:
+                    "the mail program divided a large message (RFC 2046 section 5.2.2): what the pieces say together, the relay never sees",
                 remedy: "the sender: turn off the division of large messages")
         case .unrewritable:
             Facts(

@@ -256,6 +256,46 @@ func home(
         }
     }
 
+    /// The page was six screens long, with every form in one column.
+    @Test func addressPage_onAPhone_isOneTaskAScreen() throws {
+        let (fixture, url) = try home()
+        defer { fixture.stop() }
+        try fixture.addUser("anna", inboxes: ["anna@home.example"])
+        _ = try fixture.address("juice", "anna")
+        let browser = try Browser()
+        defer { browser.quit() }
+        try browser.forbidScripts()
+        try browser.open(url + "/me")
+        try browser.type("anna@home.example", into: "#email")
+        try browser.click("main button")
+        _ = try browser.shows("h1", "Check your inbox")
+        try browser.open(try link(try fixture.arrival(for: "anna@home.example")))
+        try browser.click("main button")
+        #expect(try browser.arrives(at: url + "/me"))
+        func shown() throws -> String? {
+            try browser.value(
+                "return [...document.querySelectorAll('main section')].filter(part => getComputedStyle(part).display !== 'none')"
+                    + ".map(part => part.getAttribute('aria-labelledby')).join(' ')") as? String
+        }
+        try browser.open(url + "/me/addresses/1")
+        #expect(try shown() == "forwarding own write apps traffic refused block")
+        try browser.resize(width: 390, height: 800)
+        #expect(try shown() == "forwarding")
+        #expect(try PageLook(browser).findings("me-address-phone", "en") == [])
+        try browser.resize(width: 390, height: 800)
+        try browser.click(".tasks a[href='#block']")
+        #expect(try shown() == "block")
+        try browser.type("news@juice.example", into: "#sender")
+        try browser.click("form[action$='/block'] button")
+        // What was done is told, wherever it is.
+        #expect(try browser.shows("[role=status]", "Mail from there is refused from now on."))
+        #expect(try shown() == "forwarding block")
+        try browser.click(".tasks a[href='#own']")
+        #expect(try shown() == "own")
+        try browser.click(".task-back a")
+        #expect(try shown() == "forwarding block")
+    }
+
     @Test func page_keyboardOnly_switchesForwarding() throws {
         let (fixture, url) = try home()
         defer { fixture.stop() }

@@ -133,7 +133,7 @@ fuzz: packages ## Each fuzz target for so many seconds, two at a time (0: once o
 screenshots: packages test-tools ## Pictures of every page in .build/screenshots: four widths, light and dark
 	@scripts/packages fonts-noto-cjk
 	@scripts/build $(SWIFT_FLAGS) --build-tests
-	POSTERN_SCREENSHOTS=all swift test $(SWIFT_FLAGS) --skip-build --filter 'LooksTests|RelaySignInTests'
+	POSTERN_SCREENSHOTS=all swift test $(SWIFT_FLAGS) --skip-build --filter 'PageLayoutTests|RelaySignInTests'
 
 sbom: packages ## What a build is made of, with versions and licences, as SPDX: .build/postern.spdx.json
 	@scripts/build $(SWIFT_FLAGS) --product postern

@@ -12,16 +12,16 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct SignalIntakeTests {
-    private typealias Fixture = NotificationTests.Fixture
+    private typealias Fixture = NotificationRoutesTests.Fixture
 
     private static func claims(
         _ fixture: Fixture, _ uri: String, _ payload: JSONObject = [:], jti: String, subject: SubjectIdentifier? = nil
     ) -> JSONObject {
         SecurityEventToken(
-            issuer: NotificationTests.iss, audience: "com.juice", id: jti, issuedAt: fixture.fixture.now, transaction: nil,
+            issuer: NotificationRoutesTests.iss, audience: "com.juice", id: jti, issuedAt: fixture.fixture.now, transaction: nil,
             happenedAt: nil,
             event: SecurityEvent(
-                uri, of: subject ?? .issuerSubject(issuer: NotificationTests.iss, subject: "001.abc"), payload)
+                uri, of: subject ?? .issuerSubject(issuer: NotificationRoutesTests.iss, subject: "001.abc"), payload)
         ).claims
     }
 
@@ -39,7 +39,7 @@ import Testing
         return try #require(
             try fixture.fixture.store.history.history(
                 team: client.teamNumber, group: client.groupNumber,
-                subject: .external(issuer: NotificationTests.iss, subject: "001.abc"), now: fixture.fixture.now))
+                subject: .external(issuer: NotificationRoutesTests.iss, subject: "001.abc"), now: fixture.fixture.now))
     }
 
     @Test func riskEvent_everyKind_isCountedOnce() async throws {
@@ -80,7 +80,7 @@ import Testing
             Self.claims(fixture, SecurityEventURI.deviceComplianceChange, ["current_status": "compliant"], jti: "3"),
             Self.claims(fixture, "urn:example:new", jti: "4"),
             Self.claims(fixture, revoked, jti: "5", subject: .issuerSubject(issuer: "https://other.example", subject: "001.abc")),
-            Self.claims(fixture, revoked, jti: "6", subject: .issuerSubject(issuer: NotificationTests.iss, subject: "unknown")),
+            Self.claims(fixture, revoked, jti: "6", subject: .issuerSubject(issuer: NotificationRoutesTests.iss, subject: "unknown")),
             Self.claims(fixture, revoked, jti: "7", subject: .email("x@home.example")),
             Self.claims(fixture, revoked, jti: "8a", subject: .opaque("001.abc")),
             Self.claims(
@@ -91,7 +91,7 @@ import Testing
                 subject: try SubjectIdentifier([
                     "format": "complex", "session": .object(SubjectIdentifier.opaque("001.abc").json),
                     "device": .object(
-                        SubjectIdentifier.issuerSubject(issuer: NotificationTests.iss, subject: "001.abc").json),
+                        SubjectIdentifier.issuerSubject(issuer: NotificationRoutesTests.iss, subject: "001.abc").json),
                 ])),
             // Credentials that their user adds, renews or deletes.
             Self.claims(fixture, SecurityEventURI.credentialChange, ["change_type": "update"], jti: "8d"),
@@ -104,7 +104,7 @@ import Testing
         // Within a complex subject, and for all apps at once, it counts.
         let complex = try SubjectIdentifier([
             "format": "complex",
-            "user": .object(SubjectIdentifier.issuerSubject(issuer: NotificationTests.iss, subject: "001.abc").json),
+            "user": .object(SubjectIdentifier.issuerSubject(issuer: NotificationRoutesTests.iss, subject: "001.abc").json),
         ])
         var claims = Self.claims(fixture, revoked, jti: "8", subject: complex)
         claims["aud"] = .array(["https://id.example"])

@@ -1,0 +1,381 @@
+// Many change different accounts of one PostgreSQL at the same time: how often one must be repeated, as it lost against another
+// one.
+
+import Database
+import Accounts
+import Decisions
+import Events
+import Foundation
+import PosternPostgres
+import PostgresHarness
+import SignIn
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite(.blocking, .enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
+struct SerializationConflictTests {
+    private static func parameter(_ name: String, _ standard: Int) -> Int {
+        ProcessInfo.processInfo.environment[name].flatMap { Int($0) } ?? standard
+    }
+
+    /// A database with so many rows, all of which each change reads and of which it writes its own.
+    private static func ring(_ server: PostgresServer, rows: Int) throws -> PostgresDatabase {
+        let database = try PostgresDatabase(url: server.url(schema: "relay"))
+        _ = try Migrator().migrate(database, now: 1)
+        try database.write(.durable) { connection in
+            try connection.run("CREATE TABLE ring (id BIGINT PRIMARY KEY, value BIGINT NOT NULL)")
+            for row in 0..<rows { try connection.run("INSERT INTO ring VALUES (?1, 0)", [.integer(Int64(row))]) }
+        }
+        return database
+    }
+
+    private static func change(_ database: PostgresDatabase, row: Int) throws(StoreFailure) {
+        try database.write(.durable) { connection throws(StoreFailure) in
+            let last = try connection.value("SELECT MAX(value) FROM ring", Int64.self) ?? 0
+            try connection.run("UPDATE ring SET value = ?2 WHERE id = ?1", [.integer(Int64(row)), .integer(last + 1)])
+        }
+    }
+
+    /// A change that always lost against others was given up after 20 repetitions: a move never came to its end beside sign-ups.
+    @Test func serializationConflict_repeated_takesExclusiveTurn() async throws {
+        let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
+        let database = try Self.ring(server, rows: 6)
+        defer { try? database.close() }
+        try await together(
+            (0..<6).map { row in
+                { for _ in 0..<40 { try Self.change(database, row: row) } }
+            })
+        // As if they had come one after the other: each is one more than the highest, so that no two are the same.
+        let values = try database.values("SELECT value FROM ring", Int64.self)
+        #expect(Set(values).count == 6)
+        #expect(database.repetitions > 0)
+    }
+
+    /// A change of many rows lost five times against small ones before each turn alone: a transfer took minutes beside sign-ups.
+    @Test func writeAlone_besideSmallChanges_runsOnce() async throws {
+        let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
+        let database = try Self.ring(server, rows: 5)
+        defer { try? database.close() }
+        let isOver = Mutex(false)
+        let runs = Mutex(0)
+        try await together(
+            (1..<5).map { row in
+                { while !isOver.withLock({ $0 }) { try Self.change(database, row: row) } }
+            } + [
+                {
+                    defer { isOver.withLock { $0 = true } }
+                    for _ in 0..<20 {
+                        try database.writeAlone(.durable) { connection throws(StoreFailure) in
+                            for _ in 0..<50 {
+                                let last = try connection.value("SELECT MAX(value) FROM ring", Int64.self) ?? 0
+                                try connection.run("UPDATE ring SET value = ?1 WHERE id = 0", [.integer(last + 1)])
+                            }
+                            runs.withLock { $0 += 1 }
+                        }
+                    }
+                }
+            ])
+        #expect(runs.withLock { $0 } == 20)
+        #expect(Set(try database.values("SELECT value FROM ring", Int64.self)).count == 5)
+    }
+
+    /// Who hangs in the middle of a change keeps the turn alone from others; these go on beside it.
+    @Test func transaction_hanging_doesNotBlockOthers() async throws {
+        let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
+        let database = try Self.ring(server, rows: 5)
+        defer { try? database.close() }
+        let (hangs, others) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        try await together(
+            [
+                {
+                    // What becomes of it does not matter.
+                    try? database.write(.durable) { connection in
+                        try connection.run("INSERT INTO teams (handle, name, created_at) VALUES ('juice', 'Juice', 1)")
+                        hangs.signal()
+                        others.wait()
+                        others.signal()
+                    }
+                }
+            ]
+                + [
+                    {
+                        hangs.wait()
+                        defer { others.signal() }
+                        let done = DispatchGroup()
+                        for row in 0..<4 {
+                            done.enter()
+                            Thread.detachNewThread {
+                                defer { done.leave() }
+                                do { for _ in 0..<15 { try Self.change(database, row: row) } } catch { Issue.record("\(error)") }
+                            }
+                        }
+                        done.wait()
+                    }
+                ])
+        #expect(Set(try database.values("SELECT value FROM ring WHERE id < 4", Int64.self)).count == 4)
+    }
+
+    /// A host that was stopped in the middle of a change kept what it had locked for a minute.
+    @Test func transaction_idleTooLong_isEnded() async throws {
+        let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
+        let database = try Self.ring(server, rows: 2)
+        defer { try? database.close() }
+        var settings = PostgresDatabase.Settings()
+        settings.stillMilliseconds = 300
+        settings.contention = 0
+        let stopped = try PostgresDatabase(url: server.url(schema: "relay"), settings: settings)
+        defer { try? stopped.close() }
+        let (stands, others) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        try await together([
+            {
+                #expect(throws: (any Error).self) {
+                    try stopped.write(.durable) { connection in
+                        try connection.run("UPDATE ring SET value = 99 WHERE id = 0")
+                        stands.signal()
+                        others.wait()
+                    }
+                }
+            },
+            {
+                defer { others.signal() }
+                stands.wait()
+                try Self.change(database, row: 0)
+            },
+        ])
+        #expect(try database.value("SELECT value FROM ring WHERE id = 0", Int64.self) == 1)
+    }
+
+    /// Decisions go on degraded after half a second; they waited for others' locks as long as everybody.
+    @Test func transaction_shortTimeout_isBusy() async throws {
+        let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
+        let database = try Self.ring(server, rows: 2)
+        defer { try? database.close() }
+        let (holds, others) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        try await together([
+            {
+                // It holds the row until the other one has given up.
+                try database.write(.durable) { connection in
+                    try connection.run("UPDATE ring SET value = 1 WHERE id = 0")
+                    holds.signal()
+                    others.wait()
+                }
+            },
+            {
+                defer { others.signal() }
+                holds.wait()
+                let error = #expect(throws: StoreFailure.self) {
+                    try database.write(.durable, timeout: .milliseconds(100)) { connection throws(StoreFailure) in
+                        try connection.run("UPDATE ring SET value = 2 WHERE id = 0")
+                    }
+                }
+                #expect(error?.code == .temporary(.busy))
+            },
+        ])
+    }
+
+    /// It read a file as it went, and began again in the middle of it.
+    @Test func rehearsal_serializationConflict_isNotRepeated() throws {
+        let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
+        let database = try Self.ring(server, rows: 2)
+        defer { try? database.close() }
+        var runs = 0
+        let error = #expect(throws: StoreFailure.self) {
+            try database.rehearse { rehearsal throws(StoreFailure) in
+                runs += 1
+                let last = try rehearsal.value("SELECT MAX(value) FROM ring", Int64.self) ?? 0
+                try Self.change(database, row: 1)
+                try rehearsal.write(.durable) { connection throws(StoreFailure) in
+                    try connection.run("UPDATE ring SET value = \(last + 1) WHERE id = 1")
+                }
+            }
+        }
+        #expect(error?.code == .temporary(.busy))
+        #expect(runs == 1)
+    }
+
+    private static func analyze(_ test: TestStore) throws {
+        try test.database.write(.relaxed) { try $0.runScript("ANALYZE accounts; ANALYZE grants; ANALYZE app_groups") }
+    }
+
+    /// As long as the server knew little of a table, it read all consents to the app to find one, and each sign-in was repeated
+    /// because of all others. It knows what it counted last: here when there were so many consents.
+    @Test(arguments: [0, 50, 60]) func authorize_anyTableStatistics_readsNoOtherConsent(_ known: Int) throws {
+        let test = try TestStore(try #require(Engine.postgresAlone))
+        let change = TestStore.change
+        _ = try test.store.apps.add(team: "juice", clientID: "com.juice", group: nil, change)
+        let users = (0..<60).map { "u\($0)" }
+        for user in users {
+            _ = try test.store.users.add(
+                id: user, name: nil, inbox: TestStore.inbox("\(user)@home.example"), isVerified: true, change)
+        }
+        for (number, user) in users.enumerated() {
+            if number == known { try Self.analyze(test) }
+            _ = try test.store.grants.authorize(AuthorizationRequest(clientID: "com.juice", userID: user), change)
+        }
+        if users.count == known { try Self.analyze(test) }
+        let locks = try test.store.grants.addresses.events.write(at: change.now) { connection, tracker throws(StoreFailure) in
+            _ = try test.store.grants.authorize(
+                connection, tracker, AuthorizationRequest(clientID: "com.juice", userID: "u7"), change)
+            return try connection.values(
+                """
+                SELECT c.relname || ' ' || l.locktype || ' ' || COUNT(*) FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
+                WHERE l.mode = 'SIReadLock' AND l.pid = pg_backend_pid() AND c.relname IN ('accounts', 'grants', 'grants_group')
+                GROUP BY c.relname, l.locktype ORDER BY 1
+                """, String.self)
+        }
+        // No lock remains on the consent that this change itself wrote.
+        #expect(locks == ["accounts tuple 1"])
+    }
+
+    /// The same for what follows a sign-in, and for other requests about one row. A change that is under way keeps the locks of
+    /// those beside it, so that they can be looked at: also those of other tests, so that the server is this test's own.
+    @Test func requests_oldTableStatistics_readNoOtherRows() throws {
+        let test = try TestStore(try #require(Engine.postgresAlone))
+        let (store, change, now) = (test.store, TestStore.change, TestStore.now)
+        _ = try store.apps.add(team: "juice", clientID: "com.juice", group: nil, change)
+        try store.clients.addRedirect(team: "juice", clientID: "com.juice", uri: "https://juice.example/in", change)
+        try test.database.write(.relaxed) {
+            try $0.runScript(
+                """
+                ANALYZE accounts; ANALYZE grants; ANALYZE inboxes; ANALYZE relay_addresses; ANALYZE refresh_tokens;
+                ANALYZE idempotency_keys; ANALYZE decisions
+                """)
+        }
+        let team = try store.teams.team("juice").number
+        let client = try #require(try store.clients.client("com.juice"))
+        for number in 0..<40 {
+            try test.user("u\(number)")
+            _ = try store.grants.authorize(AuthorizationRequest(clientID: "com.juice", userID: "u\(number)"), change)
+        }
+        let locks = try test.database.write(.relaxed) { connection throws(StoreFailure) in
+            _ = try connection.rows("SELECT 1")
+            let code = try store.provider.authorize(
+                ProviderAuthorization(
+                    grant: AuthorizationRequest(clientID: "com.juice", userID: "u7"), redirectURI: "https://juice.example/in",
+                    scopes: ["openid", "email"], nonce: nil, challenge: nil, orgID: nil, authenticatedAt: now), change
+            ) { $0.code }
+            let outcome = try store.provider.redeem(
+                code: code, client: client, redirectURI: "https://juice.example/in", challenge: nil, now: now
+            ) { $0 }
+            guard case .issued(let tokens) = outcome, let refresh = tokens.refreshToken else {
+                throw .permanent(.unexpectedData, "no tokens were issued")
+            }
+            guard
+                case .issued = try store.provider.refresh(token: refresh, client: client, dailyLimit: 5, now: now, finish: { $0 })
+            else { throw .permanent(.unexpectedData, "no token was issued") }
+            guard try store.provider.userInfo(accessToken: tokens.accessToken, now: now) != nil else {
+                throw .permanent(.unexpectedData, "the token names no user")
+            }
+            let key = [UInt8](repeating: 7, count: 32)
+            _ = try store.idempotency.claim(team: team, endpoint: "e", key: key, body: key, now: now)
+            try store.idempotency.finish(team: team, endpoint: "e", key: key, begunAt: now, answer: "{}")
+            _ = try store.checks.label(decision: "none", team: team, .legitimate, now: now)
+            return try connection.values(
+                """
+                SELECT DISTINCT c.relname FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
+                WHERE l.mode = 'SIReadLock' AND c.relnamespace = CAST(current_schema() AS regnamespace)
+                """, String.self)
+        }
+        let narrow: Set = [
+            "accounts_pkey", "authorization_codes_pkey", "refresh_tokens_token_hash_key", "idempotency_keys_pkey",
+            "decisions_decision_id_key",
+        ]
+        #expect(narrow.isSubset(of: locks), "locks are seen: \(locks)")
+        let wide: Set = [
+            "accounts_team", "grants_group", "refresh_tokens_app", "decisions_team", "idempotency_keys_time",
+            "accounts_team_id_user_id_key", "inboxes_verified", "app_groups_team",
+        ]
+        #expect(wide.intersection(locks).isEmpty)
+    }
+
+    /// Every delivery wrote the row of the endpoint, which every change of an account reads: the two were repeated against each
+    /// other.
+    @Test func setForwarding_besideDeliveries_isSeldomRepeated() throws {
+        let users = Self.parameter("POSTERN_CONTENTION_USERS", 100)
+        let rounds = Self.parameter("POSTERN_CONTENTION_ROUNDS", 6)
+        let lanes = 8
+        let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
+        var settings = PostgresDatabase.Settings()
+        settings.connections = 20
+        let database = try PostgresDatabase(url: server.url(schema: "relay"), settings: settings)
+        defer { try? database.close() }
+        _ = try Migrator().migrate(database, now: 1)
+        let store = Store(database: database, keys: TestStore.keys(), relayDomains: ["relay.example"])
+        let change = TestStore.change
+        _ = try store.teams.add(id: "juice", name: "Juice", change)
+        _ = try store.apps.add(team: "juice", clientID: "com.juice", group: nil, change)
+        let endpoint = try store.endpoints.set(team: "juice", app: nil, url: EndpointURL("https://hooks.example/"), change)
+        let addresses = try (0..<users).map { number in
+            _ = try store.users.add(
+                id: "u\(number)", name: nil, inbox: TestStore.inbox("u\(number)@home.example"), isVerified: true, change)
+            return try store.addresses.issue(team: "juice", user: "u\(number)", change).address.address
+        }
+        try server.psql("ANALYZE")
+        let before = database.repetitions
+        let isOver = Mutex(false)
+        let delivered = Mutex(0)
+        // One round of delivery a change at most, however slow the machine: rounds without end would count as many more losses.
+        let changed = DispatchSemaphore(value: 0)
+        let group = DispatchGroup()
+        group.enter()
+        Thread.detachNewThread {
+            defer { group.leave() }
+            do {
+                let lease = try #require(
+                    try store.leases.take(
+                        OutboxRepository.lease, seen: store.leases.state(OutboxRepository.lease), holder: "test"))
+                var now = TestStore.now
+                while true {
+                    changed.wait()
+                    let isLast = isOver.withLock { $0 }
+                    let due = try #require(
+                        try store.outbox.due(endpoint: endpoint.number, now: now, isProbe: false, limit: 256, under: lease))
+                    #expect(try store.outbox.recordResults(due.map { DeliveryResult($0) }, under: lease, now: now))
+                    _ = try store.leases.renew(lease)
+                    delivered.withLock { $0 += due.count }
+                    now += 1
+                    if isLast, due.isEmpty { return }
+                    if isLast { changed.signal() }
+                }
+            } catch { Issue.record("\(error)") }
+        }
+        let changes = DispatchGroup()
+        for lane in 0..<lanes {
+            changes.enter()
+            Thread.detachNewThread {
+                defer { changes.leave() }
+                do {
+                    for round in 0..<rounds {
+                        for user in stride(from: lane, to: users, by: lanes) {
+                            try store.addresses.setForwarding(addresses[user], on: round % 2 == 1, change)
+                            changed.signal()
+                        }
+                    }
+                } catch { Issue.record("\(error)") }
+            }
+        }
+        changes.wait()
+        isOver.withLock { $0 = true }
+        changed.signal()
+        group.wait()
+        let count = users * rounds
+        #expect(delivered.withLock { $0 } == count)
+        let repeated = (database.repetitions - before) * 1000 / count
+        print("contention: \(repeated) repetitions for 1,000 changes, beside deliveries")
+        if ProcessInfo.processInfo.environment["POSTERN_CONTENTION_LOG"] != nil {
+            let log = try String(contentsOf: server.folder.appendingPathComponent("server.log"), encoding: .utf8)
+            var counts: [String: Int] = [:]
+            var isConflict = false
+            for line in log.split(separator: "\n") {
+                if line.contains("ERROR:") { isConflict = line.contains("could not serialize") || line.contains("deadlock") }
+                if isConflict, let start = line.range(of: "STATEMENT:  ") {
+                    counts[String(line[start.upperBound...].prefix(90)), default: 0] += 1
+                }
+            }
+            for (statement, count) in counts.sorted(by: { $0.value > $1.value }).prefix(12) { print("  \(count) \(statement)") }
+        }
+        // Some 150 to 210 on a fast machine: neighbours on a page of an index. Each further round of a change counts.
+        #expect(repeated < 400)
+    }
+}

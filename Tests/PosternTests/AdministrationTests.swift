@@ -221,4 +221,25 @@ import Testing
         try runner.fail("nonsense", status: 64, saying: "nonsense")
         try runner.fail("team", "list", "--frobnicate", status: 64, saying: "--frobnicate")
     }
+
+    @Test(arguments: [["team", "add", "blank", "--name", "  "], ["user", "add", "blank", "--name", "\u{3000}"]])
+    func name_ofBlanksAlone_isRefused(_ words: [String]) throws {
+        let runner = try CommandRunner.initialised()
+        let result = try runner.run(words)
+        #expect(result.status == 65 && result.errors.contains("must have a character that is seen"), "\(result)")
+    }
+
+    @Test func postfixTool_fails_isUnavailableInOneLine() throws {
+        let runner = try CommandRunner.initialised()
+        let result = try runner.run(["queue", "list", "--config-directory", "/nonexistent"])
+        #expect(result.status == 69 && result.errors.hasPrefix("postern: postqueue "), "\(result)")
+        #expect(result.errors.count { $0 == "\n" } == 1)
+    }
+
+    @Test(arguments: ["x", "a b@juice.example", "@juice.example"]) func verifyMessage_malformedSender_isWrongUsage(
+        _ sender: String
+    ) throws {
+        let runner = try CommandRunner.initialised()
+        try runner.fail("verify", "message", "--mail-from", sender, status: 64, saying: "--mail-from must be an address")
+    }
 }

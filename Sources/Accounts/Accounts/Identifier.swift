@@ -32,6 +32,9 @@ package enum Identifier {
         guard (1...200).contains(text.unicodeScalars.count) else {
             throw .refused(.invalid, "a name must be 1 to 200 characters")
         }
+        guard !text.unicodeScalars.allSatisfy(\.properties.isWhitespace) else {
+            throw .refused(.invalid, "a name must have a character that is seen")
+        }
         return text
     }
 

@@ -6,6 +6,7 @@ import Database
 import Foundation
 import Mail
 import PosternConfiguration
+import PostfixSetup
 import Synchronization
 
 /// An error of a command itself.
@@ -99,6 +100,7 @@ enum Failure {
         case let error as MailerError: status(error)
         case is TemplateError: EX_CONFIG
         case let error as OwnedFile.Failure: [ENOSPC, EDQUOT, EFBIG, EIO].contains(error.code) ? EX_IOERR : EX_CANTCREAT
+        case is PostfixToolError: EX_UNAVAILABLE
         case is DNSClientError, is DecodingError: EX_DATAERR
         case let error as CocoaError:
             [.fileReadNoPermission, .fileWriteNoPermission].contains(error.code) ? EX_NOPERM : EX_NOINPUT

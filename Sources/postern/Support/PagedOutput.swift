@@ -14,7 +14,7 @@ enum Limit {
 
     /// Says on standard error that there are more.
     static func remark(_ limit: Int, _ what: String, _ many: String? = nil) {
-        Failure.remark("there are more than \(Count.text(limit, what, many)): see more with --limit")
+        Failure.remark("there are more than \(Count.text(limit)) \(many ?? what + "s"): see more with --limit")
     }
 }
 

@@ -80,7 +80,8 @@ import Testing
             Self.claims(fixture, SecurityEventURI.deviceComplianceChange, ["current_status": "compliant"], jti: "3"),
             Self.claims(fixture, "urn:example:new", jti: "4"),
             Self.claims(fixture, revoked, jti: "5", subject: .issuerSubject(issuer: "https://other.example", subject: "001.abc")),
-            Self.claims(fixture, revoked, jti: "6", subject: .issuerSubject(issuer: NotificationRoutesTests.iss, subject: "unknown")),
+            Self.claims(
+                fixture, revoked, jti: "6", subject: .issuerSubject(issuer: NotificationRoutesTests.iss, subject: "unknown")),
             Self.claims(fixture, revoked, jti: "7", subject: .email("x@home.example")),
             Self.claims(fixture, revoked, jti: "8a", subject: .opaque("001.abc")),
             Self.claims(

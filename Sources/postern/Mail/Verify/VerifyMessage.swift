@@ -38,7 +38,12 @@ struct VerifyMessage: ParsableCommand {
     var time: String?
     @Flag(help: "Read requests as JSON lines.") var batch = false
 
-    func validate() throws { try ClientAddress.check(ip) }
+    func validate() throws {
+        try ClientAddress.check(ip)
+        guard mailFrom.isEmpty || mailFrom == "<>" || AddrSpec(envelope: mailFrom) != nil else {
+            throw ValidationError("--mail-from must be an address, as in bounces@juice.example, or <> for none.")
+        }
+    }
 
     func run() throws {
         let installation = try options.installationIfAny()

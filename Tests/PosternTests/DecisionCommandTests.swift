@@ -54,7 +54,7 @@ import Testing
         let first = try runner.run(["decision", "list", "--limit", "1"])
         #expect(
             first.output.split(separator: "\n").count == 1
-                && first.errors.contains("there are more than 1 decision: see more with --limit"))
+                && first.errors.contains("there are more than 1 decisions: see more with --limit"))
         #expect(try runner.run(["decision", "list", "--limit", "2"]).errors == "")
         let csv = try runner.succeed("decision", "list", "--csv").split(separator: "\n")
         #expect(csv.count == 3)

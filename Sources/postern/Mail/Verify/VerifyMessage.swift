@@ -40,7 +40,7 @@ struct VerifyMessage: ParsableCommand {
 
     func validate() throws {
         try ClientAddress.check(ip)
-        guard mailFrom.isEmpty || mailFrom == "<>" || AddrSpec(envelope: mailFrom) != nil else {
+        guard AddrSpec.parseReversePath(mailFrom) != nil else {
             throw ValidationError("--mail-from must be an address, as in bounces@juice.example, or <> for none.")
         }
     }

@@ -222,7 +222,7 @@ import Testing
         try runner.fail("team", "list", "--frobnicate", status: 64, saying: "--frobnicate")
     }
 
-    @Test(arguments: [["team", "add", "blank", "--name", "  "], ["user", "add", "blank", "--name", "\u{3000}"]])
+    @Test(arguments: [["team", "add", "blank", "--name", "  "], ["team", "add", "blank", "--name", "\u{3000}\u{A0}"]])
     func name_ofBlanksAlone_isRefused(_ words: [String]) throws {
         let runner = try CommandRunner.initialised()
         let result = try runner.run(words)

@@ -264,7 +264,6 @@ func home(
         _ = try fixture.address("juice", "anna")
         let browser = try Browser()
         defer { browser.quit() }
-        try browser.forbidScripts()
         try browser.open(url + "/me")
         try browser.type("anna@home.example", into: "#email")
         try browser.click("main button")

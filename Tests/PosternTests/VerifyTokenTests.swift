@@ -7,7 +7,7 @@ import Testing
 @Suite(.blocking) struct VerifyTokenTests {
     /// The vectors of the tokens' own tests.
     private static let vectors = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .appendingPathComponent("SignInClientTests/Vectors")
+        .appendingPathComponent("SignInTests/Vectors")
 
     /// An answer of a batch. Claims are left alone: they may hold numbers that Foundation cannot (1e400).
     private struct Response: Decodable {

@@ -156,6 +156,16 @@ struct FileOwnershipTests {
         try #require(chmod(folder + "/main.cf", 0o640) == 0 && lchown(folder + "/main.cf", 0, Self.group) == 0)
         #expect(try setUp().status == 0)
         #expect(try [record, "main.cf", "master.cf"].map(mode) == [0o640, 0o640, 0o644])
+        // The record is closed too where main.cf was closed after it was made, and a later run writes it again.
+        try #require(chmod(folder + "/" + record, 0o644) == 0)
+        let services = folder + "/master.cf"
+        let more =
+            try String(contentsOfFile: services, encoding: .utf8) + "127.0.0.1:2525 inet n - y - - smtpd -o smtpd_milters=\n"
+        try more.write(toFile: services, atomically: true, encoding: .utf8)
+        let other = try runner.run(
+            ["setup", "postfix", "--apply", "--config-directory", folder, "--set", "milter.socket=inet:8999@127.0.0.1"])
+        #expect(other.status == 0, "\(other)")
+        #expect(try mode(record) == 0o640)
         let attributes = try FileManager.default.attributesOfItem(atPath: folder + "/main.cf")
         #expect(attributes[.groupOwnerAccountID] as? Int == Int(Self.group))
     }

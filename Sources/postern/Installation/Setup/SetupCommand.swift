@@ -151,7 +151,8 @@ struct SetupPostfixCommand: ParsableCommand {
     /// Creates a file, or replaces it with its owner and mode. Postfix's own processes must be able to read a new one, whatever
     /// the umask of this process; who cannot read main.cf and master.cf cannot read the record either, which has their text.
     private func write(_ content: Data, _ path: String) throws {
-        let isNew = !FileManager.default.fileExists(atPath: path)
+        // main.cf may have been closed to others since the record was made.
+        let isNew = !FileManager.default.fileExists(atPath: path) || path.hasSuffix("/\(SetupRecord.fileName)")
         var mode: mode_t = 0o644
         var status = stat()
         for name in ["main.cf", "master.cf"] where stat("\(configDirectory)/\(name)", &status) == 0 { mode &= status.st_mode }

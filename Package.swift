@@ -32,6 +32,7 @@ let mustache = Target.Dependency.product(name: "Mustache", package: "swift-musta
 let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let nioEmbedded = Target.Dependency.product(name: "NIOEmbedded", package: "swift-nio")
 let nioHTTP1 = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
+let nioHTTPTypes = Target.Dependency.product(name: "NIOHTTPTypes", package: "swift-nio-extras")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
 let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
 let nioTLS = Target.Dependency.product(name: "NIOTLS", package: "swift-nio")
@@ -120,6 +121,7 @@ let package = Package(
         .package(url: "https://github.com/hummingbird-project/swift-mustache", from: "2.1.1"),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.2"),
         .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
@@ -212,7 +214,7 @@ let package = Package(
             name: "HTTP",
             dependencies: [
                 "Accounts", "Database", "MailAuth", "MailCrypto", "Support", "Transport", httpTypes, hummingbird, hummingbirdCore,
-                logging, nioCore, nioHTTP1, nioPosix, nioSSL, nioTLS, serviceLifecycle,
+                logging, nioCore, nioHTTP1, nioHTTPTypes, nioPosix, nioSSL, nioTLS, serviceLifecycle,
             ], swiftSettings: strict),
         .target(
             name: "API",
@@ -413,7 +415,7 @@ let package = Package(
                 "InternetMessage", "Languages", "MailAuth", "MailCrypto", "PasskeyTesting", "PersonalData", "PolicyRules",
                 "postern", "PosternConfiguration", "PosternMetrics", "PosternSQLite", "PostfixHarness", "RelayCore", "RiskPolicy",
                 "Service", "SharedSignals", "SignIn", "StoreTesting", "Support", "TestSupport", "WebAuthn", hummingbird,
-                hummingbirdTesting, logging, nioCore, yams,
+                hummingbirdTesting, logging, nioCore, nioPosix, yams,
             ], exclude: ["Live/schemathesis.toml"], swiftSettings: strict),
         .testTarget(
             name: "EventTests",

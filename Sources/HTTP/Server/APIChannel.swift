@@ -5,10 +5,11 @@ import HummingbirdCore
 import Logging
 import NIOCore
 import NIOHTTP1
+import NIOHTTPTypes
 import NIOSSL
 
 struct APIChannel: ServerChildChannel, HTTPChannelHandler {
-    typealias Value = HTTP1Channel.Value
+    typealias Value = AcceptedConnection<HTTPRequestPart, HTTPResponsePart>
 
     let base: HTTP1Channel
     let certificates: TLSCertificates?
@@ -55,11 +56,11 @@ struct APIChannel: ServerChildChannel, HTTPChannelHandler {
         }.flatMapThrowing { value in
             let decoder = try channel.pipeline.syncOperations.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
             try channel.pipeline.syncOperations.addHandler(connection.value, position: .after(decoder))
-            return value
+            return AcceptedConnection(value)
         }
     }
 
-    func handle(value: Value, logger: Logger) async { await handleHTTP(asyncChannel: value, logger: logger) }
+    func handle(value: Value, logger: Logger) async { await handleHTTP(asyncChannel: value.take(), logger: logger) }
 
     /// Closes without a final message, and without waiting for TLS to end: a silent client is not waited for.
     private static func end(_ channel: any Channel) {

@@ -10,7 +10,7 @@ import Support
 
 /// Listens from the start, so that its port is known; serves once it runs.
 struct SandboxSMTPServer: Sendable {
-    typealias Connection = NIOAsyncChannel<ByteBuffer, ByteBuffer>
+    typealias Connection = AcceptedConnection<ByteBuffer, ByteBuffer>
     typealias Listener = NIOAsyncChannel<Connection, Never>
 
     private let listener: Listener
@@ -24,7 +24,9 @@ struct SandboxSMTPServer: Sendable {
             listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
                 .serverChannelOption(ChannelOptions.socketOption(.so_reuseaddr), value: 1)
                 .bind(host: "127.0.0.1", port: port) { channel in
-                    channel.eventLoop.makeCompletedFuture { try Connection(wrappingChannelSynchronously: channel) }
+                    channel.eventLoop.makeCompletedFuture { 
+                        try Connection(Connection.Connection(wrappingChannelSynchronously: channel))
+                     }
                 }
         } catch let error as IOError {
             throw APIServiceError(setting: "--smtp-port", address: "127.0.0.1:\(port)", error)
@@ -44,7 +46,7 @@ struct SandboxSMTPServer: Sendable {
                     for try await connection in connections {
                         group.addTask {
                             // A client that goes away ends its own connection only.
-                            try? await connection.executeThenClose { inbound, outbound in
+                            try? await connection.take().executeThenClose { inbound, outbound in
                                 let peer = connection.channel.remoteAddress?.ipAddress ?? "127.0.0.1"
                                 var dialogue = SandboxSMTPDialogue(
                                     connection: room.connect(from: peer), pool: pool, limit: limit)

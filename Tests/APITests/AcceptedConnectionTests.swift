@@ -18,9 +18,11 @@ struct AcceptedConnectionTests {
             }
         }
         let address = try #require(listener.channel.localAddress)
-        let clients = try await listener.executeThenClose { _ in
+        let clients = try await listener.executeThenClose { accepted in
             var clients: [any Channel] = []
             for _ in 0..<connections { clients.append(try await ClientBootstrap(group: group).connect(to: address).get()) }
+            // The first is dropped here, and the others with the sequence.
+            for try await _ in accepted { break }
             return clients
         }
         // It would end the process where one were dropped, and never end where one stayed open.

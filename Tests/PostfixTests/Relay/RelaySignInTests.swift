@@ -42,7 +42,7 @@ import Testing
             let part = message.text.components(separatedBy: "Content-Type: text/html")[0]
             let text = String(decoding: QuotedPrintable.decode(Array(part.utf8)[...]).bytes, as: UTF8.self)
             _ = try browser.shows("#code", "")
-            return String(try #require(text.firstMatch(of: /[0-9]{3} [0-9]{3}/)).output)
+            return String(try #require(text.firstMatch(of: /[0-9]{3}[ \u{A0}][0-9]{3}/)).output)
         }
     }
 

@@ -54,7 +54,7 @@ LEMONLDAP = liblemonldap-ng-portal-perl starman libstring-random-perl libio-stri
 	libmime-tools-perl libunicode-string-perl libemail-sender-perl libimage-magick-perl libgd-securityimage-perl
 test-tools: packages .build/test-tools/.installed
 	@scripts/packages dpkg-dev iproute2 chromium chromium-driver prometheus postgresql-15 curl jq nginx-light caddy libapache2-mod-auth-openidc \
-		opendkim rspamd postsrsd dovecot-lmtpd fonts-dejavu-core $(LEMONLDAP)
+		opendkim rspamd postsrsd dovecot-lmtpd fonts-dejavu-core zbar-tools $(LEMONLDAP)
 .build/test-tools/.installed: Makefile
 	python3 -m venv .build/test-tools
 	.build/test-tools/bin/pip install -q $(TEST_TOOLS)

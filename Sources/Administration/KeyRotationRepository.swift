@@ -203,6 +203,9 @@ private struct Table: Sendable {
             name: "passkeys", identity: "id", start: .integer(0), key: "name_key", sealed: "name_sealed", place: "user_id",
             context: { row throws(StoreFailure) in .passkeyName(user: try row["user_id"]) }),
         Table(
+            name: "authenticators", identity: "user_id", start: .integer(0), key: "secret_key", sealed: "secret_sealed",
+            place: "user_id", context: { row throws(StoreFailure) in .authenticator(user: try row["user_id"]) }),
+        Table(
             name: "given_names", identity: "account_id", start: .integer(0), key: "given_key", sealed: "given_sealed",
             place: "(SELECT a.user_id FROM accounts a WHERE a.id = given_names.account_id) AS user_id",
             context: { row throws(StoreFailure) in .givenName(user: try row["user_id"]) }),

@@ -33,6 +33,8 @@ package struct DeclaredTeam: Sendable, Hashable {
     /// For people; a new team needs one.
     package var name: String?
     package var sources: Set<DeclaredSource>?
+    /// How surely users must have signed in: `any`, `two_factor` or `passkey`.
+    package var signInLevel: String?
     /// By client_id.
     package var apps: [String: DeclaredApp]?
     /// By name.
@@ -43,10 +45,11 @@ package struct DeclaredTeam: Sendable, Hashable {
     package var policy: Declared<String>
 
     package init(
-        name: String? = nil, sources: Set<DeclaredSource>? = nil, apps: [String: DeclaredApp]? = nil,
+        name: String? = nil, sources: Set<DeclaredSource>? = nil, signInLevel: String? = nil, apps: [String: DeclaredApp]? = nil,
         lists: [String: DeclaredList]? = nil, endpoint: Declared<DeclaredEndpoint> = .unsaid, policy: Declared<String> = .unsaid
     ) {
         (self.name, self.sources, self.apps) = (name, sources, apps)
+        self.signInLevel = signInLevel
         (self.lists, self.endpoint, self.policy) = (lists, endpoint, policy)
     }
 }
@@ -72,6 +75,8 @@ package struct DeclaredApp: Sendable, Hashable {
     package var isPublic: Bool?
     /// `ES256` or `RS256`.
     package var algorithm: String?
+    /// How surely users must have signed in: `any`, `two_factor` or `passkey`.
+    package var signInLevel: String?
     /// `raw` or `sha256_hex`.
     package var nonceForm: String?
     package var isNonceRequired: Bool?
@@ -86,11 +91,12 @@ package struct DeclaredApp: Sendable, Hashable {
 
     package init(
         name: Declared<String> = .unsaid, group: String? = nil, isPublic: Bool? = nil, algorithm: String? = nil,
-        nonceForm: String? = nil, isNonceRequired: Bool? = nil, redirectURIs: Set<String>? = nil,
+        signInLevel: String? = nil, nonceForm: String? = nil, isNonceRequired: Bool? = nil, redirectURIs: Set<String>? = nil,
         logoutURIs: Set<String>? = nil, backchannelLogoutURI: Declared<String> = .unsaid,
         endpoint: Declared<DeclaredEndpoint> = .unsaid, policy: Declared<String> = .unsaid
     ) {
         (self.name, self.group, self.isPublic, self.algorithm) = (name, group, isPublic, algorithm)
+        self.signInLevel = signInLevel
         (self.nonceForm, self.isNonceRequired) = (nonceForm, isNonceRequired)
         (self.redirectURIs, self.logoutURIs) = (redirectURIs, logoutURIs)
         self.backchannelLogoutURI = backchannelLogoutURI

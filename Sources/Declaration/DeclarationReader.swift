@@ -6,10 +6,10 @@ import Yams
 /// The keys of a file, by position; `declaration.schema.json` has the same.
 package enum DeclarationKeys {
     package static let root = ["teams", "lists", "policies"]
-    package static let team = ["name", "sources", "apps", "lists", "endpoint", "policy"]
+    package static let team = ["name", "sign_in", "sources", "apps", "lists", "endpoint", "policy"]
     package static let source = ["source", "envelope"]
     package static let app = [
-        "name", "group", "public", "id_token_algorithm", "nonce", "redirect_uris", "post_logout_redirect_uris",
+        "name", "group", "public", "id_token_algorithm", "sign_in", "nonce", "redirect_uris", "post_logout_redirect_uris",
         "backchannel_logout_uri", "endpoint",
         "policy",
     ]
@@ -112,6 +112,7 @@ private struct FileReading {
             let fields = reader.fields(node, "team '\(id)'", required: [], optional: DeclarationKeys.team)
         else { return team }
         team.name = reader.text(fields["name"], "the name")
+        team.signInLevel = signInLevel(fields["sign_in"])
         if let node = fields["sources"] { team.sources = sources(id, node) }
         if let node = fields["lists"] { team.lists = lists(node, team: id) }
         team.endpoint = endpoint(fields["endpoint"], .endpoint(team: id, app: nil))
@@ -124,6 +125,10 @@ private struct FileReading {
             team.apps = apps
         }
         return team
+    }
+
+    private mutating func signInLevel(_ node: Node?) -> String? {
+        reader.word(node, "sign_in", among: ["any", "two_factor", "passkey"])
     }
 
     private mutating func sources(_ team: String, _ node: Node) -> Set<DeclaredSource>? {
@@ -154,6 +159,7 @@ private struct FileReading {
         app.group = reader.text(fields["group"], "the group")
         app.isPublic = fields["public"].flatMap { reader.flag($0, "'public'") }
         app.algorithm = reader.word(fields["id_token_algorithm"], "algorithm", among: ["ES256", "RS256"])
+        app.signInLevel = signInLevel(fields["sign_in"])
         if let node = fields["nonce"],
             let nonce = reader.fields(node, "'nonce'", required: [], optional: DeclarationKeys.nonce)
         {

@@ -19,6 +19,7 @@ package struct DeclarationWriter {
     private mutating func team(_ id: String, _ team: DeclaredTeam) {
         line(1, id, nil)
         if let name = team.name { line(2, "name", name) }
+        if let level = team.signInLevel, level != DeclaredApp.usualSignInLevel { line(2, "sign_in", level) }
         binding(team.policy, 2)
         if let sources = team.sources {
             section("sources", 2, isEmpty: sources.isEmpty, "[]")
@@ -48,6 +49,7 @@ package struct DeclarationWriter {
         if let group = app.group { line(4, "group", group) }
         if app.isPublic == true { raw(4, "public", "true") }
         if let algorithm = app.algorithm, algorithm != DeclaredApp.usualAlgorithm { line(4, "id_token_algorithm", algorithm) }
+        if let level = app.signInLevel, level != DeclaredApp.usualSignInLevel { line(4, "sign_in", level) }
         let form = app.nonceForm.flatMap { $0 == DeclaredApp.usualNonceForm ? nil : $0 }
         let isRequired = app.isNonceRequired.flatMap { $0 == DeclaredApp.usuallyRequiresNonce ? nil : $0 }
         if form != nil || isRequired != nil {
@@ -144,6 +146,7 @@ package struct DeclarationWriter {
 extension DeclaredApp {
     /// The defaults of a new app (migration 4).
     package static let usualAlgorithm = "RS256"
+    package static let usualSignInLevel = "any"
     package static let usualNonceForm = "raw"
     package static let usuallyRequiresNonce = true
 }

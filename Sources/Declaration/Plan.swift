@@ -10,6 +10,7 @@ package struct PlannedChange: Sendable, Hashable {
             case name, group, kind, url, dialect, hash
             case isPublic = "public"
             case algorithm = "id_token_algorithm"
+            case signInLevel = "sign_in"
             case nonceForm = "nonce form"
             case isNonceRequired = "nonce required"
             case backchannelLogoutURI = "backchannel_logout_uri"
@@ -127,7 +128,11 @@ private struct Planner {
 
     private mutating func team(_ id: String, _ team: DeclaredTeam, _ was: DeclaredTeam?) {
         if was == nil, team.name == nil { faults.append(PlanFault(item: .team(id), message: "a new team needs a 'name'")) }
-        compare(.team(id), isNew: was == nil, [difference(.name, was?.name, team.name)])
+        compare(
+            .team(id), isNew: was == nil,
+            [
+                difference(.name, was?.name, team.name), difference(.signInLevel, was?.signInLevel, team.signInLevel),
+            ])
         binding(team: id, app: nil, team.policy, was?.policy)
         if let sources = team.sources {
             let before = was?.sources ?? []
@@ -171,6 +176,7 @@ private struct Planner {
                 difference(.name, was?.name, app.name), was == nil ? self.difference(.group, nil, app.group) : nil,
                 self.difference(.isPublic, word(was?.isPublic), word(app.isPublic)),
                 self.difference(.algorithm, was?.algorithm, app.algorithm),
+                self.difference(.signInLevel, was?.signInLevel, app.signInLevel),
                 self.difference(.nonceForm, was?.nonceForm, app.nonceForm),
                 self.difference(.isNonceRequired, word(was?.isNonceRequired), word(app.isNonceRequired)),
                 difference(.backchannelLogoutURI, was?.backchannelLogoutURI, app.backchannelLogoutURI),

@@ -1,4 +1,4 @@
-// HMAC-SHA-256 (RFC 2104), AES-CMAC (RFC 4493), and comparison in constant time.
+// HMAC (RFC 2104) with SHA-256 and SHA-1, AES-CMAC (RFC 4493), and comparison in constant time.
 
 import COpenSSL
 
@@ -52,6 +52,22 @@ package final class HMACSHA256: @unchecked Sendable {
     /// The code under a key that is used only once.
     package static func authenticationCode(for message: [UInt8], key: [UInt8]) -> [UInt8] {
         HMACSHA256(key: key).authenticationCode(for: message)
+    }
+}
+
+/// HMAC with SHA-1, only for one-time passwords: authenticator apps know no other digest for certain (RFC 6238).
+package enum HMACSHA1 {
+    private static let length = 20
+
+    /// The full code, 20 octets.
+    package static func authenticationCode(for message: [UInt8], key: [UInt8]) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: length) { code, count in
+            var written: UInt32 = 0
+            let result = HMAC(
+                EVP_sha1(), key, Int32(key.count), message, message.count, code.baseAddress, &written)
+            precondition(result != nil && written == length, "libcrypto has no HMAC-SHA-1")
+            count = length
+        }
     }
 }
 

@@ -318,6 +318,10 @@ struct UserExportSection: Sendable {
                 ],
                 "FROM passkeys WHERE user_id = \(user) ORDER BY id"),
             UserExportSection(
+                "authenticator_app",
+                [("since", .time, "created_at"), ("used_at", .time, "last_used_at"), ("wrong_codes", .integer, "wrong")],
+                "FROM authenticators WHERE user_id = \(user)"),
+            UserExportSection(
                 "links_under_way",
                 [("purpose", .text, "purpose"), ("sent_at", .time, "created_at"), ("expires_at", .time, "expires_at")],
                 "FROM page_links WHERE user_id = \(user) ORDER BY id"),

@@ -23,6 +23,10 @@ enum PortalNotice: String, CaseIterable, Sendable {
     // Sign-in
     case passkeyAdded = "added"
     case passkeyRemoved = "forgotten"
+    case authenticatorAdded = "appadded"
+    case authenticatorRemoved = "appremoved"
+    case twoFactorsOn = "twoon"
+    case twoFactorsOff = "twooff"
     case sessionEnded = "ended"
     case signedOut = "out"
     case signedInBefore = "already"
@@ -34,7 +38,7 @@ enum PortalNotice: String, CaseIterable, Sendable {
     enum Place: Sendable, Hashable {
         case head, forwarding, own, apps, checks, senders
         case inbox, refusals
-        case passkeys, sessions
+        case passkeys, factors, sessions
         /// Above everything else.
         case page
     }
@@ -50,6 +54,7 @@ enum PortalNotice: String, CaseIterable, Sendable {
         case .codeSent, .confirmed, .mailLed: .inbox
         case .refusalsTold, .refusalsNotTold: .refusals
         case .passkeyAdded, .passkeyRemoved: .passkeys
+        case .authenticatorAdded, .authenticatorRemoved, .twoFactorsOn, .twoFactorsOff: .factors
         case .sessionEnded: .sessions
         case .severalOn, .severalOff, .noneChosen, .inboxRemoved, .signedOut, .signedInBefore, .deletionPlanned, .kept: .page
         }
@@ -80,6 +85,11 @@ enum PortalNotice: String, CaseIterable, Sendable {
         case .passkeyAdded: language.text("The passkey is added. Use it the next time you sign in.")
         case .passkeyRemoved:
             language.text("The passkey is removed. Your device may still offer it, but you cannot sign in with it.")
+        case .authenticatorAdded:
+            language.text("The authenticator app is set up. From now on, every sign-in needs its code or a passkey.")
+        case .authenticatorRemoved: language.text("The authenticator app is removed: its codes no longer count.")
+        case .twoFactorsOn: language.text("From now on, every sign-in needs a passkey.")
+        case .twoFactorsOff: language.text("From now on, a code by mail is enough to sign in.")
         case .sessionEnded: language.text("That browser is signed out.")
         case .signedOut: language.text("You are signed out.")
         case .signedInBefore: language.text("You were signed in here already. To use another address, sign out first.")

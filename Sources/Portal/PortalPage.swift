@@ -42,6 +42,8 @@ package struct PortalPage: RouteModule {
     /// Certificates of makers that can attest a new passkey's device; if empty, no attestation is requested.
     let passkeyRoots: [Certificate]
 
+    /// How surely every user must have signed in.
+    let requiredLevel: SignInLevel
     let limits: SignInLimits
     /// Limit of messages that one client network asks for.
     let clients: RateLimiter
@@ -61,7 +63,7 @@ package struct PortalPage: RouteModule {
         store: Store, mailer: InboxMailer, queue: MailQueue, tokens: @escaping @Sendable () -> TokenMint, pool: BlockingPool,
         now: @escaping @Sendable () -> Int64, monotonic: @escaping @Sendable () -> Double = APIClock.uptime,
         proxies: TrustedProxies = TrustedProxies(), provider: SheetProvider? = nil, signUp: SignUpRules = .closed,
-        limits: SignInLimits = .standard, looks: PageLooks = .standard, deletionDays: Int = 0,
+        requiredLevel: SignInLevel = .any, limits: SignInLimits = .standard, looks: PageLooks = .standard, deletionDays: Int = 0,
         upstream: UpstreamProvider? = nil, passkeyRoots: [Certificate] = [], logger: Logger
     ) throws {
         self.provider = provider
@@ -76,6 +78,7 @@ package struct PortalPage: RouteModule {
         self.now = now
         self.logger = logger
         self.signUp = signUp
+        self.requiredLevel = requiredLevel
         self.limits = limits
         let minutes = 600.0
         clients = RateLimiter(
@@ -125,11 +128,12 @@ package struct PortalPage: RouteModule {
         open(routes, .get, "/me/goodbye") { try $0.html(GoodbyeView(), title: $0.language.text("Everything is deleted")) }
 
         addSheetRoutes(to: routes)
+        addSecondFactorRoutes(to: routes)
         addUpstreamRoutes(to: routes)
 
         // For signed-in users.
         signedIn(routes, .get, "/me") { try await overview($0, $1) }
-        signedIn(routes, .post, "/me/sign-out") { try await signOut($0, $1) }
+        signedIn(routes, .post, "/me/sign-out", needsLevel: false) { try await signOut($0, $1) }
         signedIn(routes, .post, "/me/addresses/forwarding") { try await switchSeveral($0, $1) }
         signedIn(routes, .get, "/me/addresses/{account}") { try await showAccount($0, $1) }
         signedIn(routes, .post, "/me/addresses/{account}/forwarding") { try await switchForwarding($0, $1) }
@@ -153,7 +157,7 @@ package struct PortalPage: RouteModule {
         signedIn(routes, .post, "/me/inboxes/{inbox}/use") { try await makeDefault($0, $1) }
         signedIn(routes, .post, "/me/inboxes/{inbox}/remove") { try await removeInbox($0, $1) }
         signedIn(routes, .get, "/me/security") { try await showSecurity($0, $1) }
-        signedIn(routes, .post, "/me/passkeys") { try await addPasskey($0, $1) }
+        signedIn(routes, .post, "/me/passkeys", needsLevel: false) { try await addPasskey($0, $1) }
         signedIn(routes, .post, "/me/passkeys/{passkey}/remove") { try await removePasskey($0, $1) }
         signedIn(routes, .post, "/me/sessions/{session}/end") { try await endSession($0, $1) }
         signedIn(routes, .get, "/me/data") { try await showData($0, $1) }
@@ -196,7 +200,9 @@ package struct PortalPage: RouteModule {
     }
 
     private static let lasting = ["/me/inboxes", "/me/security", "/me/data", "/me/data/read", "/me/delete"]
-    private static let steps = [sheetPath, "/me/sign-in", "/me/sent", "/me/offer"]
+    private static let steps = [
+        sheetPath, "/me/sign-in", "/me/sent", "/me/offer", secondPath, authenticatorPath,
+    ]
 
     /// The page with the form that is sent to a path; nil if it is not known. Parts of the path are names of ours or numbers.
     static func page(ofForm path: String) -> String? {
@@ -206,7 +212,7 @@ package struct PortalPage: RouteModule {
         switch parts[1] {
         case "addresses": return parts.count > 3 ? "/me/addresses/\(parts[2])" : nil
         case "inboxes": return "/me/inboxes"
-        case "passkeys", "sessions": return "/me/security"
+        case "passkeys", "sessions", "authenticator", "two-factors": return "/me/security"
         default: return nil
         }
     }
@@ -276,14 +282,16 @@ package struct PortalPage: RouteModule {
     }
 
     /// A route for signed-in users; others are sent to the sign-in page. Changes need the token of their form.
-    private func signedIn(
-        _ routes: Routes, _ method: HTTPRequest.Method, _ path: RouterPath,
+    /// - Parameter needsLevel: whether it is only for users who signed in as surely as they must.
+    func signedIn(
+        _ routes: Routes, _ method: HTTPRequest.Method, _ path: RouterPath, needsLevel: Bool = true,
         _ handler: @escaping @Sendable (PortalRequest, PageSession) async throws -> Response
     ) {
         add(to: routes, method, path, .user, isStep: false) { request in
             guard let token = request.sessionToken, let session = try await session(request) else {
                 return try lost(request) ?? request.redirect("/me/sign-in")
             }
+            guard !needsLevel || session.level >= level(for: session) else { return request.redirect(Self.secondPath) }
             var request = request
             request.csrf = PortalCSRF.token(for: token)
             request.deletesAt = session.deletesAt

@@ -33,6 +33,11 @@ struct SecurityView: PageView {
         let attestation: String
     }
 
+    struct Authenticator: Sendable {
+        let since: String
+        let used: String?
+    }
+
     /// How the user signed in, for the sentences that mention it.
     struct Way: Sendable {
         let isMail: Bool
@@ -65,6 +70,12 @@ struct SecurityView: PageView {
     let newPasskey: NewPasskey?
     /// Whether there is a passkey, or can be one.
     let showsPasskeys: Bool
+    let toldOfFactors: String?
+    let authenticator: Authenticator?
+    /// Whether every sign-in of the user needs two factors.
+    let needsTwoFactors: Bool
+    /// Whether the user decides that: an authenticator app serves for nothing else, and the installation may require it.
+    let canChoose: Bool
     let sessions: [Session]
     let signIns: [SignIn]
 }
@@ -156,22 +167,14 @@ extension PortalPage {
             (
                 passkeys: try store.passkeys.passkeys(user: session.userID),
                 sessions: try store.page.sessions(user: session.userID, now: now()),
-                inbox: try store.inboxes.inbox(user: session.userID, .number(session.inboxNumber)),
-                signIns: try store.page.signIns(user: session.userID)
+                signIns: try store.page.signIns(user: session.userID),
+                factors: try store.authenticators.factors(user: session.userID, host: relyingParty?.id)
             )
         }
         let words = request.words
-        var newPasskey: SecurityView.NewPasskey?
-        if upstream?.settings.isOnly != true, let token = request.sessionToken,
-            let ceremony = try ceremony(.create, browser: token)
-        {
-            newPasskey = SecurityView.NewPasskey(
-                challenge: ceremony.challenge, rp: ceremony.relyingParty,
-                user: Base64URL.encode(store.passkeys.userHandle(session.userID)),
-                inbox: PortalText.address(found.inbox.address),
-                known: found.passkeys.filter(isOfThisHost).map { Base64URL.encode($0.credentialID) }.joined(separator: " "),
-                attestation: passkeyRoots.isEmpty ? "none" : "direct")
-        }
+        let ceremony =
+            upstream?.settings.isOnly == true ? nil : try request.sessionToken.flatMap { try ceremony(.create, browser: $0) }
+        let newPasskey = try await newPasskey(session, ceremony)
         let view = SecurityView(
             problem: problem, toldOfPasskeys: request.notice(.passkeys), toldOfSessions: request.notice(.sessions),
             passkeys: found.passkeys.map { passkey in
@@ -180,6 +183,11 @@ extension PortalPage {
                     used: passkey.lastUsedAt.map(words.date), isBackedUp: passkey.isBackedUp,
                     elsewhere: isOfThisHost(passkey) ? nil : passkey.host)
             }, newPasskey: newPasskey, showsPasskeys: newPasskey != nil || !found.passkeys.isEmpty,
+            toldOfFactors: request.notice(.factors),
+            authenticator: found.factors.authenticatorSince.map { since in
+                SecurityView.Authenticator(since: words.date(since), used: found.factors.authenticatorUsedAt.map(words.date))
+            }, needsTwoFactors: level(for: session) > .any,
+            canChoose: found.factors.authenticatorSince == nil && found.factors.passkeys > 0 && requiredLevel == .any,
             sessions: found.sessions.map {
                 SecurityView.Session(
                     number: $0.number, isThis: $0.number == session.number,
@@ -189,6 +197,29 @@ extension PortalPage {
             }, signIns: found.signIns.map { SecurityView.SignIn(at: words.time($0.at), way: way($0.method)) })
         return try request.html(
             view, title: request.language.text("Sign-in"), status: status)
+    }
+
+    /// What the script needs to make a passkey; nil where none can be made.
+    func newPasskey(
+        _ session: PageSession, _ ceremony: (challenge: String, relyingParty: String)?
+    ) async throws -> SecurityView.NewPasskey? {
+        guard let ceremony else { return nil }
+        let (inbox, passkeys) = try await pool.run {
+            (
+                try store.inboxes.inbox(user: session.userID, .number(session.inboxNumber)),
+                try store.passkeys.passkeys(user: session.userID)
+            )
+        }
+        return SecurityView.NewPasskey(
+            challenge: ceremony.challenge, rp: ceremony.relyingParty,
+            user: Base64URL.encode(store.passkeys.userHandle(session.userID)), inbox: PortalText.address(inbox.address),
+            known: passkeys.filter(isOfThisHost).map { Base64URL.encode($0.credentialID) }.joined(separator: " "),
+            attestation: passkeyRoots.isEmpty ? "none" : "direct")
+    }
+
+    /// The browser of a request, as in `Firefox on Linux`; nil if it is not known.
+    func browserName(_ request: PortalRequest) -> String? {
+        BrowserName(userAgent: request.request.headers[.userAgent]).map { name($0, request.language) }
     }
 
     private func name(_ browser: BrowserName, _ language: Catalogue) -> String {
@@ -211,7 +242,7 @@ extension PortalPage {
             csrf: PortalCSRF.token(for: token), challenge: ceremony.challenge, rp: ceremony.relyingParty,
             user: Base64URL.encode(store.passkeys.userHandle(session.userID)), inbox: PortalText.address(inbox.address),
             attestation: passkeyRoots.isEmpty ? "none" : "direct",
-            name: BrowserName(userAgent: request.request.headers[.userAgent]).map { name($0, request.language) } ?? "",
+            name: browserName(request) ?? "",
             onward: onward)
         return try request.html(
             view, title: request.language.text("Sign in without a code next time?"),
@@ -224,6 +255,7 @@ extension PortalPage {
         let offered = cookies.value(PortalCookies.offered, in: request.request.headers)
         return try await pool.run {
             guard let session = try store.page.session(token, now: now()), session.method == .mail,
+                session.level >= level(for: session),
                 try offered?.hasSameOctets(as: store.page.knownBrowser(user: session.userID)) != true
             else { return false }
             return try !store.passkeys.passkeys(user: session.userID).contains(where: isOfThisHost)
@@ -246,6 +278,10 @@ extension PortalPage {
         let (clientData, attestation) = (try octets(request, "client_data"), try octets(request, "attestation"))
         let (challenge, name) = (try octets(request, "challenge"), request.typed("name"))
         let change = Self.change(session, now())
+        let factors = try await pool.run {
+            try store.authenticators.factors(user: session.userID, host: relyingParty.id)
+        }
+        guard mayChangeFactors(session, factors) else { return request.redirect(Self.secondPath) }
         do {
             try await pool.run {
                 try store.passkeys.add(

@@ -7,7 +7,7 @@ import Support
 
 /// A template of the page: the name of its file without `.mustache`.
 enum PageTemplate: String, CaseIterable, Sendable {
-    case account, confirm, confirmed, data, delete, goodbye, inboxes, link, lost, offer, onward, overview, refusal, remove
+    case account, authenticator, confirm, confirmed, data, delete, goodbye, inboxes, link, lost, offer, onward, overview, refusal, remove
     case replace, security
     case sent, sheet, stop
     case dataRead = "data-read"
@@ -15,6 +15,8 @@ enum PageTemplate: String, CaseIterable, Sendable {
     case signIn = "sign-in"
     case signInLink = "sign-in-link"
     case signOut = "sign-out"
+    case secondFactor = "second-factor"
+    case newFactor = "new-factor"
 }
 
 /// What one template shows. Its stored properties are the values of the template, by name.

@@ -155,6 +155,8 @@ package struct Configuration: Sendable {
         package let signInPage: String?
         /// Whether that page is Postern's own.
         package let isPageBuiltIn: Bool
+        /// How surely every user must have signed in.
+        package let level: SignInLevel
         /// Who can become a user there.
         package let signUp: SignUpRules
         package let limits: SignInLimits
@@ -290,7 +292,7 @@ package struct Configuration: Sendable {
         provider = ProviderSettings(
             issuer: text(.providerIssuer).isEmpty ? nil : text(.providerIssuer),
             authorizationEndpoint: page.isEmpty ? nil : page, signInPage: signInPage.isEmpty ? nil : signInPage,
-            isPageBuiltIn: isPageBuiltIn,
+            isPageBuiltIn: isPageBuiltIn, level: SignInLevel(rawValue: text(.signInRequire)) ?? .any,
             signUp: SignUpRules(
                 SignUpRules.Mode(rawValue: text(.signInSignUp)) ?? .closed, domains: list(.signInSignUpDomains)),
             limits: SignInLimits(

@@ -288,6 +288,11 @@ extension ConfigurationKey {
                 .text, .absent,
                 "The sign-in page of apps, which go to /auth/authorize: built-in, or the URL of your own. In place of provider.authorization_endpoint."
             )
+        case .signInRequire:
+            Facts(
+                .choice(SignInLevel.allCases.map(\.rawValue)), .value(.text(SignInLevel.any.rawValue)),
+                "How surely every user must have signed in: any way; by two factors (a passkey, or a code by mail and one of an authenticator app); by a passkey. Teams and apps can require more (postern team sign-in, postern app sign-in)."
+            )
         case .signInSignUp:
             Facts(
                 .choice(["closed", "invited", "open"]), .value(.text("closed")),

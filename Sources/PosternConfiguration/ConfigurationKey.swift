@@ -76,6 +76,7 @@ package enum ConfigurationKey: String, Sendable, Hashable, CaseIterable {
     case providerRefreshesPerDay = "provider.refreshes_per_day"
 
     case signInPage = "sign_in.page"
+    case signInRequire = "sign_in.require"
     case signInSignUp = "sign_in.sign_up"
     case signInSignUpDomains = "sign_in.sign_up_domains"
     case signInUpstreamIssuer = "sign_in.upstream.issuer"

@@ -26,6 +26,11 @@ extension Store {
     /// The passkeys by which users sign in.
     package var passkeys: PasskeyRepository { PasskeyRepository(page: page, sealer: sealer) }
 
+    /// The authenticator apps by which users show a second factor.
+    package var authenticators: AuthenticatorRepository { AuthenticatorRepository(page: page, sealer: sealer) }
+    /// How surely users must have signed in for teams and apps.
+    package var signInLevels: SignInLevelRepository { SignInLevelRepository(database: database) }
+
     /// Changes an app's registration, and makes keys for its algorithm if there are none. They are published before they sign,
     /// so that clients that fetch the keys now know them.
     package func setClient(

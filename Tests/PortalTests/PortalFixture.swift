@@ -78,7 +78,7 @@ final class PortalFixture: Sendable {
     ///   - first: makes this another host of the same installation, with the time and the mail server of the first.
     init(
         url: String? = url, limits: NoticeLimits = NoticeLimits(perInbox: 50, perUser: 100), signIn: SignInLimits = .standard,
-        signUp: SignUpRules? = nil,
+        signUp: SignUpRules? = nil, requiredLevel: SignInLevel = .any,
         looks: PageLooks = .standard, deletionDays: Int = 0, upstream: UpstreamSettings? = nil, passkeyRoots: [Certificate] = [],
         database: (any Database)? = nil, beside first: PortalFixture? = nil
     ) throws {
@@ -107,7 +107,7 @@ final class PortalFixture: Sendable {
             now: { [time] in time.now },
             monotonic: { [time] in Double(time.now - Self.start) },
             provider: signUp == nil ? nil : SheetProvider(issuer: Self.url, signer: signer), signUp: signUp ?? .closed,
-            limits: signIn,
+            requiredLevel: requiredLevel, limits: signIn,
             looks: looks, deletionDays: deletionDays,
             upstream: upstream.map { [time, log] in UpstreamProvider($0, now: { time.now }, logger: log.logger) },
             passkeyRoots: passkeyRoots, logger: log.logger)
@@ -171,12 +171,12 @@ final class PortalFixture: Sendable {
     /// Makes a fixture, and ends it whatever happens.
     static func with(
         url: String = url, limits: NoticeLimits = NoticeLimits(perInbox: 50, perUser: 100), signIn: SignInLimits = .standard,
-        signUp: SignUpRules? = nil,
+        signUp: SignUpRules? = nil, requiredLevel: SignInLevel = .any,
         looks: PageLooks = .standard, deletionDays: Int = 0, upstream: UpstreamSettings? = nil,
         passkeyRoots: [Certificate] = [], _ body: (PortalFixture) async throws -> Void
     ) async throws {
         let fixture = try PortalFixture(
-            url: url, limits: limits, signIn: signIn, signUp: signUp, looks: looks, deletionDays: deletionDays,
+            url: url, limits: limits, signIn: signIn, signUp: signUp, requiredLevel: requiredLevel, looks: looks, deletionDays: deletionDays,
             upstream: upstream, passkeyRoots: passkeyRoots)
         do { try await body(fixture) } catch {
             fixture.stop()

@@ -54,8 +54,13 @@ extension SignInRoutes {
         let maker = try await signer.maker(issuer: settings.issuer, algorithm, now: time)
         let change = context.change(now: time)
         let (name, asked) = (body.name.map(\.person), pending?.request)
-        let (answer, ticket) = try await parts.run { [statuses] store in
+        let (answer, ticket) = try await parts.run { [statuses, settings] store in
             var authorization = authorization
+            let level = max(settings.level, try store.signInLevels.level(clientID: clientID))
+            guard authorization.method.level >= level else {
+                throw Problem.conflict(
+                    "the app requires \(level.rawValue): let the user sign in so, and say it by amr (mfa) and acr (phr for a passkey)")
+            }
             authorization.grant.userID = try Self.user(body, clientID, now: time, store)
             var ticket: String?
             let answer = try store.provider.authorize(authorization, statuses: statuses, change) {

@@ -42,6 +42,9 @@ extension SignInRoutes {
             document["authorization_response_iss_parameter_supported"] = .bool(true)
             document["prompt_values_supported"] = list("none", "login", "consent", "select_account")
         }
+        if settings.isPageBuiltIn {
+            document["acr_values_supported"] = .array(AuthenticationClass.allCases.map { .string($0.rawValue) })
+        }
         document["grant_types_supported"] = list("authorization_code", "refresh_token", "client_credentials")
         document["subject_types_supported"] = list("pairwise")
         document["id_token_signing_alg_values_supported"] = list("ES256", "RS256")

@@ -42,8 +42,11 @@ extension SignInRoutes {
         guard let handle = body.request else { throw Problem.invalid("it is missing", at: "/request") }
         let pending = try await pending(handle, now: parts.now())
         let asked = pending.request
-        let team = try await parts.run { store in
-            try store.clients.client(asked.clientID).map { try store.teams.team($0.teamID) }
+        let (team, level) = try await parts.run { store in
+            (
+                try store.clients.client(asked.clientID).map { try store.teams.team($0.teamID) },
+                try store.signInLevels.level(clientID: asked.clientID)
+            )
         }
         guard let team else { throw Problem.notFound("the app was removed") }
         func list(_ items: [String]) -> JSONValue { .array(items.map(JSONValue.string)) }
@@ -57,6 +60,7 @@ extension SignInRoutes {
         object["user_hint"] = pending.subjectHint.map(JSONValue.string)
         object["ui_locales"] = list(asked.uiLocales)
         object["acr_values"] = list(asked.contextClasses)
+        object["sign_in_level"] = .string(max(settings.level, level).rawValue)
         object["expires_in"] = .integer(max(0, pending.expiresAt - parts.now()))
         return .unstored(object)
     }

@@ -21,6 +21,8 @@ package struct ProviderSettings: Sendable {
     package let isPageBuiltIn: Bool
     /// The most refreshes with one token on one day (UTC).
     package let refreshesPerDay: Int
+    /// How surely every user must have signed in.
+    package let level: SignInLevel
     /// The operator's name for the service, for buttons.
     package let service: String
     /// Those of the buttons.
@@ -28,9 +30,10 @@ package struct ProviderSettings: Sendable {
 
     package init(
         issuer: String, authorizationEndpoint: String?, signInPage: String? = nil, isPageBuiltIn: Bool = false,
-        refreshesPerDay: Int, service: String = "Postern", languages: Languages = .english
+        refreshesPerDay: Int, level: SignInLevel = .any, service: String = "Postern", languages: Languages = .english
     ) {
         self.issuer = issuer
+        self.level = level
         self.service = service
         self.languages = languages
         self.signInPage = signInPage

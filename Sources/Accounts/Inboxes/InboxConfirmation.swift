@@ -56,6 +56,9 @@ package enum NoticeKind: String, SQLCodable, Sendable, Hashable, CaseIterable {
     case signIn = "sign-in"
     case newBrowser = "new-browser"
     case newPasskey = "new-passkey"
+    case newAuthenticator = "new-authenticator"
+    /// The operator removed the user's second factors.
+    case recovery
     case plannedDeletion = "planned-deletion"
     case refusals
     /// To a user who replied to the message that verifies an inbox.

@@ -30,6 +30,8 @@ package enum SealContext {
     case dkimKey(domain: String, selector: String)
     case identityKey(String)
     case passkeyName(user: Int64)
+    /// The secret of an authenticator app.
+    case authenticator(user: Int64)
     case accountName(account: Int64)
     case accountNote(account: Int64)
     case lastSender(account: Int64)
@@ -48,6 +50,7 @@ package enum SealContext {
         case .dkimKey(let domain, let selector): Array("postern dkim key 1 \(selector)._domainkey.\(domain)".utf8)
         case .identityKey(let keyID): Array("postern identity key 1 \(keyID)".utf8)
         case .passkeyName(let user): Array("postern passkey name 1 \(user)".utf8)
+        case .authenticator(let user): Array("postern authenticator 1 \(user)".utf8)
         case .accountName(let account): Array("postern account name 1 \(account)".utf8)
         case .accountNote(let account): Array("postern account note 1 \(account)".utf8)
         case .lastSender(let account): Array("postern last sender 1 \(account)".utf8)

@@ -29,6 +29,8 @@ package struct SecretHash: Sendable, SecretHolder {
         case session
         case passkeyChallenge = "passkey challenge"
         case userHandle = "user handle"
+        /// A new authenticator app, until its first code is entered.
+        case authenticator
         case attestationChallenge = "attestation challenge"
         case clientSecret = "client secret"
         case clientAssertion = "client assertion"

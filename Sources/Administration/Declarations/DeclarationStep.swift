@@ -29,11 +29,18 @@ struct DeclarationStep {
         case .policy(let name): try activate(name)
         case .team(let id):
             if isRemoval { return try remove(team: id) }
-            guard let name = declaration.teams?[id]?.name else { throw Self.lost }
-            if planned.kind == .add {
-                _ = try store.teams.add(id: id, name: name, change)
-            } else {
-                try store.teams.rename(id, name: name, change)
+            guard let team = declaration.teams?[id] else { throw Self.lost }
+            let changed = Set(planned.fields.map(\.name))
+            if planned.kind == .add || changed.contains(.name) {
+                guard let name = team.name else { throw Self.lost }
+                if planned.kind == .add {
+                    _ = try store.teams.add(id: id, name: name, change)
+                } else {
+                    try store.teams.rename(id, name: name, change)
+                }
+            }
+            if changed.contains(.signInLevel), let level = team.signInLevel.flatMap(SignInLevel.init(rawValue:)) {
+                try store.signInLevels.set(level, team: id, change)
             }
         case .source(let team, let source):
             if isRemoval {
@@ -92,6 +99,9 @@ struct DeclarationStep {
             settings.algorithm = app.algorithm.flatMap(SignatureAlgorithm.init(rawValue:)) ?? settings.algorithm
             if app.backchannelLogoutURI != .unsaid { settings.logoutURI = app.backchannelLogoutURI.value }
             try store.setClient(settings, team: team, clientID: id, change)
+        }
+        if changed.contains(.signInLevel), let level = app.signInLevel.flatMap(SignInLevel.init(rawValue:)) {
+            try store.signInLevels.set(level, team: team, clientID: id, change)
         }
         if !changed.isDisjoint(with: [.nonceForm, .isNonceRequired]) {
             guard let known = try store.apps.decisionApp(clientID: id) else { throw Self.lost }

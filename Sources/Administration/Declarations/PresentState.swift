@@ -33,7 +33,8 @@ extension Store {
             let endpoint = app.isPrimary ? endpoints.first { $0.groupNumber == app.group.number } : nil
             apps[app.clientID] = DeclaredApp(
                 name: app.name.map { .some($0) } ?? .none, group: app.isPrimary ? nil : app.group.primaryClientID,
-                isPublic: settings.isPublic, algorithm: settings.algorithm.rawValue, nonceForm: decision?.nonceForm.rawValue,
+                isPublic: settings.isPublic, algorithm: settings.algorithm.rawValue,
+                signInLevel: try signInLevels.level(team: team.id, clientID: app.clientID).rawValue, nonceForm: decision?.nonceForm.rawValue,
                 isNonceRequired: decision?.isNonceRequired, redirectURIs: Set(redirects[app.clientID] ?? []),
                 logoutURIs: Set(try openIDClients.logoutRedirects(clientID: app.clientID)),
                 backchannelLogoutURI: settings.logoutURI.map { .some($0) } ?? .none,
@@ -49,7 +50,7 @@ extension Store {
             sources: Set(
                 try sources.sources(team: team.id).filter { $0.envelopeDomain != nil || !claimed.contains($0.value) }
                     .map { DeclaredSource($0.value, envelope: $0.envelopeDomain) }),
-            apps: apps, lists: try declaredLists(team: team.id),
+            signInLevel: try signInLevels.level(team: team.id).rawValue, apps: apps, lists: try declaredLists(team: team.id),
             endpoint: mailAlone.map { .some(DeclaredEndpoint($0)) } ?? .none,
             policy: bindings[.team(team.id)].map { .some($0) } ?? .none)
     }

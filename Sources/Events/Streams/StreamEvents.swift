@@ -53,8 +53,9 @@ package enum StreamEvents {
         case .sessionRevoked: return caep(.user, "The user ended all sessions.")
         case .credentialChange:
             guard words.count == 2 else { return caep(.user, "A passkey changed.") }
+            let what = words[1] == "app" ? "an authenticator app" : "a passkey"
             return caep(
-                .user, words[0] == "create" ? "The user added a passkey." : "The user removed a passkey.",
+                .user, "The user \(words[0] == "create" ? "added" : "removed") \(what).",
                 ["change_type": words[0], "credential_type": words[1]])
         case .assuranceLevelChange:
             guard words.count == 3 else { return caep(.user, "How the user can sign in changed.") }

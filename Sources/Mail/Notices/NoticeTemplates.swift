@@ -158,6 +158,8 @@ package struct NoticeTemplates: Sendable {
         case .change: (Embedded.change_txt, Embedded.change_html)
         case .newBrowser: (Embedded.new_browser_txt, Embedded.new_browser_html)
         case .newPasskey: (Embedded.new_passkey_txt, Embedded.new_passkey_html)
+        case .newAuthenticator: (Embedded.new_authenticator_txt, Embedded.new_authenticator_html)
+        case .recovery: (Embedded.recovery_txt, Embedded.recovery_html)
         case .plannedDeletion: (Embedded.planned_deletion_txt, Embedded.planned_deletion_html)
         case .refusals: (Embedded.refusals_txt, Embedded.refusals_html)
         case .reply: (Embedded.reply_txt, Embedded.reply_html)

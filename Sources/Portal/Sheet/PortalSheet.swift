@@ -103,14 +103,17 @@ extension PortalPage {
 
     func step(_ sheet: OpenSheet, _ session: PageSession?) async throws -> (SheetStep, StandingConsent?) {
         let clientID = sheet.request.clientID
-        let (isOther, consent) = try await pool.run {
+        let (isOther, consent, level) = try await pool.run {
             let hinted = try sheet.pending.subjectHint.map { hint in
                 (user: try store.provider.userID(hint: hint, clientID: clientID, now: now()), ())
             }
             let consent = try session.flatMap { try store.provider.consent(user: $0.userID, clientID: clientID) }
-            return (hinted.map { $0.user != session?.userID } ?? false, consent)
+            let level = try session.map { try level(sheet, for: $0) } ?? .any
+            return (hinted.map { $0.user != session?.userID } ?? false, consent, level)
         }
-        return (SheetStep(sheet.pending, session: session, isOther: isOther, consent: consent), consent)
+        return (
+            SheetStep(sheet.pending, session: session, isOther: isOther, consent: consent, level: level), consent
+        )
     }
 
     /// The app's request of a handle; nil if it is unknown or too old.
@@ -153,6 +156,7 @@ extension PortalPage {
         switch step {
         case .refuse(let error): return try await refuse(request, sheet, error)
         case .door: return request.redirect(request.step("/me/sign-in"))
+        case .secondFactor: return request.redirect(request.step(Self.secondPath))
         case .answer(let session): return try await answer(request, sheet, session, consent, nil)
         case .ask(let session, let isKnown):
             return try await ask(request, sheet, session, consent, isKnown: isKnown)
@@ -256,6 +260,10 @@ extension PortalPage {
         let maker = try await provider.signer.maker(issuer: provider.issuer, algorithm, now: time)
         let change = Self.change(session, time)
         let found = try await pool.run { () -> String? in
+            // From now on the second factor protects everything of the user, not only this app.
+            if !session.needsTwoFactors, try level(sheet, for: session) > .any {
+                try store.authenticators.require(true, user: session.userID, change)
+            }
             if let again = try store.authorizations.ticketAgain(sheet.handle, of: session.userID, now: time) { return again }
             var authorization = ProviderAuthorization(
                 grant: AuthorizationRequest(clientID: asked.clientID, userID: session.userID),

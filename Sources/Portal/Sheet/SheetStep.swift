@@ -8,6 +8,8 @@ enum SheetStep: Hashable {
     case refuse(AuthorizationError)
     /// The user signs in, for the first time or again.
     case door
+    /// The user shows a second factor, or makes one.
+    case secondFactor
     /// The app gets what it already has, without asking the user.
     case answer(PageSession)
     /// The user is asked.
@@ -18,7 +20,10 @@ enum SheetStep: Hashable {
     ///   - session: nil while no one is signed in.
     ///   - isOther: whether the app asked for another user than the session's.
     ///   - consent: that of the user; nil if there is none.
-    init(_ pending: PendingAuthorization, session: PageSession?, isOther: Bool, consent: StandingConsent?) {
+    ///   - level: how surely the user must have signed in.
+    init(
+        _ pending: PendingAuthorization, session: PageSession?, isOther: Bool, consent: StandingConsent?, level: SignInLevel
+    ) {
         let asked = pending.request
         let isSilent = asked.prompts.contains(.none)
         guard let session, !isOther, pending.accepts(authenticatedAt: session.authenticatedAt) else {
@@ -28,6 +33,12 @@ enum SheetStep: Hashable {
                 isSilent || isOver
                 ? .refuse(AuthorizationError(.loginRequired, isOver ? "another user is signed in" : "the user is not signed in"))
                 : .door
+            return
+        }
+        guard session.level >= level else {
+            self =
+                isSilent
+                ? .refuse(AuthorizationError(.loginRequired, "the user must show a second factor")) : .secondFactor
             return
         }
         let isKnown =

@@ -89,7 +89,7 @@ package struct ServiceParts: Sendable {
         page = try PortalPage(
             store: installation.store, mailer: mailer, queue: mailQueue, tokens: MailerFactory.tokens(installation), pool: pool,
             now: now, proxies: installation.configuration.http.proxies, provider: sheet, signUp: provider.signUp,
-            limits: provider.limits,
+            requiredLevel: provider.level, limits: provider.limits,
             looks: PageLooks(
                 colours: installation.configuration.pageColours,
                 logo: ServiceFiles.logo(installation.configuration, at: installation.resolved.path),
@@ -161,6 +161,7 @@ package enum HTTPRoutes {
             let settings = ProviderSettings(
                 issuer: issuer, authorizationEndpoint: configuration.provider.authorizationEndpoint,
                 signInPage: configuration.provider.signInPage, isPageBuiltIn: configuration.provider.isPageBuiltIn,
+                level: configuration.provider.level,
                 refreshesPerDay: configuration.provider.refreshesPerDay,
                 service: configuration.serviceName, languages: parts.mailer.languages)
             modules.append(

@@ -153,7 +153,10 @@ package struct PasskeyRepository: Sendable {
             try connection.audit(change, "passkey.remove", "user:\(id)", "passkey \(number)")
             try Self.tell(tracker, user, "delete", isSynced: isSynced)
             if try connection.row("SELECT id FROM passkeys WHERE user_id = \(user) LIMIT 1") == nil {
-                try tracker.note(.assuranceLevelChange, of: .user(user), detail: "phr mail decrease")
+                let app = try connection.row("SELECT user_id FROM authenticators WHERE user_id = \(user)")
+                if app == nil { try connection.run("UPDATE users SET two_factor = 0 WHERE id = \(user)") }
+                let level = app == nil ? "mail" : "mfa"
+                try tracker.note(.assuranceLevelChange, of: .user(user), detail: "phr \(level) decrease")
             }
         }
     }

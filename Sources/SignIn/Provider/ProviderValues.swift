@@ -2,6 +2,7 @@
 
 import Accounts
 import InternetMessage
+import Support
 
 /// The lifetimes of codes and tokens, in seconds, and their limits.
 package enum ProviderLifetime {
@@ -54,6 +55,12 @@ package struct AuthenticationMethod: Sendable, Hashable {
     package init(references: Set<String> = [], contextClass: String? = nil) {
         self.references = references.sorted()
         self.contextClass = contextClass
+    }
+
+    /// How surely the user signed in.
+    package var level: SignInLevel {
+        if let contextClass, contextClass.hasSameOctets(as: AuthenticationClass.passkey.rawValue) { return .passkey }
+        return references.contains { $0.hasSameOctets(as: "mfa") } ? .twoFactor : .any
     }
 }
 

@@ -31,12 +31,17 @@ package enum SignInMethod: String, SQLCodable, Sendable {
     /// The authentication method reported to apps. A passkey is requested with user verification. Without attestation it is
     /// unknown whether its key is in hardware, so neither `hwk` nor `swk` is given.
     /// - Parameter said: the methods that the provider reported.
-    func authentication(_ said: Set<String>) -> AuthenticationMethod {
-        switch self {
-        case .mail: AuthenticationMethod(references: ["otp"])
-        case .passkey: AuthenticationMethod(references: ["mfa", "user"], contextClass: "phr")
-        case .upstream: AuthenticationMethod(references: said)
-        }
+    /// - Parameter hasSecond: whether a code of an authenticator app followed.
+    func authentication(_ said: Set<String>, hasSecond: Bool = false) -> AuthenticationMethod {
+        let first =
+            switch self {
+            case .mail: AuthenticationMethod(references: ["otp"])
+            case .passkey: AuthenticationMethod(references: ["mfa", "user"], contextClass: AuthenticationClass.passkey.rawValue)
+            case .upstream: AuthenticationMethod(references: said)
+            }
+        guard hasSecond, self != .passkey else { return first }
+        return AuthenticationMethod(
+            references: Set(first.references + ["mfa", "otp"]), contextClass: AuthenticationClass.twoFactor.rawValue)
     }
 }
 
@@ -74,6 +79,11 @@ package struct PageSession: Sendable, Hashable {
     package let authentication: AuthenticationMethod
     /// When the user's data is to be deleted, in seconds since 1970; nil if no deletion is scheduled.
     package let deletesAt: Int64?
+    /// Whether every sign-in of the user needs two factors.
+    package let needsTwoFactors: Bool
+
+    /// How surely the user signed in.
+    package var level: SignInLevel { authentication.level }
 }
 
 /// A session as its user sees it.
@@ -334,7 +344,8 @@ package struct PortalRepository: Sendable {
         let hash = secrets.hash(.session, token)
         let row = try database.row(
             """
-            SELECT s.id, u.handle, i.number, s.created_at, s.seen_at, s.method, s.authenticated_at, s.amr, u.deletes_at
+            SELECT s.id, u.handle, i.number, s.created_at, s.seen_at, s.method, s.authenticated_at, s.amr, s.second_at, u.deletes_at,
+                u.two_factor
             FROM page_sessions s JOIN users u ON u.id = s.user_id JOIN inboxes i ON i.id = s.inbox_id
             WHERE s.token_hash = \(hash) AND s.expires_at > \(now) AND s.seen_at > \(now - lifetime.idle)
             """)
@@ -347,12 +358,14 @@ package struct PortalRepository: Sendable {
             }
         }
         let (method, createdAt): (SignInMethod, Int64) = try (row["method"], row["created_at"])
-        let (authenticatedAt, said): (Int64?, String?) = try (row["authenticated_at"], row["amr"])
+        let (authenticatedAt, said, secondAt): (Int64?, String?, Int64?) =
+            try (row["authenticated_at"], row["amr"], row["second_at"])
         return try PageSession(
             number: number, userID: row["handle"], inboxNumber: row["number"], createdAt: createdAt, method: method,
             authenticatedAt: authenticatedAt ?? createdAt,
-            authentication: method.authentication(Set((said ?? "").split(separator: " ").map(String.init))),
-            deletesAt: row["deletes_at"])
+            authentication: method.authentication(
+                Set((said ?? "").split(separator: " ").map(String.init)), hasSecond: secondAt != nil),
+            deletesAt: row["deletes_at"], needsTwoFactors: row["two_factor"])
     }
 
     /// The valid sessions of a user, the newest first.

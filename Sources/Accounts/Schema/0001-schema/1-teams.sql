@@ -7,11 +7,13 @@
 
 -- `removed_at` is set at once when a team is removed: it counts as gone from then on, and its rows are deleted in small steps.
 -- An account with too many rows for one transaction is moved into a removed team of its own.
+-- `sign_in_level`: how surely users must have signed in (`SignInLevel`).
 -- `loses_apps`: some accounts of this team may have consents to removed apps alone, so `accounts.has_live_grant` is not enough.
 CREATE TABLE teams (
     id {id},
     handle TEXT NOT NULL UNIQUE,
     name TEXT NOT NULL,
+    sign_in_level TEXT NOT NULL DEFAULT 'any' CHECK (sign_in_level IN ('any', 'two_factor', 'passkey')),
     loses_apps {int} NOT NULL DEFAULT 0,
     created_at {int} NOT NULL,
     removed_at {int}
@@ -112,6 +114,7 @@ CREATE TABLE apps (
     nonce_form TEXT NOT NULL DEFAULT 'raw' CHECK (nonce_form IN ('raw', 'sha256_hex')),
     nonce_required {int} NOT NULL DEFAULT 1 CHECK (nonce_required IN (0, 1)),
     backchannel_logout_uri TEXT,
+    sign_in_level TEXT NOT NULL DEFAULT 'any' CHECK (sign_in_level IN ('any', 'two_factor', 'passkey')),
     created_at {int} NOT NULL
 ) {strict};
 CREATE INDEX apps_group ON apps (group_id);

@@ -3,6 +3,7 @@
 -- `is_managed` NULL: not known; 1: a work or school account. `last_inbox_number`: inboxes are numbered for each user, and no
 -- number is used twice. `browser_generation` rises when the user signs out everywhere: known browsers are new ones then.
 -- `deletes_at`: when everything of the user is deleted. `wants_refusals`: whether the user is told of refused mail.
+-- `two_factor`: whether every sign-in of the user needs two factors.
 CREATE TABLE users (
     id {id},
     handle TEXT NOT NULL UNIQUE,
@@ -12,6 +13,7 @@ CREATE TABLE users (
     is_managed {int} CHECK (is_managed IN (0, 1)),
     last_inbox_number {int} NOT NULL DEFAULT 0,
     browser_generation {int} NOT NULL DEFAULT 0,
+    two_factor {int} NOT NULL DEFAULT 0 CHECK (two_factor IN (0, 1)),
     wants_refusals {int} NOT NULL DEFAULT 1,
     refusals_told_at {int},
     created_at {int} NOT NULL,
@@ -97,6 +99,19 @@ CREATE TABLE passkeys (
     last_used_at {int}
 ) {strict};
 CREATE INDEX passkeys_user ON passkeys (user_id);
+
+-- Authenticator apps (RFC 6238), one of a user. `used_step`: the time step of the last code that was accepted; no code serves
+-- twice, on any host. `wrong`: codes that were tried since `wrong_since`, less those that were right.
+CREATE TABLE authenticators (
+    user_id {int} NOT NULL PRIMARY KEY REFERENCES users (id) ON DELETE CASCADE,
+    secret_key TEXT NOT NULL,
+    secret_sealed {bytes} NOT NULL,
+    used_step {int} NOT NULL,
+    wrong {int} NOT NULL DEFAULT 0,
+    wrong_since {int} NOT NULL,
+    created_at {int} NOT NULL,
+    last_used_at {int}
+) {strict};
 
 -- Users who sign in with the operator's OpenID provider. Issuer and subject identify the user, never an address.
 CREATE TABLE upstream_identities (

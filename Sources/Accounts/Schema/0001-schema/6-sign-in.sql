@@ -219,7 +219,8 @@ CREATE TABLE used_challenges (
 CREATE INDEX used_challenges_expiry ON used_challenges (expires_at);
 
 -- Sessions of the user's own page. `inbox_id`: the inbox that the user signed in with. `authenticated_at` and `amr` (RFC 8176):
--- when and how the user signed in at the operator's OpenID provider. `browser`: family and system (`BrowserName`); NULL: unknown.
+-- when and how the user signed in at the operator's OpenID provider. `second_at`: when a code of the user's authenticator app was
+-- accepted in this session. `browser`: family and system (`BrowserName`); NULL: unknown.
 CREATE TABLE page_sessions (
     id {id},
     token_hash {bytes} NOT NULL UNIQUE,
@@ -228,6 +229,7 @@ CREATE TABLE page_sessions (
     method TEXT NOT NULL,
     authenticated_at {int},
     amr TEXT,
+    second_at {int},
     browser TEXT,
     created_at {int} NOT NULL,
     seen_at {int} NOT NULL,

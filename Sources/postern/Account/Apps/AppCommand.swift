@@ -13,7 +13,7 @@ struct AppCommand: ParsableCommand {
             relay address. A team may relay mail before it has any app.
             """,
         subcommands: [
-            Add.self, List.self, Remove.self, Appearance.self, Redirect.self, Client.self, Secret.self, Key.self, Nonce.self,
+            Add.self, List.self, Remove.self, Appearance.self, Redirect.self, Client.self, SignInLevelCommand.self, Secret.self, Key.self, Nonce.self,
             Attestation.self,
         ])
 

@@ -6,7 +6,7 @@ import ArgumentParser
 struct TeamCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "team", abstract: "Add, list, show, rename and remove teams, and read the complaints about their mail.",
-        subcommands: [Add.self, Rename.self, List.self, Show.self, Complaints.self, Remove.self])
+        subcommands: [Add.self, Rename.self, List.self, Show.self, SignInLevelCommand.self, Complaints.self, Remove.self])
 
     struct Add: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Add a team.")

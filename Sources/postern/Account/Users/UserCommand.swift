@@ -9,12 +9,12 @@ import PosternConfiguration
 
 struct UserCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "user", abstract: "Add, list, find, show and remove users.",
+        commandName: "user", abstract: "Add, list, find, show, recover and remove users.",
         discussion: """
             Inbox addresses and names are sealed in the database. On your terminal they show as l…@example.com unless \
             you ask with --reveal; they never show in logs, in the audit or in error messages.
             """,
-        subcommands: [Add.self, List.self, Find.self, Show.self, Remove.self])
+        subcommands: [Add.self, List.self, Find.self, Show.self, Recover.self, Remove.self])
 
     struct Add: ParsableCommand {
         static let configuration = CommandConfiguration(
@@ -161,6 +161,52 @@ struct UserCommand: ParsableCommand {
                     ("address", "\($0.address.wireForm) team \($0.account.teamID) \($0.state)")
                 }
                 Properties(lines: lines).print()
+            }
+        }
+    }
+
+    struct Recover: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Let a user in again who lost the second factor.",
+            discussion: """
+                Removes the user's authenticator app and all passkeys, and ends all sessions. The user signs in by a code to an \
+                inbox then, and makes a new second factor where one is required. Make sure first that it is the user who asks: \
+                a thief of the inbox would ask the same. A message tells the user's inbox.
+                """)
+
+        @Argument(help: "The user's identifier.")
+        var user: String
+        @Option(help: "Why, for the audit; it is stored in clear text.")
+        var reason: String
+        @Flag(help: "Confirm.") var yes = false
+        @OptionGroup var installation: InstallationOptions
+
+        func run() throws {
+            let reason = reason.withoutControls(limit: 200)
+            guard !reason.isEmpty, !reason.utf8.contains(UInt8(ascii: "@")) else {
+                throw CommandError.usage("--reason must say why, without an email address; nothing was changed")
+            }
+            try installation.withInstallation { installation in
+                let store = installation.store
+                _ = try store.users.user(user)
+                guard yes else {
+                    throw CommandError.usage(
+                        "this removes every second factor of user \(user) and ends all sessions: repeat with --yes to do so; "
+                            + "nothing was changed")
+                }
+                try store.authenticators.recover(user: user, reason: reason, thisChange())
+                print("User \(user) signs in by a code to an inbox now.")
+                let inbox = try store.inboxes.inboxes(user: user).first { $0.isDefault && $0.isVerified }?.address
+                guard let inbox else { return Failure.note("The user has no confirmed inbox, so no message was sent.") }
+                let mailer = try MailerFactory.mailer(installation)
+                let language = try mailer.language(of: user)
+                do {
+                    try mailer.tell(.recovery, to: inbox, in: language, now: PosternClock.now())
+                } catch let error as MailerError {
+                    throw CommandError(
+                        status: Failure.status(error),
+                        message: "user \(user) was recovered, but no message could be sent: \(error); tell the user yourself")
+                }
             }
         }
     }

@@ -1,0 +1,277 @@
+// The second factor on the page: asked for after the first, set up, and removed.
+
+import Accounts
+import HTTP
+import Hummingbird
+import Languages
+import SignIn
+import Support
+
+/// Asks for the second factor of a user who has one.
+struct SecondFactorView: PageView {
+    /// What the script needs of a passkey; its form has the token of the browser.
+    struct PasskeyForm: Sendable {
+        let csrf: String
+        let challenge: String
+        let rp: String
+    }
+
+    static let template = PageTemplate.secondFactor
+    static let hasScript = true
+    let csrf: String
+    /// The team of the app's request; nil if no app asks.
+    let team: String?
+    /// Whether a code of the authenticator app is enough here.
+    let takesCode: Bool
+    let problem: String?
+    let passkey: PasskeyForm?
+}
+
+/// Leads a user to a second factor who has none that is enough.
+struct NewFactorView: PageView {
+    static let template = PageTemplate.newFactor
+    static let hasScript = true
+    let csrf: String
+    let team: String?
+    /// Whether only a passkey is enough.
+    let needsPasskey: Bool
+    let newPasskey: SecurityView.NewPasskey?
+    /// What the new passkey is called.
+    let name: String
+    /// Where an authenticator app is set up; nil if that is not enough.
+    let appPath: String?
+}
+
+/// Sets up an authenticator app.
+struct AuthenticatorView: PageView {
+    static let template = PageTemplate.authenticator
+    let csrf: String
+    /// The secret, sealed for the form.
+    let sealed: String
+    /// The secret as a person types it, in groups of four characters.
+    let secret: String
+    let uri: String
+    /// Data of an SVG path: the QR code.
+    let modules: String
+    /// Modules on a side, the margin included.
+    let side: Int
+    let problem: String?
+    /// Where the user goes without one.
+    let back: String
+}
+
+extension PortalPage {
+    static let secondPath = "/me/second"
+    static let authenticatorPath = "/me/authenticator"
+
+    func addSecondFactorRoutes(to routes: Routes) {
+        step(routes, .get, "/me/second") { try await showSecond($0) }
+        step(routes, .post, "/me/second") { try await once($0) { try await useSecond($0) } }
+        step(routes, .get, "/me/authenticator") { try await showAuthenticator($0) }
+        step(routes, .post, "/me/authenticator") { try await once($0) { try await addAuthenticator($0) } }
+        signedIn(routes, .post, "/me/authenticator/remove") { try await removeAuthenticator($0, $1) }
+        signedIn(routes, .post, "/me/two-factors") { try await requireTwoFactors($0, $1) }
+    }
+
+    // MARK: What is needed
+
+    /// How surely the user of a session must have signed in for their own page.
+    func level(for session: PageSession) -> SignInLevel {
+        max(requiredLevel, session.needsTwoFactors ? .twoFactor : .any)
+    }
+
+    /// The same for an app's request: the strictest of the installation, the team, the app, the request and the user. Blocks.
+    func level(_ sheet: OpenSheet, for session: PageSession) throws -> SignInLevel {
+        let asked = AuthenticationClass.level(sheet.request.contextClasses)
+        return max(level(for: session), asked, try store.signInLevels.level(clientID: sheet.request.clientID))
+    }
+
+    /// Whether a session may change how its user signs in: with two factors, where the user has a second one.
+    func mayChangeFactors(_ session: PageSession, _ factors: SecondFactors) -> Bool {
+        factors.isEmpty || session.level >= min(level(for: session), .twoFactor)
+    }
+
+    private func factors(_ session: PageSession) throws -> SecondFactors {
+        try store.authenticators.factors(user: session.userID, host: passkeyHost)
+    }
+
+    /// The host of passkeys that are made and used here; nil if there are none.
+    private var passkeyHost: String? { upstream?.settings.isOnly == true ? nil : relyingParty?.id }
+
+    private func onward(_ request: PortalRequest) -> String { request.sheet == nil ? "/me" : request.step(Self.sheetPath) }
+
+    // MARK: GET /me/second
+
+    private func showSecond(
+        _ request: PortalRequest, problem: String? = nil, status: HTTPResponse.Status = .ok
+    ) async throws -> Response {
+        guard let token = request.sessionToken, let session = try await session(request) else {
+            return request.redirect(request.step("/me/sign-in"))
+        }
+        let (level, factors, team) = try await pool.run {
+            let sheet = request.sheet
+            return (
+                try sheet.map { try level($0, for: session) } ?? level(for: session), try factors(session),
+                try sheet.map(appearance)?.teamName
+            )
+        }
+        guard session.level < level else { return request.redirect(onward(request)) }
+        if !mayChangeFactors(session, factors) || Self.isEnough(factors, for: level) {
+            return try await askForSecond(
+                request, factors, level, team: team, problem: problem, status: status)
+        }
+        let ceremony = passkeyHost == nil ? nil : try ceremony(.create, browser: token)
+        guard ceremony != nil || level < .passkey else {
+            throw PortalRefusal(
+                status: .forbidden, title: "A passkey is needed here",
+                text: "This service has no passkeys, and the app accepts nothing else. Tell the team of the app.")
+        }
+        let newPasskey = try await newPasskey(session, ceremony)
+        let view = NewFactorView(
+            csrf: PortalCSRF.token(for: token), team: team, needsPasskey: level == .passkey, newPasskey: newPasskey,
+            name: browserName(request) ?? "", appPath: level < .passkey ? request.step(Self.authenticatorPath) : nil)
+        return try request.html(view, title: request.language.text("Add a second factor"))
+    }
+
+    /// Whether a user has a second factor for a level.
+    private static func isEnough(_ factors: SecondFactors, for level: SignInLevel) -> Bool {
+        level == .passkey ? factors.passkeys > 0 : !factors.isEmpty
+    }
+
+    private func askForSecond(
+        _ request: PortalRequest, _ factors: SecondFactors, _ level: SignInLevel, team: String?, problem: String?,
+        status: HTTPResponse.Status
+    ) async throws -> Response {
+        guard let token = request.sessionToken else { throw PortalRefusal.over }
+        var (cookie, passkey): (String?, SecondFactorView.PasskeyForm?) = (nil, nil)
+        if factors.passkeys > 0, passkeyHost != nil {
+            let browser = try request.browser ?? newToken()
+            cookie = cookies.set(PortalCookies.browser, browser, age: 86_400)
+            passkey = try ceremony(.get, browser: browser).map {
+                SecondFactorView.PasskeyForm(
+                    csrf: PortalCSRF.token(for: browser), challenge: $0.challenge, rp: $0.relyingParty)
+            }
+        }
+        // A code is not enough for an app that wants a passkey, but it is for adding one.
+        let takesCode = factors.authenticatorSince != nil && (level < .passkey || factors.passkeys == 0)
+        let view = SecondFactorView(
+            csrf: PortalCSRF.token(for: token), team: team, takesCode: takesCode, problem: problem, passkey: passkey)
+        return try request.html(
+            view, title: request.language.text("One more step"), status: status, cookies: cookie.map { [$0] } ?? [])
+    }
+
+    // MARK: POST /me/second
+
+    private func useSecond(_ request: PortalRequest) async throws -> Response {
+        guard let token = request.sessionToken, let session = try await session(request) else {
+            return request.redirect(request.step("/me/sign-in"))
+        }
+        guard PortalCSRF.matches(request.form["csrf"], token) else { return request.redirect(request.step(Self.secondPath)) }
+        let language = request.language
+        let code = request.typed("code")
+        guard TypedCode.digits(code) != nil else {
+            return try await showSecond(
+                request, problem: language.text("A code has six digits."), status: .unprocessableContent)
+        }
+        // The same wrong code, of a second press of the button, is no second try.
+        let result: AuthenticatorResult =
+            request.repetition == .refused
+            ? .wrong : try await pool.run { try store.authenticators.prove(session: session, code: code, now: now()) }
+        switch result {
+        case .accepted, .none: return request.redirect(onward(request))
+        case .wrong:
+            return try await showSecond(
+                request,
+                problem: language.text(
+                    "This code is wrong, or was used already. Wait for the next one in your app, and check the time of your phone."),
+                status: .unprocessableContent)
+        case .tooMany(let seconds):
+            logger.warning("too many wrong codes of an authenticator app", metadata: ["user": "\(session.userID)"])
+            var response = try await showSecond(
+                request,
+                problem: language.text("Too many codes were wrong. Try again in some hours, or use a passkey."),
+                status: .tooManyRequests)
+            response.headers[.retryAfter] = "\(seconds)"
+            return response
+        }
+    }
+
+    // MARK: Setting up
+
+    /// - Parameter old: the secret that the form had; nil for a new one.
+    private func showAuthenticator(
+        _ request: PortalRequest, old: (secret: [UInt8], sealed: String)? = nil, problem: String? = nil
+    ) async throws -> Response {
+        guard let token = request.sessionToken, let session = try await session(request) else {
+            return request.redirect(request.step("/me/sign-in"))
+        }
+        let (factors, inbox) = try await pool.run {
+            (try factors(session), try store.inboxes.inbox(user: session.userID, .number(session.inboxNumber)))
+        }
+        guard factors.authenticatorSince == nil else {
+            return request.redirect(request.sheet == nil ? "/me/security" : request.step(Self.secondPath))
+        }
+        guard mayChangeFactors(session, factors) else { return request.redirect(request.step(Self.secondPath)) }
+        let (secret, sealed) = try old ?? store.authenticators.newSecret(session: session, now: now())
+        let service = mailer.settings.service
+        let account = PortalText.address(inbox.address)
+        // A long address does not fit into a code that a phone can read: without it, the app shows the service alone.
+        let uri = [account, ""].lazy.map { OneTimePassword.setUpURI(secret, service: service, account: $0) }
+            .first { QRCode($0) != nil }
+        guard let uri, let code = QRCode(uri) else { throw Problem.fault() }
+        let view = AuthenticatorView(
+            csrf: PortalCSRF.token(for: token), sealed: sealed, secret: Self.groups(OneTimePassword.text(secret)), uri: uri,
+            modules: code.path, side: code.size + 8, problem: problem,
+            back: request.sheet == nil ? "/me/security" : request.step(Self.secondPath))
+        return try request.html(
+            view, title: request.language.text("Set up an authenticator app"),
+            status: problem == nil ? .ok : .unprocessableContent)
+    }
+
+    /// - Parameter text: ASCII.
+    private static func groups(_ text: String) -> String {
+        let octets = Array(text.utf8)
+        return stride(from: 0, to: octets.count, by: 4)
+            .map { String(decoding: octets[$0..<min($0 + 4, octets.count)], as: UTF8.self) }.joined(separator: " ")
+    }
+
+    private func addAuthenticator(_ request: PortalRequest) async throws -> Response {
+        guard let token = request.sessionToken, let session = try await session(request) else {
+            return request.redirect(request.step("/me/sign-in"))
+        }
+        let again = request.step(Self.authenticatorPath)
+        guard PortalCSRF.matches(request.form["csrf"], token) else { return request.redirect(again) }
+        let factors = try await pool.run { try factors(session) }
+        guard factors.authenticatorSince == nil, mayChangeFactors(session, factors) else { return request.redirect(again) }
+        let (sealed, code, time) = (request.typed("secret"), request.typed("code"), now())
+        guard let secret = store.authenticators.secret(sealed, session: session, now: time) else {
+            return request.redirect(again)
+        }
+        let isRight = try await pool.run {
+            try store.authenticators.add(session: session, secret: secret, code: code, Self.change(session, time))
+        }
+        guard isRight else {
+            return try await showAuthenticator(
+                request, old: (secret, sealed),
+                problem: request.language.text("This code is wrong. Enter the one that your app shows now."))
+        }
+        try await tell(session.userID, .newAuthenticator, in: request.language)
+        return request.sheet == nil
+            ? request.redirect("/me/security", told: .authenticatorAdded) : request.redirect(request.step(Self.sheetPath))
+    }
+
+    private func removeAuthenticator(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
+        let change = Self.change(session, now())
+        try await pool.run { try store.authenticators.remove(user: session.userID, change) }
+        return request.redirect("/me/security", told: .authenticatorRemoved)
+    }
+
+    private func requireTwoFactors(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
+        guard let state = request.form["state"]?.text, ["on", "off"].contains(where: { $0.hasSameOctets(as: state) }) else {
+            throw PortalRefusal.notFound
+        }
+        let (isOn, change) = (state.hasSameOctets(as: "on"), Self.change(session, now()))
+        try await pool.run { try store.authenticators.require(isOn, user: session.userID, change) }
+        return request.redirect("/me/security", told: isOn ? .twoFactorsOn : .twoFactorsOff)
+    }
+}

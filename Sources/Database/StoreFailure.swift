@@ -75,7 +75,7 @@ package struct StoreFailure: Error, Sendable, Hashable, CustomStringConvertible 
     /// What happened; for a refusal, what is wrong and what to do, in one line. Contains no inbox address; only a refusal may
     /// name anyone.
     package let message: String
-    /// What a server says is to be put right; nil where it does not say, and for files.
+    /// What a server says is to be put right; nil if it does not say, and for files.
     package internal(set) var serverFault: ServerFault?
 
     package static func temporary(_ code: Temporary, _ message: String) -> Self { Self(code: .temporary(code), message: message) }

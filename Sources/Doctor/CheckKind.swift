@@ -18,9 +18,9 @@ package enum CheckKind: CaseIterable, Sendable, Hashable {
     case registered, forwarding
 
     package struct Facts: Sendable {
-        /// How it begins; nil where the name is its subject alone.
+        /// How it begins; nil if the name is its subject alone.
         package let word: String?
-        /// What stands for its subject in documents; nil where it has none.
+        /// What stands for its subject in documents; nil if it has none.
         package let subject: String?
         /// What it looks at.
         package let meaning: String

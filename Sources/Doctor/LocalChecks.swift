@@ -46,7 +46,7 @@ package struct LocalFacts: Sendable {
     package var pendingMigrations: [String] = []
     /// Relay domains with addresses that the configuration does not name, in words; nil for none.
     package var lostDomains: String?
-    /// Permission bits of the database file; nil where unknown.
+    /// Permission bits of the database file; nil if unknown.
     package var databaseMode: UInt32?
     /// The file, or the server's URL without its password.
     package var databasePath = ""

@@ -77,7 +77,7 @@ package struct PostfixProbe {
         }
     }
 
-    /// Why mail that comes in would pass no milter of ours; nil where it passes Postern.
+    /// Why mail that comes in would pass no milter of ours; nil if it passes Postern.
     package func milterTrouble() -> String? {
         let (facts, _, _) = gather()
         if let trouble = facts.trouble { return "Postfix's settings cannot be read: \(trouble)" }

@@ -15,10 +15,10 @@ actor DeliveryBook {
     private var waiting: [Entry] = []
     private var isWriting = false
 
-    /// - Parameter write: one transaction; returns false where another process has the lease.
+    /// - Parameter write: one transaction; returns false if another process has the lease.
     init(write: @escaping @Sendable ([DeliveryResult], Lease) async throws -> Bool) { self.write = write }
 
-    /// Returns when the result is written; false where it is not, because another process has the lease.
+    /// Returns when the result is written; false if it is not, because another process has the lease.
     func note(_ result: DeliveryResult, under lease: Lease) async throws -> Bool {
         try await withCheckedThrowingContinuation { written in
             waiting.append(Entry(result: result, lease: lease, written: written))

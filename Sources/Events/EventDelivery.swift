@@ -363,7 +363,7 @@ package final class EventDelivery: Sendable {
         metrics.outboxAge.set(Double(backlog.oldest.map { max(0, now() - $0) } ?? 0))
     }
 
-    /// Takes or renews the lease to deliver; nil where another process has it, the store is away, or a step here is stuck.
+    /// Takes or renews the lease to deliver; nil if another process has it, the store is away, or a step here is stuck.
     package func lead() async -> Lease? {
         if let since = busy.withLock({ $0.values.compactMap(\.self).min() }), ContinuousClock.now - since > Self.longestStep {
             logger.error("a delivery is stuck, so another process may take over")

@@ -22,7 +22,7 @@ package enum EventServices {
     /// What posts in place of a poster, or around it.
     package typealias Posting = @Sendable (any EventPosting) -> any EventPosting
 
-    /// The delivery of an installation, and its poster, which the caller stops; nil where no issuer is configured.
+    /// The delivery of an installation, and its poster, which the caller stops; nil if no issuer is configured.
     /// Throws `ConfigurationError` where the certificates cannot be read, and what `resolver` throws.
     package static func parts(
         _ installation: Installation, signer: IdentitySigner, resolver: () throws -> any DNSResolver,
@@ -43,7 +43,7 @@ package enum EventServices {
         return (delivery, logouts, poster, threads)
     }
 
-    /// The service; nil where no issuer is configured, with a warning if events wait.
+    /// The service; nil if no issuer is configured, with a warning if events wait.
     package static func service(
         _ installation: Installation, signer: IdentitySigner, resolver: () throws -> any DNSResolver,
         posting: Posting = { $0 }, metrics: ServiceMetrics, now: @escaping @Sendable () -> Int64, logger: Logger

@@ -35,12 +35,12 @@ package final class LeaderLease: Sendable {
         (self.leases, self.name, self.now) = (leases, name, now)
     }
 
-    /// The held lease; nil where it was not renewed in time. Does not use the store.
+    /// The held lease; nil if it was not renewed in time. Does not use the store.
     package var current: Lease? {
         state.withLock { state in state.held.flatMap { now() < $0.until ? $0.lease : nil } }
     }
 
-    /// Renews the held lease, or takes one that no one renews; nil where another process has it, or the store is away. Blocks.
+    /// Renews the held lease, or takes one that no one renews; nil if another process has it, or the store is away. Blocks.
     ///
     /// A holder that was late gets a new fence: work that it began before does not count.
     package func acquire() -> Lease? {

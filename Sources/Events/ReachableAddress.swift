@@ -2,7 +2,7 @@
 
 /// Classifies IP addresses by the special-purpose registries (RFC 6890 and its updates), without network access.
 package enum ReachableAddress {
-    /// Why an address may not be connected to, as text; nil where it may.
+    /// Why an address may not be connected to, as text; nil if it may.
     /// - Parameters:
     ///   - octets: 4 or 16 in network order.
     ///   - allowsPrivate: accepts any possible address of a host: for an endpoint that an administrator set deliberately.

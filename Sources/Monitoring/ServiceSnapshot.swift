@@ -36,7 +36,7 @@ package struct ServiceSnapshot: Codable, Sendable {
     package var parked: Int?
     /// Why the number is not known; nil if it is known, or the queue was not examined yet.
     package var queueTrouble: String?
-    /// Why HTTP clients cannot connect, or should not trust the certificate; nil where all is well.
+    /// Why HTTP clients cannot connect, or should not trust the certificate; nil if all is well.
     package var certificateTrouble: String?
     /// Seconds by which the host's clock is ahead of the store's.
     package var clockAhead: Double = 0

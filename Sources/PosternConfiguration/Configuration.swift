@@ -19,7 +19,7 @@ package struct Configuration: Sendable {
     package let hostname: String
     package let authservID: String
     package let trustedAuthservIDs: [String]
-    /// Where mail to postmaster and abuse goes; nil where the operator has set none.
+    /// Where mail to postmaster and abuse goes; nil if the operator has set none.
     package let operatorAddress: AddrSpec?
     /// Lists of IP addresses that the doctor queries.
     package let blockLists: [String]
@@ -131,7 +131,7 @@ package struct Configuration: Sendable {
     }
 
     package struct HTTPSettings: Sendable {
-        /// Nil where there is no HTTP API.
+        /// Nil if there is no HTTP API.
         package let listen: ListenAddress?
         /// Absolute paths of certificate chain and private key; nil without TLS.
         package let certificate: (chain: String, key: String)?
@@ -148,10 +148,10 @@ package struct Configuration: Sendable {
     }
 
     package struct ProviderSettings: Sendable {
-        /// `iss`: an address without path and final slash; nil where nothing is signed.
+        /// `iss`: an address without path and final slash; nil if nothing is signed.
         package let issuer: String?
         package let authorizationEndpoint: String?
-        /// The page for requests that `/auth/authorize` checked; nil where that endpoint is off.
+        /// The page for requests that `/auth/authorize` checked; nil if that endpoint is off.
         package let signInPage: String?
         /// Whether that page is Postern's own.
         package let isPageBuiltIn: Bool
@@ -162,7 +162,7 @@ package struct Configuration: Sendable {
         package let sessions: SessionLifetime
         /// The operator's own OpenID provider; nil if users sign in only here.
         package let upstream: UpstreamSource?
-        /// The folder of catalogues; nil where there is none.
+        /// The folder of catalogues; nil if there is none.
         package let languagesPath: String?
         /// The file of manufacturers' certificates; nil if passkeys are not asked for an attestation.
         package let passkeyRootsPath: String?

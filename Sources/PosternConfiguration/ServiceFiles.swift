@@ -6,7 +6,7 @@ import Foundation
 import MailCrypto
 
 package enum ServiceFiles {
-    /// The operator's logo on pages; nil where there is none. Throws `ConfigurationError` where it cannot be used.
+    /// The operator's logo on pages; nil if there is none. Throws `ConfigurationError` where it cannot be used.
     package static func logo(_ configuration: Configuration, at place: String) throws(ConfigurationError) -> AppIcon? {
         func refuse(_ detail: String) -> ConfigurationError {
             ConfigurationError(.invalidValue, at: place, "page.logo: \(detail)")

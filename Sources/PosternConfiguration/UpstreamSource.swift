@@ -16,7 +16,7 @@ package struct UpstreamSource: Sendable {
 
     /// Nil if there is none. Throws if it is only partly configured.
     /// - Parameters:
-    ///   - text: the value of a key; empty where it is absent.
+    ///   - text: the value of a key; empty if it is absent.
     ///   - place: the configuration.
     init?(
         _ text: (ConfigurationKey) -> String, scopes: [String], secretPath: String, hasPage: Bool, at place: String

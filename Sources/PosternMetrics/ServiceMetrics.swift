@@ -41,7 +41,7 @@ package final class ServiceMetrics: Sendable {
     package let parkedMessages: Gauge
     /// Whether the store accepted the last change: 1, or 0, for example, on a full disk.
     package let storeWritable: Gauge
-    /// Seconds since 1970 at which the certificate of the HTTP API ends; 0 where it has none.
+    /// Seconds since 1970 at which the certificate of the HTTP API ends; 0 if it has none.
     package let certificateEnd: Gauge
     /// `outcome`: done, refused.
     package let reloads: Family<Counter>

@@ -24,7 +24,7 @@ package enum RelayService {
     /// - Parameters:
     ///   - reread: reads the installation again, for a reload.
     ///   - surroundings: what the service takes from outside; a sandbox has others than the machine's.
-    ///   - reread: reads the installation again, for a reload; nil where SIGHUP reloads nothing.
+    ///   - reread: reads the installation again, for a reload; nil if SIGHUP reloads nothing.
     ///   - manager: the service manager, which is notified of the state; nil if there is none.
     ///   - announce: called once mail is taken and signals are handled, with the milter's socket.
     package static func run(

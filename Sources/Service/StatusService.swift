@@ -21,7 +21,7 @@ struct StatusService: Service {
     let queueTrouble: ValueHolder<String?>
     /// Why HTTP clients cannot connect, or should not trust the certificate.
     let certificateTrouble: @Sendable (_ now: Int64) -> String?
-    /// When that certificate ends; nil where there is none.
+    /// When that certificate ends; nil if there is none.
     let certificateEnd: @Sendable () -> Int64?
     /// The keys used to decide mail: those of the store, once the engine was made with them.
     let keysInUse: ValueHolder<KeyRing>

@@ -26,7 +26,8 @@ package enum Identifier {
         return text
     }
 
-    /// A name for people: 1–200 scalars, see `PersonText`. Refused with the place of what cannot be in it.
+    /// A name for people: 1–200 scalars, see `PersonText`. The refusal gives the position of the
+    /// first invalid character.
     package static func checkedName(_ text: String) throws(StoreFailure) -> String {
         try checkText(text)
         guard (1...200).contains(text.unicodeScalars.count) else {
@@ -38,7 +39,8 @@ package enum Identifier {
         return text
     }
 
-    /// Refuses text for people that has something that is not seen, or that turns the direction of other text.
+    /// Refuses text for people with invisible characters, or with characters that change the
+    /// direction of other text.
     package static func checkText(_ text: String) throws(StoreFailure) {
         guard let place = PersonText.place(in: text) else { return }
         throw .refused(

@@ -3,7 +3,7 @@
 import MailCrypto
 import Support
 
-/// Why a key file cannot be used. Never repeats a secret.
+/// The reason why a key file cannot be used. Never repeats a secret.
 package struct KeyFileError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The line, from 1; 0 for the whole file.
     package let line: Int

@@ -1,4 +1,5 @@
-// The events that teams get, each declared once; docs/EVENTS.md and docs/SHARED_SIGNALS.md show them as tables.
+// The events for teams, each declared once; docs/EVENTS.md and docs/SHARED_SIGNALS.md show them as
+// tables.
 
 import Database
 import SharedSignals
@@ -24,17 +25,19 @@ package enum EventType: String, SQLCodable, Sendable, Hashable, CaseIterable {
     case sourceStopped = "source-stopped"
     case test
 
-    /// What an event is about, which decides who gets it.
+    /// The topic of an event, which decides which endpoints get it.
     package enum Topic: Sendable, Hashable { case account, team, source, stream, endpoint }
 
-    /// What is fixed for a type.
+    /// The fixed facts of a type.
     package struct Facts: Sendable {
         package let topic: Topic
         /// In security event tokens: of the RISC Profile 1.0, CAEP 1.0 or SSF 1.0, and our own for all others.
         package let uri: String
-        /// For a team with an endpoint: what happened, and what to do, in Markdown; nil where it goes only to streams.
+        /// For a team with an endpoint: what happened and what to do, in Markdown; nil if the type
+        /// goes only to streams.
         package let endpoint: Advice?
-        /// For a team with a stream: what happened, in Markdown; nil where it goes only to endpoints.
+        /// For a team with a stream: what happened, in Markdown; nil if the type goes only to
+        /// endpoints.
         package let stream: String?
 
         package struct Advice: Sendable {
@@ -162,12 +165,13 @@ package enum EventType: String, SQLCodable, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// The types that exist as Apple's notifications; streams have all types but those about sources.
+    /// The types that also exist as Apple's notifications. Streams have all types except those
+    /// about sources.
     package static let notifications = Set(allCases.filter { $0.facts.endpoint != nil && $0.facts.topic != .source })
-    /// The types about a stream itself, which receivers do not request.
+    /// The types about a stream itself. Receivers do not request them.
     package static let ofStreams: Set<EventType> = [.verification, .streamUpdated, .test]
 
-    /// `events_supported`: the URIs of the events that a stream may have, in addition to events about itself.
+    /// `events_supported`: the URIs of the events that a receiver may request.
     package static let supportedURIs = allCases.reduce(into: [String]()) { uris, type in
         let facts = type.facts
         guard facts.stream != nil, facts.topic != .stream, !uris.contains(facts.uri) else { return }

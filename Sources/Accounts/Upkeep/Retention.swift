@@ -6,7 +6,7 @@ package struct DataClass: Sendable, Hashable {
     package let name: String
     package let standardDays: Int
     package let range: ClosedRange<Int>
-    /// What it is, and why it is kept that long.
+    /// A description of the data, and why it is kept that long.
     package let reason: String
 
     package static let counters = DataClass(

@@ -32,7 +32,7 @@ package struct ImportRow: Sendable {
         package let address: AddrSpec?
         package let isForwardingOn: Bool
         package let sharesName: Bool
-        /// 0 … 2; nil where no token ever stated it.
+        /// 0 … 2; nil if no token ever stated it.
         package let realUserStatus: Int?
         /// First authorization in seconds since 1970; nil for now.
         package let since: Int64?

@@ -61,7 +61,7 @@ package struct EndpointRepository: Sendable {
 
     /// Writes down how a test delivery went. Its pause and its waiting events stay as they are: one answer to a test says nothing
     /// about those.
-    /// - Parameter reason: why it failed; nil where the endpoint accepted the event.
+    /// - Parameter reason: why it failed; nil if the endpoint accepted the event.
     package func noteTest(_ endpoint: EventEndpoint, failure reason: String?, now: Int64) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             try connection.run(

@@ -33,7 +33,7 @@ package struct LeaseRepository: Sendable {
         return try LeaseState(fence: row["fence"], holder: row["holder"], beat: row["beat"])
     }
 
-    /// Takes the lease if it is unchanged since it was read; nil where it is not. Durable: a fence is never given twice.
+    /// Takes the lease if it is unchanged since it was read; nil if it is not. Durable: a fence is never given twice.
     package func take(_ name: String, seen: LeaseState, holder: String) throws(StoreFailure) -> Lease? {
         try database.write(.durable) { connection throws(StoreFailure) in
             let fence: Int64? = try connection.value(
@@ -47,7 +47,7 @@ package struct LeaseRepository: Sendable {
         }
     }
 
-    /// Shows other processes that the holder works; false where it no longer holds the lease.
+    /// Shows other processes that the holder works; false if it no longer holds the lease.
     package func renew(_ lease: Lease) throws(StoreFailure) -> Bool { try change(lease, "beat = beat + 1") }
 
     /// Releases the lease if this holder still has it: another process may take it immediately.

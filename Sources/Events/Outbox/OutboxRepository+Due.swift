@@ -7,7 +7,7 @@ extension OutboxRepository {
     /// Events examined in the order in which they are due, and accounts examined one by one beyond them.
     package static let window = 1_024
 
-    /// The first pending event of each account for this endpoint that is due, at most `limit`; nil where another process leads.
+    /// The first pending event of each account for this endpoint that is due, at most `limit`; nil if another process leads.
     ///
     /// The number of events examined is limited: the first ones that are due; if these belong to few accounts, the first ones
     /// of other accounts, starting at a random one, so that all get their turn.

@@ -15,7 +15,7 @@ package struct StreamState: Sendable, Hashable {
     package let isPolled: Bool
     package let status: StreamStatus
 
-    /// From the columns `stream_id`, `is_polled` and `status`; nil where they are NULL.
+    /// From the columns `stream_id`, `is_polled` and `status`; nil if they are NULL.
     init?(row: SQLRow) throws(StoreFailure) {
         guard let id: String = try row["stream_id"] else { return nil }
         self.id = id
@@ -37,7 +37,7 @@ package struct EventStream: Sendable, Hashable {
     package let url: String
     package let status: StreamStatus
     package let reason: String?
-    /// Nil where the receiver named none: then it gets all events.
+    /// Nil if the receiver named none: then it gets all events.
     package let requested: [String]?
     package let description: String?
     package let createdAt: Int64

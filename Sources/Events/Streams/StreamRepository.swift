@@ -222,7 +222,7 @@ package struct StreamRepository: Sendable {
         }
     }
 
-    /// Puts a verification event into a stream; false where `maximumVerifications` already wait.
+    /// Puts a verification event into a stream; false if `maximumVerifications` already wait.
     package func verify(_ owner: Owner, _ request: VerificationRequest, _ change: Change) throws(StoreFailure) -> Bool {
         let isWritten = try database.write(.durable) { connection throws(StoreFailure) in
             let stream = try find(connection, owner, request.streamID)

@@ -40,13 +40,13 @@ package struct ServiceParts: Sendable {
     package let mailQueue = MailQueue()
     /// Looks for the records of domains that teams add.
     package let prover: SourceProver
-    /// The page of one's own; nil where the installation has no public address.
+    /// The page of one's own; nil if the installation has no public address.
     let page: PortalPage?
-    /// Nil where nothing is decided.
+    /// Nil if nothing is decided.
     package let decisions: DecisionParts?
-    /// Nil where nothing is decided.
+    /// Nil if nothing is decided.
     package let statuses: (any StatusSource)?
-    /// Nil where nothing is decided.
+    /// Nil if nothing is decided.
     fileprivate let policies: ActivePolicies?
 
     package var store: Store { installation.store }
@@ -172,7 +172,7 @@ package enum HTTPRoutes {
         return modules + parts.surroundings.modules(parts)
     }
 
-    /// The listener; nil where the configuration has none. While its certificate cannot be used, it answers no request: mail does
+    /// The listener; nil if the configuration has none. While its certificate cannot be used, it answers no request: mail does
     /// not depend on it.
     package static func service(_ parts: ServiceParts) throws -> APIService? {
         let configuration = parts.installation.configuration.http

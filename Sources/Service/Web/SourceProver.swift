@@ -62,7 +62,7 @@ package final class SourceProver: Sendable {
     }
 
     /// Looks at one claim, and writes down what the DNS says; blocks.
-    /// - Returns: its new state, nil where it has none, and whether the DNS answered.
+    /// - Returns: its new state, nil if it has none, and whether the DNS answered.
     package func look(
         at claim: SourceClaim, _ store: Store, now: Int64
     ) throws -> (state: SourceClaim.State?, isAnswered: Bool) {

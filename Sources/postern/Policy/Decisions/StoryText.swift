@@ -6,7 +6,7 @@ import Support
 
 struct StoryText {
     private let story: ReviewStory
-    /// Of the time of the decision; nil where it is not kept.
+    /// Of the time of the decision; nil if it is not kept.
     private let policy: Policy?
     private let showsSource: Bool
 

@@ -85,7 +85,7 @@ struct ListFile {
     private let take: (LiveListEntry) throws -> Void
     private var form = Form.unknown
     private var csv = CSVParser()
-    /// The places of the columns of `columnNames`; nil where the file has none.
+    /// The places of the columns of `columnNames`; nil if the file has none.
     private var columns: [Int?]?
     private var columnCount = 0
     /// Entries that are over, and are left out.

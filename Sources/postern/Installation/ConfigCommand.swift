@@ -1,4 +1,4 @@
-// postern config: what is in force.
+// postern config: the configuration in force.
 
 import ArgumentParser
 import Doctor

@@ -1,4 +1,4 @@
-// postern keys dkim: the keys that sign what the relay sends.
+// postern keys dkim: the keys that sign relayed mail.
 
 import Accounts
 import ArgumentParser
@@ -170,7 +170,7 @@ struct DKIMKeysCommand: ParsableCommand {
             }
         }
 
-        /// The time after which no mail that a key signed can be in transit.
+        /// The time after which no mail signed with the key can be in transit.
         static func endOfUse(_ key: DKIMKey) -> Int64 {
             (key.deactivatedAt ?? PosternClock.now()) + DKIMKeyRepository.publicationAfterUse
         }

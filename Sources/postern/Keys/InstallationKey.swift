@@ -1,4 +1,4 @@
-// A key of the installation, of any kind, and what comes next for it.
+// A key of the installation, of any kind, and its next step.
 
 import Accounts
 import MailAuth
@@ -7,23 +7,24 @@ import Support
 
 /// A key that is not retired.
 struct InstallationKey {
-    /// As the subcommands of `postern keys` have it.
+    /// The names of the subcommands of `postern keys`.
     enum Kind: String, CaseIterable { case file, dkim, signing }
 
     let kind: Kind
     /// The key's id in the key file, its selector, or its `kid`.
     let id: String
-    /// What it is for among those of its kind: the purpose, the relay domain, or the algorithm.
+    /// Its use within its kind: the purpose, the relay domain, or the algorithm.
     let use: String
     let state: String
-    /// Since when it has this state, in seconds since 1970; nil if that is not recorded.
+    /// The time at which its present state began, in seconds since 1970; nil if that is not
+    /// recorded.
     let since: Int64?
-    /// What comes next, and by which command.
+    /// The next step, and the command for it.
     let next: String
-    /// When that is due, in seconds since 1970; nil if it is not a matter of time.
+    /// When the next step is due, in seconds since 1970; nil if it does not depend on time.
     let nextAt: Int64?
 
-    /// As the commands take it, and enough to tell it from the others.
+    /// The key's name for commands; it is unique.
     var words: String {
         switch kind {
         case .file: "\(use) \(id)"

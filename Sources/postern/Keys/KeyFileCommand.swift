@@ -1,4 +1,4 @@
-// postern keys file: the keys in the key file, and how they are replaced.
+// postern keys file: the keys in the key file, and their replacement.
 
 import Database
 import Accounts
@@ -26,7 +26,7 @@ struct KeyFileCommand: ParsableCommand {
             let id: String
             let state: String
             let fingerprint: String
-            /// Null for purposes whose values are not counted: tokens are in other people's mail.
+            /// Null for tokens, because they are in other people's mail and cannot be counted.
             let values: Int?
         }
 
@@ -90,7 +90,8 @@ struct KeyFileCommand: ParsableCommand {
                 let path = installation.configuration.keyFilePath
                 let added = try rotation.add(purposes)
                 for purpose in added { print("Added a new \(purpose.rawValue) key to \(path)") }
-                // Even if the rest fails: values that are made from now on need it.
+                // Printed even if a later step fails: values that are written from now on need the
+                // key.
                 if !added.isEmpty {
                     print("Copy \(path) now to where its copy is kept, apart from the backups: new backups need it")
                 }
@@ -122,14 +123,15 @@ struct KeyFileCommand: ParsableCommand {
             "seal \(ring.seal.active.idText), index \(ring.index.active.idText), token \(ring.token.active.idText)"
         }
 
-        /// - Parameter heard: the time since which each service has reported nothing new.
+        /// - Parameter heard: for each service, the time since which its reports have not changed.
         private func waitForAll(
             _ rotation: KeyRotation, _ path: String, _ what: String, _ heard: inout [KeyRotation.Laggard: ContinuousClock.Instant]
         ) throws {
             let end = ContinuousClock.now + .seconds(max(0, wait))
             while true {
-                // A killed service whose clock was ahead left a report with a future time. A service that reports nothing new is
-                // gone, whatever time its last report has.
+                // A service that was killed may leave a report with a future time if its clock was
+                // fast. A service whose reports do not change counts as ended, even if its last
+                // report has a later time.
                 let laggards = try rotation.laggards().filter { laggard in
                     let since = heard[laggard] ?? .now
                     heard[laggard] = since
@@ -151,7 +153,8 @@ struct KeyFileCommand: ParsableCommand {
         private func reencrypt(_ rotation: KeyRotation, _ database: any Database) throws {
             var bar: ProgressBar?
             defer { bar?.clear() }
-            // A service that is converting values has the lock; this command converts what remains.
+            // A service that is converting values has the lock. This command waits, and converts
+            // what is left.
             var lock = try database.lock("key-rotation")
             while lock == nil {
                 Thread.sleep(forTimeInterval: 0.25)

@@ -16,7 +16,8 @@ struct QueueCommand: ParsableCommand {
             milters.
             """, subcommands: [List.self, Send.self])
 
-    /// An address as it may be shown: the sender of an answer is a user's inbox.
+    /// An address as the command shows it: the sender of a reply is a user's inbox, and is
+    /// shortened.
     static func shown(_ address: String, _ configuration: Configuration) -> String {
         if address.isEmpty { return address }
         guard let read = AddrSpec(envelope: address) else { return "…" }
@@ -89,7 +90,8 @@ struct QueueCommand: ParsableCommand {
                     status: EX_CONFIG,
                     message: "\(trouble), so that the messages would wait again: run postern doctor, and do what it says first")
             }
-            // Two that list the same messages would both send them. The lock ends with this process.
+            // Two processes that list the same messages would both send them. The lock ends with
+            // this process.
             let folder = open(place.configDirectory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
             defer { if folder >= 0 { close(folder) } }
             guard folder < 0 || flock(folder, LOCK_EX | LOCK_NB) == 0 else {

@@ -1,4 +1,4 @@
-// postern trace: a message from arrival to delivery, by whatever the operator has in hand.
+// postern trace: a message from arrival to delivery, found by any clue that the operator has.
 
 import ArgumentParser
 import Concurrency
@@ -31,7 +31,7 @@ struct TraceCommand: ParsableCommand {
     @OptionGroup var installation: InstallationOptions
     @OptionGroup var output: OutputOptions
 
-    /// Octets of all logs: their lines are kept in memory.
+    /// The maximum number of octets of all logs: their lines are kept in memory.
     private static let maximumOctets = 512 << 20
 
     func run() throws {
@@ -40,7 +40,8 @@ struct TraceCommand: ParsableCommand {
         let start = try ExpiryText.start(since, now: PosternClock.now())
         let (isFull, domains) = try installation.withInstallation { installation in
             if reveal.reveal {
-                // Only a queue id is written there: any other clue may be an inbox, in one of its forms.
+                // Only a queue id is written to the audit: any other clue may be an inbox in one of
+                // its forms.
                 let detail = LogTrace.isQueueID(clue) ? clue : "not a queue id"
                 try installation.store.audit.note(thisChange(), "mail.trace", "mail", detail)
             }
@@ -70,7 +71,8 @@ struct TraceCommand: ParsableCommand {
         }
     }
 
-    /// Relay addresses say nothing of anyone. A reverse address or a return path holds its correspondent.
+    /// Whether an address may be shown in full. A relay address reveals no person; a reverse
+    /// address or a return path contains its correspondent.
     private static func isShown(_ address: String, _ domains: [String]) -> Bool {
         let octets = Array(address.utf8)
         guard let at = octets.lastIndex(of: UInt8(ascii: "@")), !octets[..<at].contains(UInt8(ascii: "=")) else { return false }
@@ -78,7 +80,7 @@ struct TraceCommand: ParsableCommand {
         return domains.contains { $0.utf8.elementsEqual(domain) }
     }
 
-    /// What the journal has of the mail system and of Postern.
+    /// The journal's lines of the mail system and of Postern.
     private static func journal(since start: Int64) throws -> [UInt8] {
         let places: [String] = ["/usr/bin/journalctl", "/bin/journalctl"]
         guard let program = places.first(where: { (place: String) in access(place, X_OK) == 0 }) else {

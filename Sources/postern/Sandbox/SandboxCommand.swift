@@ -29,7 +29,7 @@ struct SandboxCommand: AsyncParsableCommand {
             keys, notifications, Apple's errors, failures on demand, and a page at / that says why a request was refused.
             """)
 
-    /// Ports that documents name.
+    /// The standard ports, which are in the documents.
     private static let standardPort = 8899
     private static let standardSMTPPort = 8825
 
@@ -80,7 +80,7 @@ struct SandboxCommand: AsyncParsableCommand {
         guard AppNonceForm(rawValue: nonceForm) != nil else { throw ValidationError("--nonce-form must be raw or sha256_hex.") }
     }
 
-    /// What `--json` prints.
+    /// The output of `--json`.
     private struct Facts: Encodable {
         let facts: SandboxFacts
         let testSubjects: [String: String]
@@ -126,7 +126,8 @@ struct SandboxCommand: AsyncParsableCommand {
         try announcement.check()
     }
 
-    /// What is printed once a sandbox listens. No one can use one whose address and key could not be written: it ends.
+    /// The output at the start of a sandbox. If its address and key could not be written, no one
+    /// can use the sandbox, and it ends.
     final class Announcement: Sendable {
         private let failure = Mutex<(any Error)?>(nil)
 
@@ -140,7 +141,7 @@ struct SandboxCommand: AsyncParsableCommand {
             }
         }
 
-        /// Throws why nothing could be printed.
+        /// Throws if the output could not be written.
         func check() throws {
             if let failure = failure.withLock({ $0 }) { throw failure }
         }

@@ -181,10 +181,11 @@ private final class ReasonsFile {
     private var waiting = Data("line,reason\n".utf8)
     /// Whether the file was made for this.
     private let isNew: Bool
-    /// Whether something was written. Until then an earlier file stays as it is: the import may be refused as a whole.
+    /// Whether something was written. Until then an earlier file stays unchanged, because the whole
+    /// import may be refused.
     private var isBegun = false
 
-    /// Nil if no file was named. Refuses the file that is imported.
+    /// Nil if no file was named. Refuses the file that is being imported.
     init?(_ path: String?, input: String) throws {
         guard let path else { return nil }
         self.path = path
@@ -211,13 +212,13 @@ private final class ReasonsFile {
         try handle.close()
     }
 
-    /// Leaves things as they were where nothing was written.
+    /// Deletes the new file if nothing was written to it.
     func abandon() { if isNew, !isBegun { unlink(path) } }
 
     private func flush() throws {
         if !isBegun {
             isBegun = true
-            // Not of a device or a pipe.
+            // Only regular files, not devices or pipes.
             _ = ftruncate(handle.fileDescriptor, 0)
         }
         do { try handle.write(contentsOf: waiting) } catch {

@@ -1,4 +1,4 @@
-// postern address decode: whom an address at a relay domain is about, whatever its form.
+// postern address decode: the account of an address at a relay domain, for every form of address.
 
 import Accounts
 import ArgumentParser
@@ -35,7 +35,7 @@ extension AddressCommand {
     }
 }
 
-/// What an address at a relay domain is.
+/// The meaning of an address at a relay domain.
 struct DecodedAddress: Encodable {
     let kind: String
     let account: Int64
@@ -44,10 +44,10 @@ struct DecodedAddress: Encodable {
     let user: String?
     /// The account's own relay address.
     let relayAddress: String?
-    /// As it may be shown.
+    /// Hidden in part, unless --reveal was given.
     let correspondent: String?
     let goodUntil: String?
-    /// Of a relay address.
+    /// The state of a relay address.
     let state: String?
 
     /// The number of the account that a reverse address or a return path belongs to; nil for other addresses.

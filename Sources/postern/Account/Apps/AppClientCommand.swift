@@ -12,7 +12,7 @@ struct IdentityTokenOptions: ParsableArguments {
             "The algorithm of its identity tokens: RS256 (of a new app) or ES256.", valueName: "algorithm"))
     var idTokenAlgorithm: String?
 
-    /// Nil if none was given.
+    /// Nil if the option was not given.
     func algorithm() throws -> SignatureAlgorithm? {
         try idTokenAlgorithm.map { text in
             guard let algorithm = SignatureAlgorithm(rawValue: text) else {

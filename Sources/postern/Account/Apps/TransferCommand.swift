@@ -101,7 +101,8 @@ struct TransferCommand: ParsableCommand {
                 var bar: ProgressBar? = ProgressBar(total: total)
                 defer { bar?.clear() }
                 var moved = 0
-                // In steps, so that mail never waits for the whole transfer; after each step there is a pause for other writers.
+                // In steps, so that mail never waits for the whole transfer. After each step there
+                // is a pause for other writers.
                 try store.transfers.complete(app: clientID, keepingRedirects: keepRedirectURIs, thisChange()) { count, took in
                     moved = min(moved + count, total)
                     bar?.update(done: moved, count: moved, of: "consents")

@@ -1,4 +1,4 @@
-// postern source: where teams send from.
+// postern source: the domains and addresses that teams send from.
 
 import Accounts
 import ArgumentParser

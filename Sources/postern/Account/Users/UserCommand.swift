@@ -88,7 +88,7 @@ struct UserCommand: ParsableCommand {
             let text = text == "-" ? try lineOfInput("give an address or a sub on standard input") : text
             let rows = try installation.withInstallation { try find(text, $0) }
             guard !rows.isEmpty else {
-                // What was asked may be an inbox: it is not repeated.
+                // The argument may be an inbox, so the message does not repeat it.
                 throw CommandError(status: EX_NOINPUT, message: "no user is known by it")
             }
             try output.print(rows, ["USER", "SUB", "FOUND BY"]) { [$0.user, $0.sub ?? "-", $0.foundBy] }

@@ -1,4 +1,4 @@
-// postern apply: teams, apps, sources, lists and policies as files declare them.
+// postern apply: applies the teams, apps, sources, lists and policies that files declare.
 
 import Accounts
 import Administration
@@ -101,7 +101,7 @@ struct ApplyCommand: ParsableCommand {
         for (name, declared) in (reader.declaration.policies ?? [:]).sorted(by: { $0.key < $1.key }) {
             let known = arrangement.policies.first { $0.name == name }?.hash
             guard let folder = declared.folder else {
-                // A policy in force loads, or the log says why not.
+                // A policy in force needs no check: if it does not load, the log says why.
                 guard let hash = try? store.policies.resolve(declared.hash), hash != known else { continue }
                 let loaded: LoadedPolicy
                 do { loaded = try LoadedPolicy(store.policies.policy(hash: hash)) } catch let error as PolicyLoadError {
@@ -137,7 +137,7 @@ struct ApplyCommand: ParsableCommand {
         try held { try reader.finish() }
     }
 
-    /// Prints what is wrong with the files, and ends the command with the status for that.
+    /// Prints the errors of the files, and ends the command with their status.
     private func held(_ body: () throws -> Void) throws {
         do { try body() } catch let refusal as PolicyRefusal {
             Failure.line("\(refusal)")

@@ -91,10 +91,10 @@ struct DoctorCommand: AsyncParsableCommand {
         try finish(checks)
     }
 
-    /// Where Postfix's configuration is.
+    /// The folder of Postfix's configuration.
     private func directory(_ configuration: Configuration) -> String { configDirectory ?? configuration.postfixDirectory }
 
-    /// Sends a test reply and a test bounce, and removes what is left of them.
+    /// Sends a test reply and a test bounce, and deletes what they leave behind.
     private func probe(_ configuration: Configuration, isHealthy: Bool, now: Int64) -> [Check] {
         func unsent(_ why: String, _ remedy: Remedy) -> [Check] {
             [.warning(.probe, "no reply and no bounce was sent through Postfix: \(why)", remedy: remedy)]
@@ -150,7 +150,7 @@ struct DoctorCommand: AsyncParsableCommand {
         now: Int64
     ) async throws -> [Check] {
         let resolver = try dns.named(configuration, resolved)
-        // If the name servers do not answer, that is one cause, and is reported in one line.
+        // If the name servers do not answer, one line reports that one cause.
         if let silence = resolver.silence([heloName] + configuration.relayDomains) { return [silence] }
         let host: RelayHost
         do {
@@ -159,7 +159,8 @@ struct DoctorCommand: AsyncParsableCommand {
             throw CommandError.usage("--ip: \(error)")
         }
         var checks = [host.presence()] + host.reverse(resolver)
-        // The keys are in the database. If it cannot be read, which was reported above, the rest is still checked.
+        // The keys are in the database. If it cannot be read, an earlier check reported that, and
+        // the other checks still run.
         var keys: [RelayDomainChecks.Key] = []
         let hasKeys = facts.keyFile == .fine && facts.database == .fine && facts.pendingMigrations.isEmpty
         if hasKeys {

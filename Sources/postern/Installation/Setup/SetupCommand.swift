@@ -46,7 +46,7 @@ struct SetupPostfixCommand: ParsableCommand {
     }
 
     func run() throws {
-        // The configuration of Postern may be gone already.
+        // Postern's configuration may already be deleted.
         if remove { return try takeBack() }
         let (configuration, resolved) = try options.configuration()
         guard let socket = MilterSocket(configuration.milter.socket) else {
@@ -54,7 +54,8 @@ struct SetupPostfixCommand: ParsableCommand {
                 status: EX_CONFIG, message: "\(resolved.path): milter.socket cannot be read: \(configuration.milter.socket)")
         }
         if printsFragments {
-            // The header check must name the host as Postfix itself does; otherwise it matches nothing.
+            // The header check must use the host name that Postfix itself uses; otherwise it
+            // matches nothing.
             let names = try? PostfixSetup.names(directory: configDirectory)
             if names == nil {
                 Failure.warn(
@@ -148,10 +149,11 @@ struct SetupPostfixCommand: ParsableCommand {
                 : "Taken back, but for what is named above: look at it, then \(reload.text)")
     }
 
-    /// Creates a file, or replaces it with its owner and mode. Postfix's own processes must be able to read a new one, whatever
-    /// the umask of this process; who cannot read main.cf and master.cf cannot read the record either, which has their text.
+    /// Creates a file, or replaces it with the same owner and mode. A new file must be readable for
+    /// Postfix's own processes, so this process's umask does not apply. The record contains the
+    /// text of main.cf and master.cf, so users who cannot read these cannot read the record.
     private func write(_ content: Data, _ path: String) throws {
-        // main.cf may have been closed to others since the record was made.
+        // The permissions of main.cf may have become stricter after the record was created.
         let isNew = !FileManager.default.fileExists(atPath: path) || path.hasSuffix("/\(SetupRecord.fileName)")
         var mode: mode_t = 0o644
         var status = stat()

@@ -1,4 +1,5 @@
-// `postern setup`: a first start, step by step. Each step is a command, which is shown before it is run.
+// `postern setup`: a guide for the first start. Each step is a command, which is shown before it
+// runs.
 
 import Accounts
 import Foundation
@@ -34,14 +35,14 @@ struct GuidedCommand: Equatable {
         return (user.map { ["runuser", "-u", $0, "--"] } ?? []) + [name] + arguments
     }
 
-    /// As a person would give it.
+    /// The command as a person would type it.
     var shown: String { line(postern: "postern").map { $0.contains(" ") ? "\"\($0)\"" : $0 }.joined(separator: " ") }
 }
 
-/// What the guide interacts with: a terminal and the shell, or a test.
+/// The guide's input and output: a terminal and the shell, or a test.
 protocol SetupDialogue {
     func say(_ text: String)
-    /// The next line, without white space around it; nil if there are no more.
+    /// The next line, without white space around it; nil at the end of the input.
     func answer() -> String?
     /// Runs a command with visible output; returns its exit status.
     func run(_ command: GuidedCommand) -> Int32
@@ -51,12 +52,13 @@ protocol SetupDialogue {
 
 /// The situation in which the guide starts.
 struct SetupSituation {
-    /// The configuration file, and whether it is there already.
+    /// The configuration file, and whether it already exists.
     var configuration = "/var/lib/postern/postern.yaml"
     var isInstalled = false
     /// The system's host name.
     var hostname = ""
-    /// Whether commands that open the store are run as the user `postern`: by root, if that user exists.
+    /// Whether commands that open the store run as the user `postern`: if this process is root's
+    /// and the user exists.
     var switchesUser = false
     var hasPostfix = true
     var hasSystemd = true
@@ -65,7 +67,7 @@ struct SetupSituation {
 }
 
 struct SetupGuide {
-    /// Why it ends early.
+    /// The reason for an early end.
     enum Ending: Error { case noMoreAnswers, failed }
 
     let dialogue: any SetupDialogue
@@ -94,7 +96,7 @@ struct SetupGuide {
         let you: String
     }
 
-    /// - Returns: nil if there was an installation before.
+    /// - Returns: nil if an installation already exists.
     private func install() throws -> Answers? {
         title(1, "The installation")
         guard !situation.isInstalled else {
@@ -184,7 +186,7 @@ struct SetupGuide {
         finish()
     }
 
-    /// Prints what is left to do; some of it, such as DNS, takes days.
+    /// Prints the steps that are left; some, such as DNS, take days.
     private func finish() {
         dialogue.say("\nWhat is left to do:")
         _ = run(.postern("doctor"), opensStore: false)
@@ -196,7 +198,7 @@ struct SetupGuide {
 
     private func isDomain(_ text: String) -> Bool { !text.hasSuffix(".") && HostName(text).map { $0.labels.count > 1 } ?? false }
 
-    /// - Parameter objection: what is wrong with an answer; nil for nothing.
+    /// - Parameter objection: returns the error in an answer; nil if there is none.
     private func ask(_ question: String, standard: String = "", _ objection: (String) -> String?) throws -> String {
         while true {
             dialogue.say(standard.isEmpty ? question + ":" : "\(question) [\(standard)]:")

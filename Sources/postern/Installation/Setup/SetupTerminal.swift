@@ -38,7 +38,8 @@ struct SetupTerminal: SetupDialogue {
 
 extension SetupSituation {
     /// The situation on this machine.
-    /// - Throws: if the installation cannot be accessed, or if its file would have another name than the one that `init` gives.
+    /// - Throws: if the installation cannot be accessed, or if its file does not have the name that
+    ///   `init` gives.
     static func here(_ environment: [String: String]) throws -> SetupSituation {
         var found = SetupSituation()
         let usual = ResolvedConfiguration.usualPath

@@ -57,7 +57,7 @@ struct StatusCommand: ParsableCommand {
     }
 }
 
-/// The lines of `postern status`, and the lower part of what --watch shows.
+/// The lines of `postern status`, which are also the lower part of --watch.
 enum StatusScreen {
     static func lines(_ report: StatusReport, withWarnings: Bool = true) -> [String] {
         var lines = [

@@ -1,4 +1,4 @@
-// postern store copy: the database, moved to another engine.
+// postern store copy: copies the database to another engine.
 
 import Administration
 import ArgumentParser

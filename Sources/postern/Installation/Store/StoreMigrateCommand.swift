@@ -44,12 +44,12 @@ struct StoreMigrateCommand: ParsableCommand {
     }
 }
 
-/// What an operator needs to know before an upgrade.
+/// The facts that an operator needs before an upgrade.
 private struct MigrationPlan {
     let steps: [MigrationStep]
     /// Free octets on the disk of the database; nil if the database is on another machine.
     let free: UInt64?
-    /// Whether no other host can have the database open.
+    /// Whether the database cannot be open on any other host.
     let hasOneHost: Bool
 
     private var milliseconds: Int64 { steps.reduce(0) { $0 + $1.milliseconds } }

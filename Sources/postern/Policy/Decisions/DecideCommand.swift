@@ -1,4 +1,4 @@
-// postern decide: the request of POST /v1/decisions from the command line.
+// postern decide: requests a decision from the command line, as POST /v1/decisions does.
 
 import SignIn
 import Decisions
@@ -116,7 +116,7 @@ struct DecideCommand: AsyncParsableCommand {
         }
     }
 
-    /// The answer for people.
+    /// Prints the response for people.
     private static func show(_ body: String) throws {
         guard let answer = try JSONSerialization.jsonObject(with: Data(body.utf8)) as? [String: Any] else { return print(body) }
         func text(_ name: String) -> String? { answer[name].map { "\($0)" } }

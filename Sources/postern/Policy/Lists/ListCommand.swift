@@ -69,7 +69,7 @@ struct ListCommand: ParsableCommand {
             }
         }
 
-        /// What an entry stands for, where that may be more than was meant.
+        /// A note if an entry covers more than its author may have meant.
         private static func note(_ value: String, _ kind: LiveListKind) -> String? {
             switch kind {
             case .range:
@@ -105,7 +105,8 @@ struct ListCommand: ParsableCommand {
             try installation.withStore { store in
                 let removed = try store.liveLists.remove(team: owner.team, name: name, values, thisChange())
                 print("\(Count.text(Int(removed))) removed from list \(name).")
-                // Of other kinds an entry matches only itself. More notes would be a second table.
+                // Entries of other kinds match only themselves. Only the first entries get a note,
+                // because more would be a second table.
                 let kind = try store.liveLists.list(team: owner.team, name: name).kind
                 guard kind == .range || kind == .domain else { return }
                 for value in values.prefix(20) {

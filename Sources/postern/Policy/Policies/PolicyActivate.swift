@@ -1,4 +1,4 @@
-// `postern policy activate` and `rollback`: put a policy in force, and undo that.
+// `postern policy activate` and `rollback`: activate a policy, and undo an activation.
 
 import Accounts
 import Decisions
@@ -54,7 +54,7 @@ struct PolicyActivate: ParsableCommand {
                         + "give the policy another name; nothing was changed")
             }
             if isStatus, try !policies.arrangement().policies.contains(where: { $0.name == stored.name }) {
-                // So that there is something to roll back to.
+                // Then a rollback has an earlier status policy to return to.
                 _ = try policies.activate(.builtInStatus, reach: .status, thisChange())
             }
             let result = try policies.activate(
@@ -79,7 +79,8 @@ struct PolicyActivate: ParsableCommand {
             throw CommandError.noInput("\(PolicyFolder(path: folder).file(PolicyDocument.policyFile)): no such file")
         }
         let referred = try ReferredPolicy(hash: try policies.resolve(folder), in: policies)
-        // A host loads what was accepted once; here it is accepted again.
+        // A service loads every policy that was accepted before. Here the policy must be accepted
+        // again.
         _ = try referred.candidate.document.policy(options: .onThisMachine)
         try ListCheck.hold(referred.candidate.policy, store, file: PolicyDocument.policyFile)
         return try policies.policy(hash: referred.hash)
@@ -106,7 +107,7 @@ struct PolicyActivate: ParsableCommand {
         }
     }
 
-    /// Says what the change has to do with the status of users.
+    /// Describes the effect of the change on the status of users.
     private static func adviseOnStatus(_ store: Store, _ result: PolicyActivation) throws {
         guard result.isChange, let before = result.replaced,
             let old = try? ReferredPolicy(hash: before, in: store.policies).policy,
@@ -116,7 +117,8 @@ struct PolicyActivate: ParsableCommand {
         for sentence in effect.sentences { print(shown(sentence)) }
     }
 
-    /// Says what apps sent in the last day that the policy does not take as they send it.
+    /// Lists context values of the last day that the policy cannot read in the form in which apps
+    /// send them.
     static func adviseOnContext(_ store: Store, _ result: PolicyActivation) throws {
         let now = result.policy
         guard now.name != PolicyKind.statusName else { return }
@@ -130,7 +132,7 @@ struct PolicyActivate: ParsableCommand {
         }
     }
 
-    /// Prints which policy decides now, for whom, and which one did before.
+    /// Prints the policy that decides now and the previous one, and for which teams and apps.
     static func report(_ result: PolicyActivation, _ policies: PolicyRepository) throws {
         let now = result.policy
         let label = "\(now.name) \(now.version) (\(StoredPolicy.short(now.hash)))"

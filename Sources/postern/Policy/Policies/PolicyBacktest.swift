@@ -118,11 +118,12 @@ extension OutcomeCounts {
     }
 }
 
-/// Shows the progress through the log by time: counting the decisions first would read the log twice.
+/// Shows the progress through the log by time, because counting the decisions first would read the
+/// log twice.
 final class DecisionBar {
     private let now: Int64
     private var bar: ProgressBar?
-    /// When the first decision was made.
+    /// The time of the first decision.
     private var start: Int64 = 0
 
     init(now: Int64) { self.now = now }

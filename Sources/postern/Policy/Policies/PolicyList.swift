@@ -1,4 +1,5 @@
-// `postern policy list`: which policies decide for whom, hosts that do not use them, and the last refusal.
+// `postern policy list`: the policies in force with their teams and apps, hosts that do not use
+// them, and the last refusal.
 
 import Decisions
 import ArgumentParser
@@ -74,7 +75,8 @@ struct PolicyList: ParsableCommand {
             let reason: String?
             let at: String
             let isSilent: Bool
-            /// It uses another policy than the active one, which it has not refused: it has not read it yet.
+            /// Whether the host uses another policy than the active one without having refused it:
+            /// it has not read it yet.
             let isBehind: Bool
             /// For people; not part of the JSON.
             let refusal: String?

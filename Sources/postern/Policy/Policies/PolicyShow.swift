@@ -75,10 +75,10 @@ struct PolicyShow: ParsableCommand {
         return lines.joined(separator: "\n")
     }
 
-    /// The rules in the order in which they are shown, with titles.
+    /// The rules in the order of the output, with titles.
     private static func sections(_ policy: Policy) -> [(String, [PolicyRule])] {
         guard policy.kind == .verification else {
-            // The most cautious status first: of all rules that match, it is the one that counts.
+            // The most cautious status first, because it counts if several rules match.
             return [PolicyStatus.unknown, .unsupported, .likelyReal].map { status in
                 (status.rawValue, policy.rules.filter { policy.status(of: $0) == status })
             }
@@ -89,7 +89,7 @@ struct PolicyShow: ParsableCommand {
         ].map { effect, title in (title, policy.rules.filter { $0.effect == effect }) }
     }
 
-    /// The expression, where it is asked for.
+    /// The expression, if --source was given.
     private func behind(_ condition: PolicyExpression) -> [String] {
         source ? ["      = \(PersonText.withSingleSpaces(condition.text))"] : []
     }

@@ -1,6 +1,8 @@
-// What is checked: of an installation, of its host and domains, and of what a team sends from.
+// The kinds of checks: of an installation, of its host and domains, and of the domains that a team
+// sends from.
 
-/// A kind of check. Its word is shown, stored by no one, and stable: scripts look for it.
+/// A kind of check. Its word is shown and never stored. It is stable, because scripts search for
+/// it.
 package enum CheckKind: CaseIterable, Sendable, Hashable {
     // The installation and its machine.
     case configuration, relayDomains, keyFile, serviceUser, secretOrFile, database, databaseMode, databaseIntegrity, databaseDisk,
@@ -18,11 +20,11 @@ package enum CheckKind: CaseIterable, Sendable, Hashable {
     case registered, forwarding
 
     package struct Facts: Sendable {
-        /// How it begins; nil if the name is its subject alone.
+        /// The first word of the check's name; nil if the name is only its subject.
         package let word: String?
-        /// What stands for its subject in documents; nil if it has none.
+        /// The placeholder for the subject in documents; nil if the check has no subject.
         package let subject: String?
-        /// What it looks at.
+        /// A description of what the check examines.
         package let meaning: String
 
         fileprivate init(_ word: String?, of subject: String? = nil, _ meaning: String) {
@@ -92,19 +94,19 @@ package enum CheckKind: CaseIterable, Sendable, Hashable {
         }
     }
 
-    /// Where there is one.
+    /// The name of a check without a subject.
     package var alone: CheckName { CheckName(kind: self, subject: nil) }
 
-    /// The check of one thing.
+    /// The name of the check of one subject.
     package func of(_ subject: String) -> CheckName { CheckName(kind: self, subject: subject) }
 }
 
-/// A kind of check, and what of it.
+/// A kind of check, and its subject.
 package struct CheckName: Hashable, Sendable {
     package let kind: CheckKind
     package let subject: String?
 
-    /// As it is shown: `mx relay.example`.
+    /// The name in the output: `mx relay.example`.
     package var text: String { [kind.facts.word, subject].compactMap { $0 }.joined(separator: " ") }
 }
 

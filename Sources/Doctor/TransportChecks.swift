@@ -1,4 +1,5 @@
-// What a relay domain asks of its senders: MTA-STS (RFC 8461) and TLS reports (RFC 8460). Both may be absent.
+// The requests of a relay domain to its senders: MTA-STS (RFC 8461) and TLS reports (RFC 8460).
+// Both may be absent.
 
 import Foundation
 import MailAuth
@@ -11,7 +12,7 @@ struct TransportPolicy {
     let mode: Mode
     /// Host names, or `*.` and a domain.
     let patterns: [String]
-    /// Seconds for which senders cache it.
+    /// Seconds for which senders keep it in their cache.
     let maxAge: Int
 
     /// Nil if the text is not a policy.
@@ -48,7 +49,8 @@ extension RelayDomainChecks {
         if case .success(let records) = texts("_mta-sts.\(domain)", beginning: "v=STSv1") { !records.isEmpty } else { false }
     }
 
-    /// - Parameter policy: the text of the policy, or why it could not be fetched; nil if only the DNS is checked.
+    /// - Parameter policy: the text of the policy, or the reason why it could not be fetched; nil
+    ///   if only the DNS is checked.
     package func transport(_ policy: Result<String, CheckInputError>?) -> [Check] {
         let name = CheckKind.mtaSTS.of(domain)
         switch texts("_mta-sts.\(domain)", beginning: "v=STSv1") {
@@ -123,7 +125,8 @@ extension RelayDomainChecks {
                         remedy: remedy)
                 ]
             }
-            // Reports over HTTPS go to the operator of that server.
+            // Reports over HTTPS go to the operator of that server, so their address is not
+            // checked.
             return targets.filter { !$0.lowercased().hasPrefix("https:") }.map { report($0, name, at: domain, isOfDMARC: false) }
         }
     }

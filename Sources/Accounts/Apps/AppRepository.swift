@@ -16,9 +16,9 @@ package struct AppRepository: Sendable {
 
     /// Adds an app: under a primary app of the same team, or on its own as the primary of a new group.
     /// - Parameters:
-    /// - redirectURIs: the URIs that the responses to its authorization requests may go to.
+    ///   - redirectURIs: the URIs that the responses to its authorization requests may go to.
     ///   - name: for people; nil for none.
-    /// - identityTokenAlgorithm: `ES256` or `RS256`; `Store.addApp` has the default for new apps.
+    ///   - identityTokenAlgorithm: `ES256` or `RS256`; `Store.addApp` has the default for new apps.
     package func add(
         team id: String, clientID: String, group primary: String?, redirectURIs: [String] = [], name: String? = nil,
         icon: AppIcon? = nil, identityTokenAlgorithm: String = "ES256", _ change: Change

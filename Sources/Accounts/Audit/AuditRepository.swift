@@ -67,7 +67,7 @@ package struct AuditRepository: Sendable {
     ///   - since: seconds since 1970.
     ///   - actor: exact, or a prefix if it ends in `*`; nil for all. Likewise `action`.
     ///   - before: the number of the line before which to start; nil for the newest.
-    /// - range: how many entry numbers to read.
+    ///   - range: how many entry numbers to read.
     /// - Returns: entries, and the number before which to continue; nil at the end.
     package func page(
         since: Int64 = 0, actor: String? = nil, action: String? = nil, subject: String? = nil, subjects: [String]? = nil,

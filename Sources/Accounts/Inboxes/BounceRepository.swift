@@ -23,8 +23,8 @@ package struct BounceRepository: Sendable {
     /// Records a permanent failure of the inbox that the account's mail goes to now. Counts it for
     /// the account, once for each return path.
     /// - Parameters:
-    /// - rate: the rate at which forwarding is suspended, in the same transaction; nil for never.
-    /// - rules: the version of the report rules that count it.
+    ///   - rate: the rate at which forwarding is suspended, in the same transaction; nil for never.
+    ///   - rules: the version of the report rules that count it.
     package func record(
         _ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?, rules: Int64 = ReportRules.version, now: Int64
     ) throws(StoreFailure) -> FailureRecord {

@@ -132,10 +132,10 @@ package struct InboxConfirmationRepository: Sendable {
     /// Records that the user answered the message of a confirmation. An answer confirms nothing,
     /// because programs answer too, and quote the code.
     /// - Parameters:
-    /// - token: from the address that the answer came to.
+    ///   - token: from the address that the answer came to.
     ///   - author: the proven author of the answer.
-    /// - isTrial: changes nothing, and returns only the record that would be written: for
-    ///   `postern explain`.
+    ///   - isTrial: changes nothing, and returns only the record that would be written: for
+    ///     `postern explain`.
     package func recordAnswer(
         to token: AnswerToken, author: AddrSpec, isTrial: Bool = false, now: Int64
     ) throws(StoreFailure) -> AnswerRecord {
@@ -227,7 +227,7 @@ extension DatabaseConnection {
     /// Counts a message that Postern itself sends, or refuses it (`limit`).
     /// - Parameters:
     ///   - index: the canonical index of the mailbox, with the key in use and with the other one.
-    /// - user: nil for a person who is not a user yet.
+    ///   - user: nil for a person who is not a user yet.
     package func reserveNotice(
         _ kind: NoticeKind, index: (SQLValue, SQLValue), user: Int64?, source: NoticeSource, limits: NoticeLimits, now: Int64
     ) throws(StoreFailure) {

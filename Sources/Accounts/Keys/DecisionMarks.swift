@@ -40,7 +40,7 @@ package struct DecisionMarks: Sendable, SecretHolder {
 
     /// The mark of a value that a policy's counter groups by, or counts.
     /// - Parameters:
-    /// - team: the store's number; the counts of one team reveal nothing about another's.
+    ///   - team: the store's number; the counts of one team reveal nothing about another's.
     ///   - counter: `PolicyCounter.definition`.
     ///   - key: the kind of value, for example `context.network`.
     package func velocity(team: Int64, counter: String, key: String, value: String) -> [UInt8] {

@@ -16,7 +16,7 @@ package struct ComplaintRepository: Sendable {
 
     /// Counts a complaint of an account, and notifies the endpoints of the apps that it uses.
     /// - Parameters:
-    /// - mark: of the message that the complaint names; each counts once a day.
+    ///   - mark: of the message that the complaint names; each counts once a day.
     ///   - day: days since 1970 UTC.
     /// - Returns: false if the complaint is already known, or the account was deleted.
     package func record(account: Int64, mark: [UInt8], day: Int64, now: Int64) throws(StoreFailure) -> Bool {

@@ -59,10 +59,10 @@ package struct RelayRepository: Sendable {
     }
 
     /// - Parameters:
-    /// - connection: of the same snapshot; required if the account's team loses an app.
-    /// - rows: one for each source of the team, with the same values in all other columns; an empty
-    ///   array gives nil.
-    /// - isWanted: whether the user wants mail through the requested address.
+    ///   - connection: of the same snapshot; required if the account's team loses an app.
+    ///   - rows: one for each source of the team, with the same values in all other columns; an empty
+    ///     array gives nil.
+    ///   - isWanted: whether the user wants mail through the requested address.
     private func record(
         _ connection: (any DatabaseConnection)?, _ rows: [SQLRow], _ address: AddrSpec, isWanted: Bool = true
     ) throws(StoreFailure) -> RelayAccount? {

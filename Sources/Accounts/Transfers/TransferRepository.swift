@@ -68,8 +68,8 @@ package struct TransferRepository: Sendable {
     /// the old endpoint still go there. Nothing is counted: a transaction that reads all grants
     /// would conflict with sign-ups.
     /// - Parameters:
-    /// - keepingRedirects: whether the apps' redirect URIs stay. The old team's URIs would receive
-    ///   the new team's `sub` and address.
+    ///   - keepingRedirects: whether the apps' redirect URIs stay. The old team's URIs would receive
+    ///     the new team's `sub` and address.
     ///   - range: grants that one statement of the final check reads.
     /// - Returns: the transfer's number, and whether it is finished.
     package func step(

@@ -157,8 +157,8 @@ package struct RemovalRepository: Sendable {
     /// the store ends the run, because it affects all items. The item that it stopped is tried last
     /// in the next run.
     /// - Parameters:
-    /// - time: the time within which further steps may start.
-    /// - passing: items that failed before, which are skipped.
+    ///   - time: the time within which further steps may start.
+    ///   - passing: items that failed before, which are skipped.
     ///   - pause: called after each step, with the time that it took.
     /// - Returns: the items that failed in this run.
     package func run(

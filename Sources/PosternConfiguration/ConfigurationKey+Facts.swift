@@ -1,4 +1,5 @@
-// What is fixed for each configuration key. The template of `init`, `config show` and docs/CONFIGURATION.md show it.
+// The fixed facts about each configuration key. The template of `init`, `config show` and
+// docs/CONFIGURATION.md show them.
 
 import Accounts
 

@@ -3,10 +3,11 @@
 import Foundation
 
 package enum SecretFile {
-    /// The first line. Throws `ConfigurationError` for a file that cannot be read, that others can read, or that is empty.
+    /// The first line. Throws `ConfigurationError` if the file cannot be read, is empty, or is
+    /// readable by other users.
     /// - Parameters:
-    ///   - key: the setting with the file's name.
-    ///   - place: the configuration that has it.
+    ///   - key: the setting that names the file.
+    ///   - place: the place of the configuration, for errors.
     package static func text(_ path: String, for key: String, at place: String) throws(ConfigurationError) -> String {
         func refusal(_ what: String) -> ConfigurationError {
             ConfigurationError(.invalidValue, at: place, "\(key): \(path): \(what)")

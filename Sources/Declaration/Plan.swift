@@ -31,7 +31,7 @@ package struct PlannedChange: Sendable, Hashable {
 /// A conflict between a declaration and the present state.
 package struct PlanFault: Sendable, Hashable {
     package let item: DeclaredItem
-    /// One line, without the item.
+    /// In one line, without the item.
     package let message: String
 
     package init(item: DeclaredItem, message: String) { (self.item, self.message) = (item, message) }
@@ -45,7 +45,7 @@ package struct Plan: Sendable, Hashable {
     package let kept: [DeclaredItem]
     package let faults: [PlanFault]
 
-    /// Compares.
+    /// Compares two states.
     /// - Parameters:
     ///   - desired: in the store's normal form.
     ///   - present: the whole present state.
@@ -79,7 +79,7 @@ extension PlannedChange {
         case (.remove, .app): return isGrouped ? 2 : 3
         case (.remove, .team): return 5
         case (.remove, .policy): return 5
-        // A policy that is being replaced may refer to it until then.
+        // A policy that is being replaced may refer to it until the replacement.
         case (.remove, .list(let team, _)): return team == nil ? 10 : 4
         case (_, .list(nil, _)): return 6
         case (_, .team): return 7

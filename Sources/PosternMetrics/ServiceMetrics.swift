@@ -1,5 +1,5 @@
-// Every metric of the service, in one place. No label holds an address, an identifier of a user or a team, or anything that
-// was sent.
+// Every metric of the service, in one place. No label contains an address, an identifier of a user
+// or a team, or anything from a message.
 
 /// The metrics of `postern serve`.
 package final class ServiceMetrics: Sendable {
@@ -30,16 +30,18 @@ package final class ServiceMetrics: Sendable {
     package let decisionRules: Family<Counter>
     /// `rule`: of the active policy, or the kind of a challenge.
     package let decisionErrors: Family<Counter>
-    /// `trouble`: ignored_context, invalid_context; `name`: the first fifty that came.
+    /// `trouble`: ignored_context, invalid_context; `name`: the first fifty different names.
     package let decisionContext: Family<Counter>
     /// Seconds since the oldest undelivered event was created; 0 if there is none.
     package let outboxAge: Gauge
     package let outboxSize: Gauge
-    /// Events that were given up.
+    /// Events that Postern gave up.
     package let outboxParked: Gauge
-    /// Messages in Postfix's queue for addresses at a relay domain, where nothing is delivered; -1 if unknown.
+    /// Messages in Postfix's queue for addresses at a relay domain, which Postfix cannot deliver;
+    /// -1 if unknown.
     package let parkedMessages: Gauge
-    /// Whether the store accepted the last change: 1, or 0, for example, on a full disk.
+    /// Whether the store accepted the last change: 1 if it did, 0 if not, for example on a full
+    /// disk.
     package let storeWritable: Gauge
     /// Seconds since 1970 at which the certificate of the HTTP API ends; 0 if it has none.
     package let certificateEnd: Gauge
@@ -89,7 +91,7 @@ package final class ServiceMetrics: Sendable {
         parkedMessages.set(-1)
         events = registry.counter("postern_events_total", "Attempts to deliver an event.", labels: ["result"])
         reloads = registry.counter("postern_reloads_total", "Reloads of the configuration (SIGHUP).", labels: ["outcome"])
-        // Metrics that an alert uses must exist before the event happens.
+        // Metrics that an alert uses must exist before the first event.
         for direction in ["forward", "reply", "report", "answer", "operator"] {
             for outcome in ["relayed", "discarded", "refused", "deferred"] { _ = messages(direction, outcome) }
         }

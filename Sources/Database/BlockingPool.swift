@@ -31,23 +31,23 @@ package enum BlockingWork: CaseIterable, Sendable {
         case .requests:
             Facts(
                 "requests", Self.readers + WriteQueue.sharedThreads, isShared: true,
-                "HTTP, where it reads and writes the store: as many as may wait to write, and eight that read")
+                "HTTP requests that use the store: as many threads as may wait to write, and eight for reads")
         case .service:
             Facts(
                 "service", 8,
-                "counters, status and what is due, however many requests there are: one thread for each of its services, three for "
+                "counters, status and due work, independent of requests: one thread for each of its services, three for "
                     + "housekeeping")
         case .policies:
             Facts(
                 "policies", 2, isShared: true,
-                "policies that take long: one at work and one that waits for it; plain answers go past them")
+                "slow policies: one decision runs and one waits; other decisions do not wait for them")
         case .issuers:
-            Facts("issuers", 4, "issuers, keys that sign and their signals: whoever signs in waits for them")
+            Facts("issuers", 4, "issuers, signing keys and their signals: sign-ins wait for them")
         case .deliveries: Facts("deliveries", 4, "events and their results")
         case .lease: Facts("lease", 1, "the lease on delivery, renewed even while many results are written")
-        case .domains: Facts("domains", 4, isShared: true, "checks of domains that teams ask for: the DNS may be slow")
-        case .claims: Facts("claims", 2, isShared: true, "proofs of domains that teams ask for, likewise")
-        case .claimRounds: Facts("claim rounds", 1, "proofs that are due, whatever teams ask for")
+        case .domains: Facts("domains", 4, isShared: true, "checks of domains that teams request: the DNS may be slow")
+        case .claims: Facts("claims", 2, isShared: true, "proofs of domains that teams request, likewise")
+        case .claimRounds: Facts("claim rounds", 1, "due proofs of domains, independent of teams' requests")
         case .mail: Facts("mail", 2, isShared: true, "messages to inboxes that the operator adds: mail servers may be slow")
         case .codes: Facts("codes", 2, isShared: true, "messages to addresses that teams claim, likewise")
         case .trials: Facts("trials", 4, isShared: true, "`postern sandbox` and `postern policy bench`")

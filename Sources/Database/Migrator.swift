@@ -98,7 +98,7 @@ package struct Migrator: Sendable {
         guard try !isBegun(database) else { return }
         throw .permanent(
             .empty,
-            "the database holds nothing of Postern: restore a backup with postern store restore, or make a new installation with postern init"
+            "the database contains no tables of Postern: restore a backup with postern store restore, or make a new installation with postern init"
         )
     }
 

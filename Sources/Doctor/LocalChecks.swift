@@ -144,7 +144,7 @@ package enum LocalChecks {
         switch fault {
         case .missing?: "name the file with --config or POSTERN_CONFIG; a new installation begins with postern init"
         case .notPermitted?: "run this as root, or as the user that postern serve runs as"
-        default: "correct what it names; \(.listKeys) prints every key and what it accepts"
+        default: "correct the named value; \(.listKeys) prints every key and its accepted values"
         }
     }
 
@@ -234,7 +234,7 @@ package enum LocalChecks {
         else { return nil }
         return .warning(
             .milter,
-            "milter.socket is \(facts.socket), which other machines may reach: whoever connects can ask which addresses exist",
+            "milter.socket is \(facts.socket), which other machines may reach: anyone who connects can find out which addresses exist",
             remedy: "write inet:8891@127.0.0.1 or unix:/path, and restart postern serve")
     }
 
@@ -259,11 +259,11 @@ package enum LocalChecks {
         case .fine: .ok(.filter, "a milter answers at \(facts.socket)")
         case .silent:
             .broken(
-                .filter, "postern serve runs and does not answer at \(facts.socket). Mail waits at its senders meanwhile",
+                .filter, "postern serve runs and does not answer at \(facts.socket). Mail waits at its senders",
                 remedy: "restart postern serve; its log before that says what it was doing")
         case .trouble(let what):
             .broken(
-                .filter, "\(facts.socket): \(what). Mail waits at its senders meanwhile",
+                .filter, "\(facts.socket): \(what). Mail waits at its senders",
                 remedy: "start postern serve; its log says what prevents it from running")
         }
     }
@@ -299,11 +299,11 @@ package enum LocalChecks {
         case .fine: .ok(.http, "the HTTP API answers at \(http.address)")
         case .silent:
             .broken(
-                .http, "\(http.address) accepts connections and does not answer. Teams get no decisions meanwhile",
+                .http, "\(http.address) accepts connections and does not answer. Teams get no decisions",
                 remedy: "restart postern serve; its log before that says what it was doing")
         case .trouble(let what):
             .broken(
-                .http, "\(http.address): \(what). Teams get no decisions meanwhile",
+                .http, "\(http.address): \(what). Teams get no decisions",
                 remedy: "start postern serve, or check its log; set http.listen: off if no HTTP API is wanted")
         }
     }
@@ -363,14 +363,14 @@ package enum LocalChecks {
         return facts.hasOperatorAddress
             ? .ok(.postmaster, "mail to postmaster and abuse reaches the operator")
             : .broken(
-                .postmaster, "no one gets the mail to postmaster and abuse, which RFC 5321 and RFC 2142 require",
+                .postmaster, "mail to postmaster and abuse reaches no one, but RFC 5321 and RFC 2142 require it",
                 remedy: "set operator_address in postern.yaml")
     }
 
     private static func userPage(_ facts: LocalFacts) -> Check? {
         guard facts.configuration == .fine, !facts.hasUserPage else { return nil }
         return .warning(
-            .userPage, "users cannot confirm an inbox themselves: there is no page at which they enter the code",
+            .userPage, "users cannot confirm an inbox themselves: no page is configured on which they can enter the code",
             remedy:
                 "set http.listen and http.public_url, or enter the codes that users give you: \(.confirmInbox)"
         )

@@ -159,7 +159,7 @@ extension LocalProbe {
     private static func policyProblems(_ store: Store) throws -> [String] {
         let arrangement = try store.policies.arrangement()
         var problems =
-            arrangement.standard == nil ? ["there is no default policy for teams that have no policy of their own"] : []
+            arrangement.standard == nil ? ["no default policy is active for teams without their own policy"] : []
         for named in arrangement.policies {
             do {
                 _ = try LoadedPolicy(store.policies.policy(hash: named.hash))

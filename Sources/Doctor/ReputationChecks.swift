@@ -17,8 +17,8 @@ package enum ReputationChecks {
             case .listed: break
             case .refused:
                 return .warning(
-                    name, "\(list) does not answer your resolver, as it does for no public one",
-                    remedy: "use a resolver of your own (docs/OPERATING-DNS.md), or take it out of block_lists")
+                    name, "\(list) does not answer public resolvers",
+                    remedy: "use your own resolver (docs/OPERATING-DNS.md), or remove it from block_lists")
             case .notListed, .unknown:
                 return .warning(
                     name, "\(list) does not answer as a block list does",
@@ -30,8 +30,8 @@ package enum ReputationChecks {
             let listed = found.filter { $0.1 == .listed }.map(\.0.description)
             guard listed.isEmpty else {
                 return .broken(
-                    name, "\(list) lists \(listed.joined(separator: ", ")): who uses it refuses your mail",
-                    remedy: "read there why, fix that, and ask for removal")
+                    name, "\(list) lists \(listed.joined(separator: ", ")): servers that use it refuse your mail",
+                    remedy: "find the reason there, fix it, and request removal")
             }
             guard found.allSatisfy({ $0.1 == .notListed }) else {
                 return .warning(name, "\(list) gives no answer for this host", remedy: "try again later")

@@ -106,7 +106,7 @@ package struct SourceChecks {
     private func registration() -> Check {
         guard let source = covering.first else {
             return .broken(
-                .registered, "\(domain) is not a registered source of the team: mail from it is refused, whatever proves it",
+                .registered, "\(domain) is not a registered source of the team: mail from it is refused, even with a valid proof",
                 remedy: "run \(.addSource, team, domain)")
         }
         return .ok(.registered, "\(domain) is covered by the source \(source.value)")
@@ -151,7 +151,7 @@ package struct SourceChecks {
             return .unanswered(title, "SPF of \(name) cannot be evaluated now: \(finding.reason)")
         case .pass where address == nil:
             return .broken(
-                title, "SPF of \(name) passes for every address on the Internet: anyone can pose as the team",
+                title, "SPF of \(name) passes for every address on the Internet: anyone can send as the team",
                 remedy: "end the record with -all, and name only the servers that send for \(name)")
         case .pass: return .ok(title, "SPF of \(name) passes for \(probe)")
         case .none, .neutral, .fail, .softfail:
@@ -278,7 +278,7 @@ package struct SourceChecks {
         case (false, false) where isUnanswered:
             return .unanswered(
                 name.alone,
-                "whether mail from \(domain) is forwarded cannot be told now: the DNS gives no answer, and such mail waits at its sender (451)"
+                "whether mail from \(domain) is forwarded is not known now: the DNS gives no answer, and such mail waits at its sender (451)"
             )
         case (false, false):
             return .broken(

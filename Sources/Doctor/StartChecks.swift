@@ -118,7 +118,7 @@ package enum StartChecks {
             }
             var status = stat()
             guard lstat(path, &status) != 0 || status.st_mode & S_IFMT == S_IFSOCK else {
-                return .broken(name, "\(path) is there and is no socket", remedy: "name another path, or move it away")
+                return .broken(name, "\(path) exists and is not a socket", remedy: "name another path, or move it away")
             }
             return .ok(name, "\(socket) can be made")
         case .tcp(let host, let port):

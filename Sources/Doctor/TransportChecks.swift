@@ -77,13 +77,13 @@ extension RelayDomainChecks {
         case .success(let found): text = found
         case .failure(let trouble):
             return .broken(
-                name, "MTA-STS is announced, but \(url) cannot be had: \(trouble)",
+                name, "MTA-STS is announced, but \(url) cannot be fetched: \(trouble)",
                 remedy: "serve the policy there, or remove the record _mta-sts.\(domain)")
         }
         guard let policy = TransportPolicy(parsing: text) else {
             return .broken(
                 name, "\(url) is not an MTA-STS policy",
-                remedy: "write: version: STSv1, mode: testing, mx: \(host.heloName), max_age: 604800, each on a line of its own")
+                remedy: "write: version: STSv1, mode: testing, mx: \(host.heloName), max_age: 604800, each on a separate line")
         }
         guard policy.mode != .none else { return .ok(name, "MTA-STS of \(domain) is withdrawn (mode: none)") }
         var exchanges: [String] = []
@@ -91,7 +91,7 @@ extension RelayDomainChecks {
             for case .mx(_, let exchange) in records { exchanges.append(exchange) }
         }
         guard !exchanges.isEmpty else {
-            return unanswered(name, "MX of \(domain), with which its policy is compared", "no record")
+            return unanswered(name, "MX of \(domain), which its policy must name", "no record")
         }
         let missing = exchanges.filter { !policy.allows($0) }
         guard missing.isEmpty else {
@@ -113,7 +113,7 @@ extension RelayDomainChecks {
             guard isNeeded else { return [] }
             return [
                 .warning(
-                    name, "\(domain) has MTA-STS, and no one is told where it keeps mail away (TLS-RPT)", remedy: remedy)
+                    name, "\(domain) has MTA-STS, but no TLS-RPT, so no one learns of mail that it blocks", remedy: remedy)
             ]
         case .success(let records):
             let targets = records.first.map(Self.reportTargets) ?? []

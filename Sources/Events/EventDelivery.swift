@@ -334,7 +334,7 @@ package final class EventDelivery: Sendable {
             let parked = try await blocking { try $0.outbox.parkExpired(now: $0.now()) }
             if parked > 0 {
                 metrics?.events("parked").add(parked)
-                logger.error("events were parked after three days: see postern event list", metadata: ["events": "\(parked)"])
+                logger.error("events were given up after three days: see postern event list", metadata: ["events": "\(parked)"])
             }
             try await PacedSteps.run { try await blocking { try $0.outbox.deleteEnded(now: $0.now()) } }
             _ = try await blocking { try $0.outbox.streams.reportRefusals(now: $0.now()) }

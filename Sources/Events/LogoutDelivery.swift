@@ -93,7 +93,7 @@ package final class LogoutDelivery: Sendable {
 
     private func warn(_ error: any Error) {
         guard !(error is CancellationError) else { return }
-        logger.warning("sessions that ended cannot be told yet", metadata: ["detail": "\(error)"])
+        logger.warning("apps could not be notified of ended sessions; trying again later", metadata: ["detail": "\(error)"])
     }
 
     /// Whether the app responded, even with a refusal.
@@ -103,21 +103,21 @@ package final class LogoutDelivery: Sendable {
             switch try await post(notice) {
             case .delivered:
                 try await blocking { try $0.end(notice.number) }
-                logger.info("end of a session told", metadata: metadata)
+                logger.info("app notified of the end of a session", metadata: metadata)
                 return true
             case .failed(let reason, let isEndpoints, _):
                 // A notice that the app refuses now would be refused later too.
                 let isOver = !isEndpoints || now() - notice.createdAt >= Self.timeout
                 if isOver { try await blocking { try $0.end(notice.number) } }
                 metadata["reason"] = "\(reason)"
-                let words = isOver ? "end of a session not told" : "end of a session not told yet"
+                let words = isOver ? "app not notified of the end of a session" : "app not yet notified of the end of a session"
                 logger.warning("\(words)", metadata: metadata)
                 return !isEndpoints
             }
         } catch {
             // Another attempt follows by itself.
             guard !(error is CancellationError) else { return false }
-            logger.warning("end of a session not told yet", metadata: metadata.merging(["detail": "\(error)"]) { $1 })
+            logger.warning("app not yet notified of the end of a session", metadata: metadata.merging(["detail": "\(error)"]) { $1 })
             return false
         }
     }

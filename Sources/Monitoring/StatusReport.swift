@@ -136,13 +136,13 @@ package struct StatusReport: Encodable, Sendable {
 
     /// The remedy if Postfix's queue cannot be read.
     package static let queueRemedy: Remedy =
-        "start Postfix where it is down; otherwise add the user of postern serve to the group postdrop, and name Postfix's folder in postfix_directory"
+        "start Postfix if it is down; otherwise add the user of postern serve to the group postdrop, and name Postfix's folder in postfix_directory"
 
     /// Seconds after which removed rows should be gone: a large team takes minutes.
     package static let removalTime: Int64 = 3600
 
     /// The remedy if they remain.
-    package static let removalRemedy: Remedy = "start postern serve, or search its log for \"taken away\""
+    package static let removalRemedy: Remedy = "start postern serve, or search its log for \"could not be purged\""
 
     /// Removed items that still have rows.
     package static func removals(_ store: Store, _ now: Int64) throws(StoreFailure) -> [String] {
@@ -159,7 +159,7 @@ package struct StatusReport: Encodable, Sendable {
         try store.events.forbiddenStreams().map {
             Trouble(
                 "nothing is sent to stream \($0.stream) of \($0.audience): its receiver is private, or reached over http, \(PrivateReceivers.reason)",
-                "set events.private_receivers to yes where the team is trusted with what is in your network, or run \(.removeStream, $0.stream)"
+                "set events.private_receivers to yes if the team may reach hosts in your network, or run \(.removeStream, $0.stream)"
             )
         }
     }
@@ -168,7 +168,7 @@ package struct StatusReport: Encodable, Sendable {
     package static func parkedEvents(_ store: Store) throws(StoreFailure) -> [Trouble] {
         try ParkedEvents.all(store.database).map { parked in
             Trouble(
-                "\(Count.text(parked.events, "event")) for team \(parked.team) \(parked.events == 1 ? "is" : "are") parked: nothing sends \(parked.events == 1 ? "it" : "them") any more",
+                "\(Count.text(parked.events, "event")) for team \(parked.team) \(parked.events == 1 ? "is" : "are") parked: no more attempts are made",
                 "repair the endpoint (\(.testEndpoint, parked.team)), then run \(.retryEvents, parked.team)"
             )
         }
@@ -202,7 +202,7 @@ package struct StatusReport: Encodable, Sendable {
         }
         for host in running {
             guard let trouble = host.snapshot?.certificateTrouble else { continue }
-            warn("\(host.host): \(trouble)", "renew the files of http.tls_certificate, which are read again by themselves")
+            warn("\(host.host): \(trouble)", "renew the files of http.tls_certificate; postern serve reads them again automatically")
         }
         // If the disk is full, the services cannot report, but they run.
         let canReport = Self.writingTrouble(installation, now) == nil

@@ -401,7 +401,7 @@ extension ConfigurationKey {
         case .verificationToStrangers:
             Facts(
                 .integer(1...1_000_000), .value(.integer(2_000)),
-                "Messages in an hour to people who are no users yet (sign_in.sign_up: open), so that Postern cannot be used to send unwanted mail. Once half of them are sent, "
+                "Messages in an hour to people who are not users yet (sign_in.sign_up: open), so that Postern cannot be used to send unwanted mail. Once half of them are sent, "
                     + "one network may ask for a hundredth of them, and a quarter may go to one domain.")
         case .logLevel:
             Facts(

@@ -51,7 +51,7 @@ package final class ServiceMetrics: Sendable {
     package let events: Family<Counter>
 
     package init(version: String) {
-        let info = registry.gauge("postern_build_info", "Always 1; the label says which version runs.", labels: ["version"])
+        let info = registry.gauge("postern_build_info", "Always 1; the label is the running version.", labels: ["version"])
         info(version).set(1)
         messages = registry.counter("postern_messages_total", "Messages at the end of data.", labels: ["direction", "outcome"])
         refusals = registry.counter("postern_refusals_total", "Recipients and messages refused or deferred.", labels: ["reason"])
@@ -60,7 +60,7 @@ package final class ServiceMetrics: Sendable {
         copies = registry.counter("postern_copies_total", "Copies of messages to several users, by outcome.", labels: ["outcome"])
         leakIncidents = registry.counter("postern_leak_incidents_total", "Replies in which the leak check found an inbox.")()
         linksLeft = registry.counter(
-            "postern_links_left_total", "Forwards with mailto links that could not be led through the relay.")()
+            "postern_links_left_total", "Forwards with mailto links that bypass the relay.")()
         dnsQueries = registry.counter(
             "postern_dns_queries_total", "DNS queries, including cached ones.", labels: ["type", "result"])
         dnsSeconds = registry.histogram("postern_dns_query_seconds", "Time of a DNS query.", labels: ["type"])
@@ -73,7 +73,7 @@ package final class ServiceMetrics: Sendable {
             "postern_decision_errors_total", "Rules and challenges whose condition ended in an error.", labels: ["rule"])
         decisionContext = registry.counter(
             "postern_decision_context_total",
-            "Questions with context that the policy does not declare (ignored_context) or cannot use (invalid_context).",
+            "Requests with context that the policy does not declare (ignored_context) or cannot use (invalid_context).",
             labels: ["trouble", "name"])
         outboxAge = registry.gauge("postern_outbox_oldest_seconds", "Age of the oldest event that waits to be delivered.")()
         outboxSize = registry.gauge("postern_outbox_events", "Events that wait to be delivered.")()
@@ -81,9 +81,9 @@ package final class ServiceMetrics: Sendable {
             "postern_outbox_parked_events", "Events that were given up, and can be sent again with postern event retry.")()
         certificateEnd = registry.gauge(
             "postern_http_certificate_not_after_seconds",
-            "When the certificate of the HTTP API ends, in seconds since 1970; 0: it has none.")()
+            "End of validity of the HTTP API's certificate, in seconds since 1970; 0: it has none.")()
         storeWritable = registry.gauge(
-            "postern_store_writable", "Whether the store accepted the last change: 0, for example, on a full disk.")()
+            "postern_store_writable", "Whether the store accepted the last change: 1, or 0, for example on a full disk.")()
         storeWritable.set(1)
         parkedMessages = registry.gauge(
             "postern_parked_messages",

@@ -90,12 +90,12 @@ struct HousekeepingService: Service {
                 if !failed.isEmpty { failed.forget(besides: try store.removals.items()) }
                 for failure in failures where failed.isNew(failure, at: .now) {
                     logger.warning(
-                        "what was removed cannot be taken away yet; it is tried again each minute",
+                        "deleted records could not be purged; trying again each minute",
                         metadata: ["of": "\(failure.item)", "detail": "\(failure.error)"])
                 }
             } catch {
                 if failed.isNew("\(error)", at: .now) {
-                    logger.warning("what was removed cannot be taken away yet", metadata: ["detail": "\(error)"])
+                    logger.warning("deleted records could not be purged; trying again later", metadata: ["detail": "\(error)"])
                 }
             }
             return failed
@@ -142,7 +142,7 @@ struct HousekeepingService: Service {
             try await goOn { [pool, logger, reviewSuspensions] in
                 for returned in try await pool.run(reviewSuspensions) {
                     logger.notice(
-                        "suspended inboxes of one provider come back",
+                        "suspensions of one provider's inboxes have ended",
                         metadata: ["provider": "\(returned.provider)", "inboxes": "\(returned.count)"])
                 }
             }

@@ -68,7 +68,7 @@ struct ListService: Service {
         } catch is CancellationError {
             // The service is ending: the next start continues.
         } catch {
-            logger.warning("what is left of lists cannot be deleted yet", metadata: ["detail": "\(error)"])
+            logger.warning("rows of removed lists could not be deleted; trying again later", metadata: ["detail": "\(error)"])
         }
     }
 }

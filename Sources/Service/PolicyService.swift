@@ -42,7 +42,7 @@ struct PolicyService: Service {
             let count = try store.policies.deleteUnneeded(addedBefore: now() - Self.leastAge)
             if count > 0 { logger.info("unneeded policies deleted", metadata: ["count": "\(count)"]) }
         } catch {
-            logger.warning("unneeded policies cannot be deleted yet", metadata: ["detail": "\(error)"])
+            logger.warning("unused policies could not be deleted; trying again later", metadata: ["detail": "\(error)"])
         }
     }
 }

@@ -26,7 +26,7 @@ struct SourceProofService: Service {
                 try await round()
             } catch is CancellationError {
             } catch {
-                logger.warning("records of sources cannot be looked for yet", metadata: ["detail": "\(error)"])
+                logger.warning("DNS records of sources could not be looked up; trying again later", metadata: ["detail": "\(error)"])
             }
         }
         await prover.stop()

@@ -69,7 +69,7 @@ import Testing
         #expect(try runner.succeed("event", "park", "--team", "juice", "--yes") == "Nothing to park: no event is pending.")
         #expect(try runner.succeed("event", "list", "--state", "pending") == "")
         // Nothing sends it any more: whoever looks at the installation has to know.
-        let told = "1 event for team juice is parked: nothing sends it any more"
+        let told = "1 event for team juice is parked: no more attempts are made"
         #expect(try runner.run(["status"]).output.contains(told))
         #expect(try runner.run(["doctor", "--skip", "outside", "--skip", "postfix", "--skip", "probe"]).output.contains(told))
         #expect(try runner.succeed("event", "retry", jti) == "1 event will be tried now.")

@@ -289,7 +289,7 @@ import Testing
         }
         let database = runner.folder.appendingPathComponent("data/postern.db")
         try Data().write(to: database)
-        try runner.fail("store", "backup", "copy.db", status: 69, saying: "the database holds nothing of Postern")
+        try runner.fail("store", "backup", "copy.db", status: 69, saying: "the database contains no tables of Postern")
         for end in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: database.path + end) }
         try Data().write(to: runner.folder.appendingPathComponent("empty.db"))
         let restored = try runner.run(["store", "restore", "empty.db"])

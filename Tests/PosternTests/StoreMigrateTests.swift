@@ -46,11 +46,11 @@ import Testing
             let result = try runner.run(command)
             #expect(
                 result.status == 69
-                    && (result.output + result.errors).contains("the database holds nothing of Postern: restore a backup"),
+                    && (result.output + result.errors).contains("the database contains no tables of Postern: restore a backup"),
                 "\(command)")
         }
         let report = try runner.run(["doctor"]).output
-        #expect(report.contains("holds nothing of Postern") && report.contains("restore the last backup"), "\(report)")
+        #expect(report.contains("contains no tables of Postern") && report.contains("restore the last backup"), "\(report)")
     }
 
     @Test(arguments: places) func storeOfAnotherEdit_anyCommand_saysToStartAgain(_ onServer: Bool) throws {

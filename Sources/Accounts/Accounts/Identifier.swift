@@ -34,7 +34,7 @@ package enum Identifier {
             throw .refused(.invalid, "a name must be 1 to 200 characters")
         }
         guard !text.unicodeScalars.allSatisfy(\.properties.isWhitespace) else {
-            throw .refused(.invalid, "a name must have a character that is seen")
+            throw .refused(.invalid, "a name must have a visible character")
         }
         return text
     }

@@ -237,7 +237,7 @@ extension DatabaseConnection {
         let sent = try notices(whole, now: now).count
         var parts: [(SQL, limit: Int, what: String)] = [
             ("canonical_index IN (\(index.0), \(index.1)) AND kind = \(kind)", limits.perInbox, "to this inbox"),
-            (whole, total, user == nil ? "to people who are no users" : "to users"),
+            (whole, total, user == nil ? "to people who are not users" : "to users"),
         ]
         if let user { parts.append(("user_id = \(user)", limits.perUser, "for this user")) }
         if sent >= total / 2 {

@@ -173,7 +173,7 @@ package struct InboxRepository: Sendable {
                 "SELECT email_kind FROM accounts WHERE id = \(account) AND user_id = \(user)")
             guard let kind else { throw .refused(.notFound, "there is no such account") }
             guard kind != .real else {
-                throw .refused(.unmet, "the team has this inbox itself: its mail does not come through here")
+                throw .refused(.unmet, "the team has the address of this inbox, so its mail does not pass through Postern")
             }
             try tracker.snapshot(.user(user))
             var chosen: Inbox?

@@ -58,7 +58,7 @@ extension InboxRepository {
             for group in returned {
                 try connection.audit(
                     change, Self.action, "provider:\(group.provider)",
-                    "\(group.count) inboxes: suspended within a day, by answers of which some kinds no longer count")
+                    "\(group.count) inboxes: suspended within a day because of replies that no longer count")
             }
             try connection.run("UPDATE inboxes SET suspended_rules = \(rules) WHERE \(earlier)")
             return returned

@@ -100,7 +100,7 @@ package enum EventType: String, SQLCodable, Sendable, Hashable, CaseIterable {
                 .account, "urn:postern:event:complaint",
                 endpoint: (
                     "the user marked a message of yours as spam, and their mail provider reported it; at most one a day for each "
-                        + "message, or for each of your senders where the report does not show which message it was. "
+                        + "message, or for each of your senders if the report does not identify the message. "
                         + "`GET /v1/complaints` has the numbers by day", "send less, or ask first"
                 ), stream: "the user marked a message as spam")
         case .identifierChanged:
@@ -128,12 +128,12 @@ package enum EventType: String, SQLCodable, Sendable, Hashable, CaseIterable {
             Facts(
                 .account, "urn:postern:event:inbox-resumed",
                 stream:
-                    "mail waits no longer: the inbox was confirmed again, or mail goes to another one. It does not come where "
+                    "mail waits no longer: the inbox was confirmed again, or mail goes to another one. It is not sent if "
                     + "`email-disabled` or `email-enabled` has already said this")
         case .refusals:
             Facts(
                 .team, "urn:postern:event:refusals",
-                stream: "once an hour, where mail of the team was refused: `from`, `to` (seconds since 1970), `total`, and "
+                stream: "once an hour, if mail of the team was refused: `from`, `to` (seconds since 1970), `total`, and "
                     + "`refusals`, the 50 most frequent kinds with `answer`, `reason`, `source`, `count`. The subject is the stream"
             )
         case .verification:

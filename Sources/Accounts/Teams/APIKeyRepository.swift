@@ -124,14 +124,14 @@ package struct APIKeyRepository: Sendable {
         return try database.write(.durable) { connection throws(StoreFailure) in
             let own = try key(connection, parent)
             guard let team = own.team, own.state(now: change.now) == .active else {
-                throw .refused(.unmet, "the key that asks is no longer in force")
+                throw .refused(.unmet, "the requesting key was revoked or has expired")
             }
             for scope in scopes where !own.scopes.contains(where: { $0.grants(scope) }) || scope == .keysWrite {
                 throw .refused(
                     .invalid,
                     scope == .keysWrite
-                        ? "a key that a key issues cannot have \(scope.rawValue)"
-                        : "the key that asks does not have the scope \(scope.rawValue.prefix(64))")
+                        ? "a key issued by another key cannot have \(scope.rawValue)"
+                        : "the requesting key does not have the scope \(scope.rawValue.prefix(64))")
             }
             let issued: Int? = try connection.value(
                 """

@@ -117,7 +117,7 @@ extension SourceClaimRepository {
             _ = try claim.address
             guard claim.state != .proved else { return .success(claim) }
             guard let last = try connection.lastCode(of: claim, now: change.now) else {
-                return .failure(.refused(.unmet, "no code is under way: it has expired or was never sent; request one"))
+                return .failure(.refused(.unmet, "no code is valid: it has expired or was never sent; request one"))
             }
             guard last.triesLeft > 0 else {
                 return .failure(.refused(.unmet, "too many wrong codes: request another message with a new code"))
@@ -218,7 +218,7 @@ extension DatabaseConnection {
         let own: SQL = "team_id = \(team.number)"
         let counts: SQL = "expires_at <> \(SourceCodeLimits.unsent)"
         let (day, hour) = (SourceCodeLimits.day, SourceCodeLimits.hour)
-        let full = "no more messages go to this address within a day"
+        let full = "the daily limit of messages to this address is reached"
         let parts: [(SQL, limit: Int, seconds: Int64, sentence: String)] = [
             ("\(mailbox) AND \(own) AND \(counts)", SourceCodeLimits.perTeamAndMailbox, day, full),
             (
@@ -228,7 +228,7 @@ extension DatabaseConnection {
             ("\(mailbox) AND \(counts)", SourceCodeLimits.perMailbox, day, full),
             (
                 "\(own) AND expires_at = \(SourceCodeLimits.unsent)", SourceCodeLimits.unsentPerTeam, hour,
-                "\(SourceCodeLimits.unsentPerTeam) messages for this team did not leave within an hour"
+                "\(SourceCodeLimits.unsentPerTeam) messages for this team could not be sent within an hour"
             ),
         ]
         for (condition, limit, seconds, sentence) in parts {

@@ -33,7 +33,7 @@ package struct SourceRepository: Sendable {
         try refuseRelayDomain(domain)
         if MailboxProviders.isProvider(domain) {
             throw .refused(
-                .invalid, "\(domain) is a mailbox provider, where everyone has an address: register the single address instead")
+                .invalid, "\(domain) is a mailbox provider, where anyone can have an address: register the single address instead")
         }
         if MailboxProviders.isRegistry(domain) {
             throw .refused(.invalid, "\(domain) is a public suffix: register a domain below it")

@@ -111,7 +111,7 @@ struct DeclarationStep {
         let lists = try store.liveLists.lists(team: nil)
         for list in run.listsOfPolicies[name] ?? [] where !list.isTeams {
             guard let found = lists.first(where: { $0.name == list.name }) else {
-                throw .refused(.unmet, "it reads the list \(list.name), which is not there: declare it under 'lists'")
+                throw .refused(.unmet, "it reads the list \(list.name), which does not exist: declare it under 'lists'")
             }
             guard found.kind == list.kind else {
                 throw .refused(

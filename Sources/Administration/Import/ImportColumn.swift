@@ -163,7 +163,7 @@ package struct ImportReading: Sendable {
             throw .refused(.invalid, "the local part of address is not 10 to 16 characters of a-z and 2-7")
         }
         guard !operatorMailboxes.contains(address.localPart) else {
-            throw .refused(.invalid, "the address is a mailbox of the operator's: mail to it would never reach the user")
+            throw .refused(.invalid, "the address is a mailbox of the operator: mail to it would never reach the user")
         }
         return address
     }

@@ -26,7 +26,7 @@ package struct EndpointRepository: Sendable {
                 .invalid, "events are sent only over https: over http anyone on the network path can read and change the traffic")
         }
         guard dialect != .sharedSignals else {
-            throw .refused(.invalid, "a stream is made by its receiver, at /ssf/stream")
+            throw .refused(.invalid, "a stream is created by its receiver, at /ssf/stream")
         }
         let number = try database.write(.durable) { connection throws(StoreFailure) in
             let team = try connection.team(id)
@@ -56,7 +56,7 @@ package struct EndpointRepository: Sendable {
         try database.makeAllDue(number)
         signal.raise()
         guard let row = try database.row("\(Self.select) WHERE e.id = \(number)") else {
-            throw .refused(.notFound, "the endpoint was removed meanwhile: see postern endpoint show")
+            throw .refused(.notFound, "the endpoint was removed in the meantime: see postern endpoint show")
         }
         return try EventEndpoint(row: row)
     }

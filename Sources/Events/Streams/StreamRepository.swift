@@ -54,13 +54,13 @@ package struct StreamRepository: Sendable {
             } else if let number = owner.group {
                 let row = try connection.row(
                     "SELECT id AS group_id, primary_client_id FROM app_groups WHERE id = \(number) AND team_id = \(team.number)")
-                guard let row else { throw .refused(.notFound, "the app is gone") }
+                guard let row else { throw .refused(.notFound, "the app was removed") }
                 group = try AppGroup(row: row)
             } else {
                 group = try connection.usualGroup(team: team, change)
             }
             guard owner.group == nil || owner.group == group.number else {
-                throw .refused(.notFound, "aud is not the app that asks")
+                throw .refused(.notFound, "aud is not the requesting app")
             }
             let known = try connection.row("SELECT id FROM event_endpoints WHERE stream_group = \(group.number)")
             guard known == nil else { throw .refused(.exists, "the app has a stream already") }
@@ -110,7 +110,7 @@ package struct StreamRepository: Sendable {
         let stream = try database.write(.durable) { connection throws(StoreFailure) in
             let was = try find(connection, owner, id)
             if let name = request.falseMember(of: was.configuration(issuer: rules.issuer)) {
-                throw .refused(.invalid, "\(name) is not what the stream has, and cannot be changed")
+                throw .refused(.invalid, "\(name) differs from the stream's value, which cannot be changed")
             }
             guard place != nil || !isReplacement else { throw .refused(.invalid, "delivery is missing") }
             if let place {

@@ -276,7 +276,7 @@ package struct Configuration: Sendable {
         let isPageBuiltIn = text(.signInPage) == "built-in"
         if isPageBuiltIn, publicURL == nil {
             throw ConfigurationError(
-                .invalidValue, at: resolved.path, "sign_in.page: the built-in page needs http.public_url, where browsers reach it"
+                .invalidValue, at: resolved.path, "sign_in.page: the built-in page needs http.public_url, at which browsers reach it"
             )
         }
         let signInPage = isPageBuiltIn ? "\(text(.httpPublicURL))/sign-in" : text(.signInPage)

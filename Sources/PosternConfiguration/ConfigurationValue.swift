@@ -216,7 +216,7 @@ enum ValueKind: Sendable {
         case .choice(let choices):
             let text = try scalar(raw)
             guard choices.contains(text) else {
-                throw Complaint(message: "one of \(choices.joined(separator: ", ")) is needed")
+                throw Complaint(message: "must be one of \(choices.joined(separator: ", "))")
             }
             return .text(text)
         case .title:

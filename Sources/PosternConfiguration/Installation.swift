@@ -80,7 +80,7 @@ package struct Installation: Sendable {
         guard let first = lost.first else { return nil }
         let all = lost.map { "\($0.domain) (\($0.addresses))" }.joined(separator: ", ")
         return
-            "relay_domains does not have \(all), where there are relay addresses: their mail would wait in Postfix. Add \(first.domain) there, or, to give it up, to former_relay_domains"
+            "relay_domains does not have \(all), but relay addresses are there: their mail would wait in Postfix. Add \(first.domain) to relay_domains, or, to give it up, to former_relay_domains"
     }
 
     /// Updates the store's issuers to those of the configuration.

@@ -16,7 +16,7 @@ package enum SecretFile {
             let text = try? String(contentsOfFile: path, encoding: .utf8)
         else { throw refusal("it cannot be read") }
         guard ((attributes[.posixPermissions] as? NSNumber)?.intValue ?? 0o777) & 0o077 == 0 else {
-            throw refusal("others can read it: run chmod 600 \(path)")
+            throw refusal("other users can read it: run chmod 600 \(path)")
         }
         guard let line = text.split(whereSeparator: \.isNewline).first.map(String.init), !line.isEmpty else {
             throw refusal("it is empty: the secret belongs on its first line")

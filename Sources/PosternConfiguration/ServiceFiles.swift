@@ -26,7 +26,7 @@ package enum ServiceFiles {
     ) throws(ConfigurationError) -> [Certificate] {
         guard let path = configuration.provider.passkeyRootsPath else { return [] }
         guard let octets = FileManager.default.contents(atPath: path), let found = CertificateFile.read(Array(octets)) else {
-            throw ConfigurationError(.invalidValue, at: place, "sign_in.passkey_roots: \(path) holds no certificates in PEM")
+            throw ConfigurationError(.invalidValue, at: place, "sign_in.passkey_roots: \(path) contains no certificates in PEM")
         }
         do throws(CryptoError) {
             var roots: [Certificate] = []

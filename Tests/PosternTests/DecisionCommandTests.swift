@@ -107,9 +107,9 @@ import Testing
         try runner.succeed("address", "retire", address, "--yes")
         #expect(try runner.succeed("user", "find", address) == "jane\t\(sub)\tretired relay address of team juice")
         #expect(try runner.succeed("address", "decode", address).contains("state\tretired"))
-        try runner.fail("user", "find", "no.one@home.example", status: 66, saying: "no user is known by it")
+        try runner.fail("user", "find", "no.one@home.example", status: 66, saying: "no user has this address, sub or identifier")
         #expect(!(try runner.run(["user", "find", "no.one@home.example"]).errors.contains("no.one")))
-        try runner.fail("user", "find", "0123.x", status: 66, saying: "no user is known by it")
+        try runner.fail("user", "find", "0123.x", status: 66, saying: "no user has this address, sub or identifier")
     }
 
     @Test func decide_contextByTheDeclaredType_isTaken() throws {

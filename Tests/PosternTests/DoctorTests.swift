@@ -71,7 +71,7 @@ import Testing
             change(&facts)
             return LocalChecks.judge(facts).first { $0.name.kind == kind && $0.verdict != .ok }?.remedy?.text
         }
-        let keyFile = remedy(.keyFile) { ($0.keyFile, $0.openKeyFile) = (.trouble("others can read it"), "/a b/postern.keys") }
+        let keyFile = remedy(.keyFile) { ($0.keyFile, $0.openKeyFile) = (.trouble("other users can read it"), "/a b/postern.keys") }
         #expect(keyFile == "run chmod 600 '/a b/postern.keys'")
         let missing = remedy(.database) { ($0.database, $0.isDatabaseMissing) = (.trouble("cannot be opened"), true) }
         #expect(missing?.hasPrefix("look at the path in the key database") == true)

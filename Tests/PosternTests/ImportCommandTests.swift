@@ -335,7 +335,7 @@ import Testing
         try runner.fail("import", "utf16.csv", status: 65, saying: "save it as UTF-8")
         try runner.fail("import", "none.csv", status: 66, saying: "does not exist")
         try runner.fail("import", ".", status: 66, saying: "a folder")
-        try runner.fail("import", "twice.csv", "--errors", "./twice.csv", status: 64, saying: "the file that is imported")
+        try runner.fail("import", "twice.csv", "--errors", "./twice.csv", status: 64, saying: "the imported file")
         try write(runner, "keys.jsonl", "{\"user\": \"jane\", \"secret.person@home.example\": 1}\n[1]\n{\"user\": {}}\n{\n")
         let keys = try runner.run(["import", "keys.jsonl"])
         #expect(keys.status == 65)

@@ -64,7 +64,7 @@ extension InstallationKey {
     private static func next(_ purpose: KeyPurpose, _ version: KeyVersion, _ state: KeyState) -> String {
         let rotate = "postern keys file rotate" + (purpose == .token ? " token" : "")
         return switch (purpose, state) {
-        case (.mark, _): "it stays: what it hashed cannot be hashed again"
+        case (.mark, _): "it stays: its values cannot be hashed again"
         case (_, .next): "a rotation has begun: \(rotate) continues it"
         case (_, .active): "\(rotate) replaces it"
         case (.seal, .old), (.index, .old): "\(rotate) removes it when nothing uses it"
@@ -107,7 +107,7 @@ extension InstallationKey {
         case .active: (since, next, end) = (key.activatedAt, "\(rotate) replaces it", nil)
         case .retiring:
             let last = (key.deactivatedAt ?? now) + IdentityKeyRepository.publicationAfterUse
-            (since, next, end) = (key.deactivatedAt, "it is retired by itself at \(timestamp(last))", last)
+            (since, next, end) = (key.deactivatedAt, "it is retired automatically at \(timestamp(last))", last)
         }
         self.init(
             kind: .signing, id: key.keyID, use: key.algorithm.rawValue, state: key.state.rawValue, since: since ?? key.createdAt,

@@ -110,7 +110,7 @@ struct KeyFileCommand: ParsableCommand {
                 }
                 try reencrypt(rotation, database)
                 for (purpose, id) in try rotation.removeUnused(thisChange()) {
-                    print("Removed the old \(purpose.rawValue) key \(id): nothing uses it any more")
+                    print("Removed the old \(purpose.rawValue) key \(id): no value uses it")
                 }
                 let others = Set(try rotation.laggards().map(\.host)).sorted()
                 if !others.isEmpty {
@@ -194,7 +194,7 @@ struct KeyFileCommand: ParsableCommand {
                 try rotation.requireOld(purpose, id: id)
                 guard yes else {
                     throw CommandError.usage(
-                        "retiring \(purpose.rawValue) key \(id) invalidates what it made: repeat with --yes to do so; "
+                        "retiring \(purpose.rawValue) key \(id) invalidates its values: repeat with --yes to do so; "
                             + "nothing was changed")
                 }
                 guard let lock = try installation.store.database.lock("key-file") else {

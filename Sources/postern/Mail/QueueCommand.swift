@@ -88,7 +88,7 @@ struct QueueCommand: ParsableCommand {
             if let trouble = probe.milterTrouble() {
                 throw CommandError(
                     status: EX_CONFIG,
-                    message: "\(trouble), so that the messages would wait again: run postern doctor, and do what it says first")
+                    message: "\(trouble), so the messages would wait again: run postern doctor, and fix the reported problems first")
             }
             // Two processes that list the same messages would both send them. The lock ends with
             // this process.
@@ -97,7 +97,7 @@ struct QueueCommand: ParsableCommand {
             guard folder < 0 || flock(folder, LOCK_EX | LOCK_NB) == 0 else {
                 throw CommandError(
                     status: EX_TEMPFAIL,
-                    message: "another postern queue send is at work: nothing was sent, try again when it has ended")
+                    message: "another postern queue send is running: nothing was sent; try again when it has ended")
             }
             let waiting = try PostfixQueue.waiting(at: configuration.relayDomains, directory: place.configDirectory)
             if let unknown = ids.first(where: { id in !waiting.contains { $0.id == id } }) {

@@ -84,7 +84,7 @@ struct TraceCommand: ParsableCommand {
     private static func journal(since start: Int64) throws -> [UInt8] {
         let places: [String] = ["/usr/bin/journalctl", "/bin/journalctl"]
         guard let program = places.first(where: { (place: String) in access(place, X_OK) == 0 }) else {
-            throw CommandError.noInput("there is no journal here: name the logs with --log, as in --log /var/log/mail.log")
+            throw CommandError.noInput("this machine has no journal: name the logs with --log, as in --log /var/log/mail.log")
         }
         let ends = try SystemProcess.pipe()
         let none = open("/dev/null", O_RDWR | O_CLOEXEC)

@@ -22,7 +22,7 @@ func finishOutput(isWhole: Bool = false) throws {
     let reason = errno == 0 ? "not everything could be written" : Failure.words(errno)
     throw CommandError(
         status: EX_IOERR,
-        message: "standard output: \(reason)\(!isWhole && MadeChange.isBegun ? "; what the command changed stays changed" : "")")
+        message: "standard output: \(reason)\(!isWhole && MadeChange.isBegun ? "; the command's changes stay in force" : "")")
 }
 
 /// Bold on a terminal, unless NO_COLOR is set.

@@ -44,7 +44,7 @@ final class SecretOutput {
         var status = stat()
         guard fstat(STDOUT_FILENO, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_mode & 0o077 != 0 else { return }
         if fchmod(STDOUT_FILENO, 0o600) != 0 {
-            Failure.warn("others may read the file with the secret, and its mode cannot be changed: \(Failure.words(errno))")
+            Failure.warn("other users may read the file with the secret, and its mode cannot be changed: \(Failure.words(errno))")
         }
     }
 }

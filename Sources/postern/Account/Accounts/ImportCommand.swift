@@ -163,7 +163,7 @@ struct ImportCommand: ParsableCommand {
         }
         if report.cleanedNames > 0 {
             Failure.warn(
-                "\(Count.text(report.cleanedNames, "name")) had characters that are not seen, or that change the direction of text: "
+                "\(Count.text(report.cleanedNames, "name")) had invisible characters, or characters that change the direction of text: "
                     + "they were left out")
         }
         if report.passedOverVerified > 0 {
@@ -192,7 +192,7 @@ private final class ReasonsFile {
         var (own, other) = (stat(), stat())
         isNew = stat(path, &own) != 0
         if !isNew, stat(input, &other) == 0, own.st_dev == other.st_dev, own.st_ino == other.st_ino {
-            throw CommandError.usage("--errors must not name the file that is imported")
+            throw CommandError.usage("--errors must not name the imported file")
         }
         do {
             handle = FileHandle(
@@ -223,7 +223,7 @@ private final class ReasonsFile {
         }
         do { try handle.write(contentsOf: waiting) } catch {
             throw CommandError(
-                status: EX_IOERR, message: "\(path): not everything could be written: the import has ended, and can be run again")
+                status: EX_IOERR, message: "\(path): not everything could be written: the import has ended; free space, and run it again")
         }
         waiting.removeAll()
     }

@@ -69,7 +69,7 @@ struct DecodedAddress: Encodable {
                 "the address is not at a relay domain (\(installation.configuration.relayDomains.joined(separator: ", ")))")
         }
         guard let keys = TokenKeys(installation.keys.token) else {
-            throw CommandError.data("the key file has no key for addresses")
+            throw CommandError.data("the key file has no token key")
         }
         let mint = TokenMint(keys: keys)
         let number: Int64
@@ -88,12 +88,12 @@ struct DecodedAddress: Encodable {
                 switch token.purpose {
                 case .reverse, .storedReverse: "reverse address: mail from the user to it goes to the correspondent"
                 case .forward, .storedForward: "return path of a forwarded message: reports go to the correspondent, who sent it"
-                case .silentForward: "return path of a forwarded message whose sender was not proved: reports are counted only"
+                case .silentForward: "return path of a forwarded message without a proved sender: reports are only counted"
                 case .reply: "return path of a reply: reports go to the user"
                 }
         case .answer, .forgedAnswer:
             throw CommandError.data("it receives the answers to a verification message, and belongs to no account")
-        case .forged: throw CommandError.data("it was not made by this installation, or with a key that the key file lacks")
+        case .forged: throw CommandError.data("another installation made it, or the key file lacks its key")
         case .notAToken:
             let found = try store.addresses.address(address)
             number = found.account.number

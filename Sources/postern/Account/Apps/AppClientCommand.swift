@@ -65,7 +65,7 @@ extension AppCommand {
                 let settings = ClientSettings(
                     isPublic: self.public ?? old.isPublic, algorithm: algorithm ?? old.algorithm, logoutURI: logoutURI)
                 if let uri = settings.logoutURI, uri != old.logoutURI, !allowsPrivate, try !EndpointURL(uri).isSecure {
-                    throw CommandError.usage("it would not be reached over http: set events.private_receivers to yes first")
+                    throw CommandError.usage("Postern would not use http: set events.private_receivers to yes first")
                 }
                 if settings != old { try store.setClient(settings, team: team, clientID: clientID, thisChange()) }
                 let logout = try clients.logoutRedirects(clientID: clientID)
@@ -161,7 +161,7 @@ extension AppCommand {
                     }
                     guard yes || !others.isEmpty else {
                         throw CommandError.usage(
-                            "app \(clientID) has no other secret, and can sign in no one without one: issue another first, or repeat with "
+                            "app \(clientID) has no other secret, and no user can sign in without one: issue another first, or repeat with "
                                 + "--yes; nothing was changed")
                     }
                     try store.openIDClients.revokeSecret(team: team, clientID: clientID, name: secret, thisChange())

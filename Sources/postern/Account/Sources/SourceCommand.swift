@@ -36,7 +36,7 @@ struct SourceCommand: ParsableCommand {
                 let checked = try store.sources.checked(source, envelopeDomain: envelope, now: PosternClock.now())
                 try store.sources.add(team: team, checked, thisChange())
                 if let domain = checked.envelopeDomain {
-                    Failure.warn("everyone who can send through \(domain) can now pose as team \(team)")
+                    Failure.warn("anyone who can send through \(domain) can now send as team \(team)")
                 }
                 print("Added source \(checked.value) of team \(team).")
             }

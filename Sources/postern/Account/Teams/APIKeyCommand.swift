@@ -167,7 +167,7 @@ struct APIKeyCommand: ParsableCommand {
                 let issued = try store.apiKeys.keys(team: old.team?.id).count {
                     $0.issuedBy == old.id && $0.state(now: change.now) == .active
                 }
-                let others = issued == 0 ? "" : ", and \(issued == 1 ? "the key" : "the \(issued) keys") that it issued no longer"
+                let others = issued == 0 ? "" : ", and \(issued == 1 ? "the key" : "the \(issued) keys") that it issued ended"
                 APIKeyCommand.tell(key, json: output.json, further: "; key \(old.id) works until \(oldEnd)\(others)")
             }
         }

@@ -169,7 +169,7 @@ struct InboxCommand: ParsableCommand {
                         ),
                         (
                             "to end it",
-                            "once the user has shown that it accepts mail: postern inbox confirm \(user) \(found.number)"
+                            "when the user has shown that it accepts mail: postern inbox confirm \(user) \(found.number)"
                         ),
                     ]
                 }
@@ -254,7 +254,7 @@ struct InboxCommand: ParsableCommand {
                 let others = try store.inboxes.inboxes(user: user).filter { $0.number != removed.number }
                 if isLed(removed), !others.contains(where: isLed), !yes {
                     throw CommandError.usage(
-                        "without this inbox, mail to the relay addresses of user \(user) goes nowhere: add and verify another first, or "
+                        "without this inbox, mail to the relay addresses of user \(user) is not delivered: add and verify another first, or "
                             + "repeat with --yes; nothing was changed")
                 }
                 try store.inboxes.remove(user: user, name, thisChange())

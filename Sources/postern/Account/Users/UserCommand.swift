@@ -89,7 +89,7 @@ struct UserCommand: ParsableCommand {
             let rows = try installation.withInstallation { try find(text, $0) }
             guard !rows.isEmpty else {
                 // The argument may be an inbox, so the message does not repeat it.
-                throw CommandError(status: EX_NOINPUT, message: "no user is known by it")
+                throw CommandError(status: EX_NOINPUT, message: "no user has this address, sub or identifier")
             }
             try output.print(rows, ["USER", "SUB", "FOUND BY"]) { [$0.user, $0.sub ?? "-", $0.foundBy] }
         }

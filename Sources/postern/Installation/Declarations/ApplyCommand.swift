@@ -172,7 +172,7 @@ struct ApplyCommand: ParsableCommand {
     private func warn(_ plan: Plan, _ installation: Installation) {
         for change in plan.changes where change.kind == .add {
             guard case .source(let team, let source) = change.item, let domain = source.envelope else { continue }
-            Failure.warn("everyone who can send through \(domain) can now pose as team \(team)")
+            Failure.warn("anyone who can send through \(domain) can now send as team \(team)")
         }
         let hasEndpoint = plan.changes.contains { change in
             if case .endpoint = change.item { change.kind != .remove } else { false }

@@ -146,7 +146,7 @@ struct SetupPostfixCommand: ParsableCommand {
         print(
             plan.kept.isEmpty
                 ? "Taken back. Now: \(reload.text)"
-                : "Taken back, but for what is named above: look at it, then \(reload.text)")
+                : "Taken back, except the parts named above: check these, then \(reload.text)")
     }
 
     /// Creates a file, or replaces it with the same owner and mode. A new file must be readable for

@@ -100,7 +100,7 @@ struct SetupGuide {
     private func install() throws -> Answers? {
         title(1, "The installation")
         guard !situation.isInstalled else {
-            dialogue.say("There is one already: \(situation.configuration).")
+            dialogue.say("An installation exists already: \(situation.configuration).")
             return nil
         }
         let domain = try ask("Domain of the relay addresses, as in relay.example") {
@@ -141,7 +141,7 @@ struct SetupGuide {
         title(3, "The service")
         try command(.postern("config", "check"), opensStore: true)
         guard situation.hasSystemd else {
-            return dialogue.say("There is no systemd here: start `postern serve` as your system starts services.")
+            return dialogue.say("This machine has no systemd: start `postern serve` as your system starts services.")
         }
         if try agrees("Start it now, and with the machine?", standard: true) {
             try command(.system("systemctl", "enable", "--now", "postern"))
@@ -151,7 +151,7 @@ struct SetupGuide {
     private func attach() throws {
         title(4, "Postfix")
         guard situation.hasPostfix else {
-            return dialogue.say("There is no Postfix here. Install it, and run postern setup again.")
+            return dialogue.say("Postfix is not installed. Install it, and run postern setup again.")
         }
         try command(.postern("setup", "postfix"))
         dialogue.say("Once this is set, Postfix answers 451 while the service does not run: no mail is lost, but none arrives.")
@@ -173,7 +173,7 @@ struct SetupGuide {
             try command(source, opensStore: true)
         }
         if exists(.postern("user", "show", "you")) {
-            dialogue.say("There is a user `you` already: its inbox stays unchanged.")
+            dialogue.say("The user `you` exists already: its inbox stays unchanged.")
         } else {
             try command(.postern("user", "add", "you", "--inbox", you, "--verified"), opensStore: true)
         }

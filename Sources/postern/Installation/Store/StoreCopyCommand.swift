@@ -51,7 +51,7 @@ struct StoreCopyCommand: ParsableCommand {
         )
         print("Next: set database in postern.yaml to this URL, and start postern serve.")
         if let path = try installation.configuration().0.database.path {
-            print("Once it runs, remove \(path) (and -wal, -shm): it keeps what it had, and nothing reads it any more.")
+            print("Once it runs, remove \(path) (and -wal, -shm): it keeps the old data, and no program reads it.")
         }
     }
 }

@@ -83,21 +83,21 @@ private struct MigrationPlan {
         let room = free.map { ", of which \(Self.text($0)) are free" } ?? ""
         Swift.print(
             "Together it takes about \(Self.seconds(milliseconds)) s, and \(Self.text(UInt64(octets))) of disk\(room). "
-                + "Mail is deferred meanwhile.")
+                + "Mail is deferred during this time.")
         if let free, UInt64(octets) > free { Swift.print("The disk is too small: make room before you upgrade.") }
         Swift.print(rolling)
-        Swift.print("There is no way back but `postern store restore`: make a backup first with the program that runs now.")
+        Swift.print("Only `postern store restore` leads back: make a backup first with the program that runs now.")
     }
 
     private var rolling: String {
         guard removed.isEmpty else {
             return
-                "Not while the older program runs: it needs \(removed.joined(separator: ", ")), which will be gone. Stop it on "
+                "Not while the older program runs: it needs \(removed.joined(separator: ", ")), which will be removed. Stop it on "
                 + (hasOneHost ? "this host" : "every host") + ", and then start the new one."
         }
         return hasOneHost
-            ? "A service that still runs the older program goes on until you restart it."
-            : "Hosts can be upgraded one after the other: those that still run the older program go on, and cannot be restarted with it."
+            ? "A service with the older program continues until you restart it."
+            : "Hosts can be upgraded one after the other: those with the older program continue, but cannot be restarted with it."
     }
 
     private static func seconds(_ milliseconds: Int64) -> Int64 { (milliseconds + 999) / 1000 }

@@ -152,7 +152,7 @@ struct DecisionCommand: ParsableCommand {
             ]
             for (name, value) in DecisionCommand.signals(record.signals) { lines.append((name, value)) }
             Properties(lines: lines).print()
-            for line in explanation?.ruleLines ?? ["", "The policy of that time is not kept any more."] { print(shown(line)) }
+            for line in explanation?.ruleLines ?? ["", "The policy of that time is no longer kept."] { print(shown(line)) }
         }
     }
 

@@ -57,7 +57,7 @@ struct ListCommand: ParsableCommand {
             try installation.withStore { store in
                 let now = PosternClock.now()
                 let end = try ExpiryText.seconds(expires, now: now)
-                if let end, end <= now { throw CommandError.data("--expires \(expires): that is over") }
+                if let end, end <= now { throw CommandError.data("--expires \(expires) is in the past") }
                 let entries = values.map { LiveListEntry($0, reason: reason, expiresAt: end) }
                 let added = try store.liveLists.add(team: owner.team, name: name, entries, thisChange())
                 let known = values.count - Int(added)
@@ -75,14 +75,14 @@ struct ListCommand: ParsableCommand {
             case .range:
                 guard let network = CELNetwork(value), let normal = LiveListEntries.normal(value, .range) else { return nil }
                 // `198.51.100.7/24` may have been meant as one address.
-                if !network.description.hasSameOctets(as: normal) { return "\(value) stands for the whole range \(normal)" }
+                if !network.description.hasSameOctets(as: normal) { return "\(value) means the whole range \(normal)" }
                 let isHuge = network.prefixLength < (network.address.isIPv4 ? 8 : 16)
                 return isHuge ? "\(value) is a large part of all addresses" : nil
             case .domain:
                 guard let domain = LiveListEntries.normal(value, .domain), !domain.utf8.contains(UInt8(ascii: ".")) else {
                     return nil
                 }
-                return "\(value) stands for every domain that ends in it"
+                return "\(value) means every domain that ends in it"
             case .text: return nil
             case .personal:
                 guard let normal = LiveListEntries.normal(value, .personal), !LiveListEntries.isAddressOrNumber(normal) else {

@@ -52,7 +52,7 @@ extension ListCommand {
                         if batch.count == LiveListLimits.entriesOfChange { try write() }
                     }
                     try write()
-                    if ended > 0 { Failure.remark("\(name): \(Count.text(ended, "entry is", "entries are")) over, and left out") }
+                    if ended > 0 { Failure.remark("\(name): \(Count.text(ended, "entry is", "entries are")) expired, and were left out") }
                     guard running.count > 0 || before == 0 || yes else {
                         throw CommandError.data(
                             "\(file): no entry is in it: repeat with --yes to empty the list; nothing was changed")
@@ -148,7 +148,7 @@ struct ListFile {
         if number == 1, let first = text.unicodeScalars.first(where: { !$0.properties.isWhitespace }),
             "<{[".unicodeScalars.contains(first)
         {
-            throw refusal(1, "this is a web page or a program's response, and not a list; an entry that begins so needs CSV")
+            throw refusal(1, "this is a web page or a program's response, not a list; write an entry that begins like this as CSV")
         }
         let entry = text.unicodeScalars.prefix { $0 != "#" }.drop(while: \.properties.isWhitespace)
         guard let end = entry.lastIndex(where: { !$0.properties.isWhitespace }) else { return }
@@ -170,7 +170,7 @@ struct ListFile {
         guard !areNames else {
             throw refusal(
                 number,
-                "the line names columns: call them value, and if you want expires and reason. An entry that looks so needs CSV")
+                "the line names columns: name them value and, if needed, expires and reason. If it is an entry, write the file as CSV")
         }
         // A line of single words between separators is a table header in another language. Plain
         // text may contain separators too.
@@ -183,7 +183,7 @@ struct ListFile {
         guard !areWords else {
             throw refusal(
                 number,
-                "the line looks like the names of a table's columns: call them value, and if you want expires and reason. If it is an "
+                "the line looks like the names of a table's columns: name them value and, if needed, expires and reason. If it is an "
                     + "entry, write the file as CSV with value in its first line")
         }
         return .lines

@@ -50,7 +50,7 @@ struct PolicyActivate: ParsableCommand {
             }
             if onlyBound, let standard = try policies.arrangement().standard, standard.name.hasSameOctets(as: stored.name) {
                 throw CommandError.usage(
-                    "\(stored.name) is the default policy, and decides for everyone who is bound to no other: leave --only-bound out, or "
+                    "\(stored.name) is the default policy, and decides for all teams and apps without a binding: leave --only-bound out, or "
                         + "give the policy another name; nothing was changed")
             }
             if isStatus, try !policies.arrangement().policies.contains(where: { $0.name == stored.name }) {
@@ -143,7 +143,7 @@ struct PolicyActivate: ParsableCommand {
             return print(
                 "Before: \(result.replaced.map(StoredPolicy.short) ?? "none"). postern policy rollback \(now.name) goes back.")
         }
-        let whom = now.isDefault ? "everyone who is bound to no other policy" : bound.joined(separator: ", ")
+        let whom = now.isDefault ? "all teams and apps without a binding" : bound.joined(separator: ", ")
         print(whom.isEmpty ? "\(label) is active, but no team or app is bound to it yet." : "\(label) now decides for \(whom).")
         let before = result.replacedDefault ?? result.replaced.map { "\(now.name) \(StoredPolicy.short($0))" }
         if let before { print("Before: \(before). postern policy rollback\(now.isDefault ? "" : " " + now.name) goes back.") }
@@ -171,7 +171,7 @@ struct PolicyRollback: ParsableCommand {
             let now = result.policy
             let whom =
                 now.isDefault
-                ? "everyone who is bound to no other policy"
+                ? "all teams and apps without a binding"
                 : now.name == PolicyKind.statusName ? "the status of users" : "those bound to it"
             print("\(now.name) \(now.version) (\(StoredPolicy.short(now.hash))) decides again for \(whom).")
             if let hash = result.replaced { print("Taken back: \(StoredPolicy.short(hash))") }

@@ -68,7 +68,7 @@ struct PolicyShow: ParsableCommand {
             }
         }
         if !policy.guarantees.isEmpty {
-            lines += ["", emphasised("guaranteed, whatever the rules say")]
+            lines += ["", emphasised("guaranteed, independent of the rules")]
             lines += policy.guarantees.flatMap { ["  \(words.sentence($0))"] + behind($0.condition) }
         }
         lines += [""] + facts(referred, words)
@@ -84,7 +84,7 @@ struct PolicyShow: ParsableCommand {
             }
         }
         return [
-            (RuleEffect.always, "always asked for, whatever is waived"), (.skip, "waives what is required"),
+            (RuleEffect.always, "always required, even if a rule waives it"), (.skip, "waives what is required"),
             (.require, "required"),
         ].map { effect, title in (title, policy.rules.filter { $0.effect == effect }) }
     }

@@ -1,4 +1,4 @@
-// The steps of the demonstration, and what must be true after each.
+// The steps of the demonstration, and the conditions that must be true after each.
 
 import DemoSupport
 import Foundation
@@ -21,7 +21,7 @@ final class Story {
         Terminal.title("Postern: a private-email relay beside Postfix")
         Terminal.say("Starting a private Postfix, a name server, a sink for outgoing mail and postern serve, all on loopback…")
         var options = RelayFixture.Options()
-        // Both sides send from this machine: SPF says that they may.
+        // Both sides send from this machine, and SPF allows it.
         options.zone = """
             {"juice.example": {"TXT": ["v=spf1 ip4:127.0.0.1 -all"]}, "home.example": {"TXT": ["v=spf1 ip4:127.0.0.1 -all"]},
              "stranger.example": {"TXT": ["v=spf1 ip4:127.0.0.1 -all"]}}
@@ -159,7 +159,8 @@ final class Story {
         Terminal.say(isRight ? Terminal.styled("✓ ", .good) + what : Terminal.styled("✗ not so: \(what)", .bad))
     }
 
-    /// What the team receives holds nothing of the inbox, of Anna's machine, or of any reverse address.
+    /// The message to the team contains nothing of the inbox, of Anna's machine, or of any reverse
+    /// address.
     private func checkNothingLeaks(_ message: SinkMessage) {
         let readable = Letter(message).everything
         let forbidden = [

@@ -1,4 +1,4 @@
-// The story that administration tells: teams, sources, apps, users, inboxes, addresses.
+// An administration from start to end: teams, sources, apps, users, inboxes, addresses.
 
 import Foundation
 import TestSupport

@@ -1,4 +1,4 @@
-// postern keys: the keys of all three kinds in one list, and what comes next for each.
+// postern keys: the keys of all three kinds in one list, and the next step of each.
 
 import Foundation
 import TestSupport
@@ -18,7 +18,7 @@ import Testing
         let next: String
         let nextAt: String?
 
-        /// What tells it from the others.
+        /// The values that identify it.
         var name: String { [kind, purpose ?? domain ?? algorithm ?? "", id, state].joined(separator: " ") }
 
         enum CodingKeys: String, CodingKey {
@@ -83,7 +83,7 @@ import Testing
         let replaced = try #require(try keys(runner).first { $0.kind == "signing" && $0.state == "retiring" })
         #expect(replaced.next == "it is retired automatically at \(replaced.nextAt ?? "")")
 
-        // Two weeks are over, and a day.
+        // Two weeks and a day later.
         let database = runner.folder.appendingPathComponent("data/postern.db").path
         for change in [
             "UPDATE dkim_keys SET deactivated_at = deactivated_at - 2000000",

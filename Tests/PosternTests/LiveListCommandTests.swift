@@ -121,7 +121,7 @@ import Testing
         #expect(try runner.succeed("list", "import", "words", "list.txt") == "List words has 2 entries now.")
     }
 
-    /// It ended with 65 and blamed line 1,000 of its file.
+    /// The error must say to try again, and not blame a line of the file.
     @Test func import_overtakenWhileItIsRead_isToldToTryAgain() throws {
         let runner = try runner()
         try write(runner, Array("winner\n".utf8))
@@ -134,7 +134,7 @@ import Testing
         let errors = Pipe()
         (loser.standardError, loser.standardOutput) = (errors, FileHandle.nullDevice)
         try loser.run()
-        // It has begun once it reads.
+        // The import has begun when it reads.
         var input: Int32 = -1
         try wait("the import to read", atMost: 60) {
             input = open(pipe, O_WRONLY | O_NONBLOCK | O_CLOEXEC)
@@ -157,7 +157,7 @@ import Testing
         try runner.succeed("list", "create", name.uppercased(), "--kind", "text")
     }
 
-    /// `0 removed` alone left open why an address was still found.
+    /// `0 removed` alone would not explain why an address is still found.
     @Test func rangeAndDomain_thatHoldAValue_areNamed() throws {
         let runner = try runner()
         try runner.succeed("list", "create", "domains", "--kind", "domain")

@@ -1,4 +1,4 @@
-// postern store migrate, and what every command says of a database that another program made.
+// postern store migrate, and the errors of every command for a database of another program.
 
 import Accounts
 import Database
@@ -36,7 +36,8 @@ import Testing
         #expect(try runner.succeed("store", "migrate", "--plan").contains("nothing to do"))
     }
 
-    /// A crash, a full disk or a wrong copy leaves such a file: a service that made a new schema in it refused all mail for good.
+    /// A crash, a full disk or a wrong copy leaves such a file. A service with a new schema in it
+    /// would refuse all mail permanently.
     @Test func emptyDatabase_anyCommand_saysToRestoreABackup() throws {
         let runner = try CommandRunner.initialised()
         let path = runner.folder.appendingPathComponent("data/postern.db").path

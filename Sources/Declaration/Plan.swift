@@ -62,7 +62,7 @@ package struct Plan: Sendable, Hashable {
 
     package func count(_ kind: PlannedChange.Kind) -> Int { changes.count { $0.kind == kind } }
 
-    /// The changes in an order in which each finds what it needs: first removals, then items that others refer to, then the
+    /// The changes in the order in which they depend on each other: first removals, then items that others refer to, then the
     /// rest.
     package var steps: [PlannedChange] {
         changes.enumerated().sorted { ($0.element.phase, $0.offset) < ($1.element.phase, $1.offset) }.map(\.element)

@@ -55,7 +55,7 @@ package struct SourceChecks {
         return checks
     }
 
-    /// The domains that count for mail of this domain if its DMARC record asks to refuse mail that fails
+    /// The domains that count for mail of this domain if its DMARC record requests refusal of mail that fails
     /// (docs/decisions/014).
     private struct Alignment {
         private let domain: String

@@ -138,7 +138,7 @@ package struct StatusReport: Encodable, Sendable {
     package static let queueRemedy: Remedy =
         "start Postfix if it is down; otherwise add the user of postern serve to the group postdrop, and name Postfix's folder in postfix_directory"
 
-    /// Seconds after which removed rows should be gone: a large team takes minutes.
+    /// Seconds after which removed rows should be deleted: a large team takes minutes.
     package static let removalTime: Int64 = 3600
 
     /// The remedy if they remain.

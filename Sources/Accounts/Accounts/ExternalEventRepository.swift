@@ -75,7 +75,7 @@ package struct ExternalEventRepository: Sendable {
     let index: BlindIndex
     private var database: any Database { accounts.database }
 
-    /// Applies an event. Email events set what is known about the issuer's own forwarding, never ours. `consent-revoked` ends
+    /// Applies an event. Email events set the known state of the issuer's own forwarding, never ours. `consent-revoked` ends
     /// the grant to the client's app group. `account-delete` deletes the account and leaves a tombstone.
     package func apply(_ event: ExternalEvent, _ change: Change) throws(StoreFailure) -> ExternalEventOutcome {
         try accounts.events.write(at: change.now) { connection, tracker throws(StoreFailure) in
@@ -126,7 +126,7 @@ package struct ExternalEventRepository: Sendable {
         }
     }
 
-    /// Records what a transmitter reported about its account, for policies; it has no other effect. If one person has accounts
+    /// Records a transmitter's report about its account, for policies; it has no other effect. If one person has accounts
     /// with several teams, the event is about all of them unless it names an app.
     package func note(_ event: ExternalRiskEvent, _ change: Change) throws(StoreFailure) -> ExternalEventOutcome {
         try database.write(.durable) { connection throws(StoreFailure) in

@@ -324,7 +324,7 @@ extension DatabaseConnection {
     /// Puts an event into the outbox.
     /// - Parameters:
     ///   - account: 0 for an event about the endpoint itself.
-    ///   - email, decision, detail: what the type needs.
+    ///   - email, decision, detail: the values that the type needs.
     ///   - txn: the same in all events of one change (RFC 8417 section 2.2).
     package func post(
         _ type: EventType, endpoint: Int64, account: Int64, sub: String, email: String?, decision: String? = nil,

@@ -19,7 +19,7 @@ package struct TombstoneRepository: Sendable {
     let database: any Database
     let marks: TombstoneMarks
 
-    /// The tombstones of a user's inboxes, the oldest day first: part of what the user can download.
+    /// The tombstones of a user's inboxes, the oldest day first: part of the export for the user.
     package func tombstones(user id: String, now: Int64) throws(StoreFailure) -> [Tombstone] {
         try database.read { connection throws(StoreFailure) in
             let user = try connection.userNumber(id)

@@ -60,7 +60,7 @@ package struct InboxView: Encodable, Sendable {
     }
 
     /// As commands show it.
-    /// - Parameter address: what may be shown of the address.
+    /// - Parameter address: the part of the address that may be shown.
     package init(_ inbox: Inbox, address: String) {
         self.init(of: inbox)
         self.address = address

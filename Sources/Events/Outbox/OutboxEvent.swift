@@ -70,7 +70,7 @@ package struct DeliveryFailure: Sendable, Hashable {
 /// The result of one attempt.
 package struct DeliveryResult: Sendable {
     package let event: OutboxEvent
-    /// Nil where the endpoint accepted the event.
+    /// Nil if the endpoint accepted the event.
     package let failure: DeliveryFailure?
 
     package init(_ event: OutboxEvent, failure: DeliveryFailure? = nil) { (self.event, self.failure) = (event, failure) }
@@ -79,7 +79,7 @@ package struct DeliveryResult: Sendable {
 /// The URL at which a group of apps receives changes.
 package struct EventEndpoint: Sendable, Hashable {
     package let number: Int64
-    /// Nil where the group was removed and only pending events remain.
+    /// Nil if the group was removed and only pending events remain.
     package let groupNumber: Int64?
     package let audience: String
     package let url: EndpointURL

@@ -19,7 +19,7 @@ struct ServeCommand: AsyncParsableCommand {
             those that changed. An invalid configuration changes nothing. A changed key file (postern keys file rotate) takes \
             effect within a second.
 
-            Where systemd started it (Type=notify), systemd is told when mail is taken, and that the service still runs.
+            If systemd started it (Type=notify), it notifies systemd when it accepts mail, and regularly that it still runs.
 
             Logs go to standard error and contain no inbox address. For the journal they have priorities and no time, which the journal adds.
             """)

@@ -8,7 +8,7 @@ import Relay
 
 struct DKIMKeysCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "dkim", abstract: "Generate, publish, activate and retire the keys that sign what the relay sends.",
+        commandName: "dkim", abstract: "Generate, publish, activate and retire the keys that sign relayed mail.",
         discussion: """
             Each relay domain signs with one active key of each algorithm: RSA, which every provider checks, and Ed25519 as \
             a second signature if there is such a key. Keys are sealed in the database, so that all hosts of a relay sign \

@@ -56,11 +56,11 @@ struct KeyFileCommand: ParsableCommand {
             abstract: "Replace keys while the relay runs.",
             discussion: """
                 A new key is added to the key file. When every running postern serve knows it, new values are made with it. \
-                Then all values of the old key are made again, in small batches. Finally the old key is removed, if nothing \
-                uses it any more. The command may be interrupted at any point: the next run continues from there.
+                Then all values of the old key are converted, in small batches. Finally the old key is removed, if no value \
+                uses it. The command may be interrupted at any point: the next run continues from there.
 
-                Other hosts have their own key files. If one lacks what the next step needs, the command names that host and \
-                exits with status 75: copy the key file there, and run the command again.
+                Other hosts have their own key files. If one lacks the keys that the next step needs, the command names that \
+                host and exits with status 75: copy the key file there, and run the command again.
 
                 seal and index (the default) open and find inboxes. token signs reverse addresses and return paths, which \
                 are stored in other people's mail: old keys keep verifying until postern keys file retire.
@@ -175,7 +175,7 @@ struct KeyFileCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Remove an old key from the key file.",
             discussion: """
-                What an old token key made becomes invalid: reverse addresses in users' address books, and return paths in \
+                The values of an old token key become invalid: reverse addresses in users' address books, and return paths in \
                 transit. Keys that still seal or index something are not removed.
                 """)
 
@@ -183,7 +183,7 @@ struct KeyFileCommand: ParsableCommand {
         var purpose: String
         @Argument(help: "The key's id, as in postern keys file show.")
         var id: String
-        @Flag(help: "Confirm: what the key made becomes invalid.")
+        @Flag(help: "Confirm: the values of the key become invalid.")
         var yes = false
         @OptionGroup var installation: InstallationOptions
 

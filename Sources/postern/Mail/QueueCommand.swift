@@ -60,9 +60,9 @@ struct QueueCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Send such messages through Postfix again, and so through Postern.",
             discussion: """
-                Each message is put on hold, sent to Postfix as a client does, and deleted once Postfix has accepted it for all \
-                its recipients. With fan_out, Postfix is told the client that the message came from, so that SPF is judged for \
-                it. A message that is refused stays in the queue, with the reason printed. Needs root.
+                Each message is put on hold, sent to Postfix as a client does, and deleted once Postfix has accepted it for \
+                all its recipients. With fan_out, Postfix gets the original client of the message, so that SPF is evaluated \
+                for it. A message that is refused stays in the queue, with the reason printed. Needs root.
 
                 Exit status 1 if a message stays in the queue.
                 """)

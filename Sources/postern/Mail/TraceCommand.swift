@@ -12,11 +12,11 @@ struct TraceCommand: ParsableCommand {
         commandName: "trace", abstract: "Follow a message through the logs, from arrival to delivery.",
         discussion: """
             Prints the lines of Postfix and Postern about every message that the clue leads to, with its copies, its bounces \
-            and what was answered. A clue is a queue id, a Message-ID, the reference in brackets of a refusal, or an address.
+            and the replies to it. A clue is a queue id, a Message-ID, the reference in brackets of a refusal, or an address.
 
-            The lines come from the journal, or from the files that --log names. Addresses that are not at a relay domain \
-            show as l…@example.com, and answers of other servers not at all, unless you ask with --reveal; the audit then says \
-            so. postern address decode shows what a reverse address or a return path stands for.
+            The lines come from the journal, or from the files that --log names. Addresses that are not at a relay domain show \
+            as l…@example.com, and replies of other servers are hidden, unless you use --reveal, which the audit records. \
+            postern address decode explains a reverse address or a return path.
             """)
 
     @Argument(help: "A queue id, a Message-ID, a reference or an address; - reads it from standard input.")

@@ -1,4 +1,4 @@
-// postern sandbox --as apple: a replacement for Sign in with Apple in tests, only on this machine.
+// postern sandbox --as apple: a double of Sign in with Apple, only on this machine.
 
 import Rehearsal
 import RiskPolicy

@@ -16,14 +16,14 @@ struct SandboxCommand: AsyncParsableCommand {
             The sandbox is a whole installation in one process: decisions, sign-in with its page, events, relayed mail and \
             self-service, with a team, an app, its credentials and two users. It needs no Postfix, no DNS, no root and no \
             configuration. Everything is in a private temporary folder, which is removed at the end; the next start removes \
-            what a killed one left. Its keys are not valid anywhere else.
+            the folder of a killed one. Its keys are not valid anywhere else.
 
             At the start it prints what an app needs. From then on each message that arrives, on either side, is a line with \
             its sign-in code, and each refused request is a line with the reason. The page /sandbox shows both.
 
             Orders below /sandbox add users and DNS records, set the clock forward, make parts of the service fail or hang, \
-            send mail, and reset everything. Test subjects, which are printed at the start, get a fixed decision, whatever the \
-            policy says. docs/SANDBOX.md lists all orders; docs/START.md has a first half hour.
+            send mail, and reset everything. Test subjects, which are printed at the start, get a fixed decision, independent \
+            of the policy. docs/SANDBOX.md lists all orders; docs/START.md has a first half hour.
 
             With --as apple, it is a double of Sign in with Apple instead, only in memory: sign-in with test users, tokens, \
             keys, notifications, Apple's errors, failures on demand, and a page at / that says why a request was refused.
@@ -59,7 +59,7 @@ struct SandboxCommand: AsyncParsableCommand {
     var seed: String?
     @Flag(help: "With --as apple: print the built-in seed and exit.")
     var printSeed = false
-    @Flag(help: "With --as apple: the first user signs in without being asked.")
+    @Flag(help: "With --as apple: the first user signs in without a prompt.")
     var auto = false
     @OptionGroup var output: OutputOptions
 

@@ -14,7 +14,8 @@ extension AddressCommand {
             abstract: "Show what an address at a relay domain is: a relay address, a reverse address or a return path.",
             discussion: """
                 A reverse address leads from a user to a correspondent, and a return path to the sender of a message: the logs \
-                of Postfix have them. The correspondent shows as l…@example.com; --reveal shows it in full, and the audit says so.
+                of Postfix have them. The correspondent shows as l…@example.com; --reveal shows it in full, and the audit \
+                records that.
                 """)
 
         @Argument(help: "The address, as a log has it; - reads it from standard input.")

@@ -29,10 +29,10 @@ extension AppCommand {
         static let configuration = CommandConfiguration(
             commandName: "client", abstract: "Show and set how an app is registered as an OpenID Connect client.",
             discussion: """
-                A confidential app authenticates with a client secret (postern app secret), or with a key of its team \
-                (postern app key). A public app, such as one on a phone, has neither: it uses PKCE, and each of its \
-                refresh tokens serves once. Identity tokens are signed with RS256, which every library checks, or with \
-                ES256. An app with a --backchannel-logout-uri is told when a session ends in which a user signed in to it.
+                A confidential app authenticates with a client secret (postern app secret), or with a key of its team (postern \
+                app key). A public app, such as one on a phone, has neither: it uses PKCE, and each of its refresh tokens is \
+                valid once. Identity tokens are signed with RS256, which every library checks, or with ES256. An app with a \
+                --backchannel-logout-uri is notified when a session ends in which a user signed in to it.
                 """)
 
         @Argument(help: "The team's identifier.")
@@ -45,8 +45,8 @@ extension AppCommand {
         @Option(
             help: ArgumentHelp(
                 """
-                Where it is told that a session ended (OpenID Connect Back-Channel Logout): an https URI, or none. Addresses in \
-                your own network need events.private_receivers.
+                The URI that is notified when a session ends (OpenID Connect Back-Channel Logout): an https URI, or none. \
+                Addresses in your own network need events.private_receivers.
                 """,
                 valueName: "uri"))
         var backchannelLogoutURI: String?

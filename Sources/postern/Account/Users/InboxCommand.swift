@@ -215,7 +215,7 @@ struct InboxCommand: ParsableCommand {
     }
 
     struct Default: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Make a verified inbox the one that mail goes to.")
+        static let configuration = CommandConfiguration(abstract: "Send the user's mail to this verified inbox.")
 
         @Argument(help: "The user's identifier.")
         var user: String
@@ -243,7 +243,7 @@ struct InboxCommand: ParsableCommand {
         var user: String
         @Argument(help: "The inbox: its address or its number.")
         var inbox: String
-        @Flag(help: "Confirm that mail for the user goes nowhere without this inbox.") var yes = false
+        @Flag(help: "Confirm that without this inbox the user's mail is not delivered.") var yes = false
         @OptionGroup var installation: InstallationOptions
 
         func run() throws {

@@ -68,7 +68,7 @@ struct UserCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Find the user to whom an inbox, an address at a relay domain or a sub belongs.",
             discussion: """
-                Prints user, account and what it was found by. An inbox that is not verified may be with several users. Then: \
+                Prints user, account and the matching item. An inbox that is not verified may be with several users. Then: \
                 postern user show USER, postern decision list --user USER, postern trace ADDRESS.
                 """)
 

@@ -13,7 +13,7 @@ import RiskPolicy
 
 struct ApplyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "apply", abstract: "Change teams, apps, sources, lists and policies to what files declare.",
+        commandName: "apply", abstract: "Apply the teams, apps, sources, lists and policies that files declare.",
         discussion: """
             The files are YAML; a folder means all of its *.yaml and *.yml files. What the files do not mention stays \
             unchanged: a team without sources: keeps its sources, and nothing is removed without --prune. All changes are \
@@ -40,7 +40,7 @@ struct ApplyCommand: ParsableCommand {
     @Flag(help: "Show what would change, and change nothing.")
     var dryRun = false
 
-    @Flag(help: "Also remove what is not in the files, in the sections that the files have.")
+    @Flag(help: "Also remove items that are not in the files, in the sections that the files have.")
     var prune = false
 
     @Flag(

@@ -17,10 +17,10 @@ struct DoctorCommand: AsyncParsableCommand {
             whether a milter answers at the milter's socket and the HTTP API at its address, and the HTTP certificate.
             postfix: every setting that the relay needs, services in master.cf that bypass it, the certificate.
             probe: sends a test reply and a test bounce through the running Postfix and milter, captures them on their way \
-            out, and checks whether anything in them reveals the user. They come in where other servers' mail does, so that \
-            they pass the same filters. They are sent only if the parts above found nothing \
-            broken. The probe needs root, to listen where Postfix sends undeliverable mail (virtual_transport). No other \
-            mail is touched, and nothing of the probe remains.
+            out, and checks whether anything in them reveals the user. They arrive like mail from other servers, so that they \
+            pass the same filters. They are sent only if the parts above found nothing broken. The probe needs root, to listen \
+            where Postfix sends undeliverable mail (virtual_transport). No other mail is touched, and nothing of the probe \
+            remains.
             outside: the DNS records of each relay domain: MX, SPF, DKIM, DMARC with its reports, MTA-STS, TLS-RPT, and PTR \
             = HELO; block_lists; and whether much more mail was sent to a provider yesterday than in the week before.
 
@@ -43,7 +43,7 @@ struct DoctorCommand: AsyncParsableCommand {
         [Part] = []
     @Option(
         help: ArgumentHelp(
-            "Where Postfix accepts mail, for the probe. By default where other servers reach it, else mail.submission.",
+            "The address at which Postfix accepts the probe's mail. By default the one for other servers, or else mail.submission.",
             valueName: "host:port"))
     var smtp: String?
     @Option(help: ArgumentHelp("Timeout for the probe's mail, in seconds.", valueName: "seconds")) var patience = 60

@@ -26,15 +26,15 @@ struct SetupPostfixCommand: ParsableCommand {
             conflict; if any conflicts, nothing is changed. With --print, the whole fragments for main.cf and master.cf are \
             printed, also without Postfix on this machine.
 
-            What --apply changes is recorded in postern_settings.json beside main.cf. --remove takes it back, before Postern \
-            is removed from the machine: settings that are still as they were written get the values that they had, and the \
-            others stay and are named. With --apply it does so; without, it shows it.
+            What --apply changes is recorded in postern_settings.json beside main.cf. --remove undoes this, before Postern is \
+            removed from the machine: settings that are still unchanged get their previous values, and the others stay and are \
+            listed. Without --apply, it only shows the changes.
             """)
 
     @OptionGroup var options: InstallationOptions
     @Option(help: ArgumentHelp("Postfix's configuration directory.", valueName: "dir")) var configDirectory = "/etc/postfix"
     @Flag(help: "Set what differs. Then reload Postfix.") var apply = false
-    @Flag(help: "Take the settings back, instead of making them.") var remove = false
+    @Flag(help: "Undo the settings, instead of making them.") var remove = false
     @OptionGroup var output: OutputOptions
     @Flag(name: .customLong("print"), help: "Print the whole fragments instead of the difference.") var printsFragments = false
 

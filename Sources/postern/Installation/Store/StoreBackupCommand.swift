@@ -29,7 +29,8 @@ struct StoreBackupCommand: ParsableCommand {
         abstract: "Copy the SQLite database into a new file, while the relay runs.",
         discussion: """
             The file (mode 0600) holds one consistent state. It is written beside its place, is checked, and gets its name \
-            once it is whole. It does not contain the key file: keep that elsewhere, since both together reveal every inbox.
+            when it is complete. It does not contain the key file: keep that elsewhere, since both together reveal every \
+            inbox.
 
             A database on PostgreSQL is backed up with pg_dump; this command then prints the command line for that.
             """)

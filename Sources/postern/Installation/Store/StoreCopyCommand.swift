@@ -14,14 +14,14 @@ struct StoreCopyCommand: ParsableCommand {
             Afterwards the rows of both are counted, and must agree. Numbers and keys stay unchanged, so every address \
             that is in use keeps working.
 
-            Stop postern serve first: what it writes after the copy begins would be missing. Then set database to the URL in \
-            postern.yaml, and start it again. Keep the password in ~/.pgpass rather than in the URL.
+            Stop postern serve first: its changes after the beginning of the copy would be missing. Then set database to the \
+            URL in postern.yaml, and start it again. Keep the password in ~/.pgpass rather than in the URL.
             """)
 
     @Option(help: ArgumentHelp("The target.", valueName: "postgresql://user@host/name"))
     var to: String
 
-    @Flag(help: "Copy while a postern serve is running: for a rehearsal, since what it writes meanwhile is missing.")
+    @Flag(help: "Copy while postern serve is running: only for a rehearsal, because its later changes are missing.")
     var live = false
 
     @OptionGroup var installation: InstallationOptions

@@ -14,7 +14,7 @@ struct StoreMigrateCommand: ParsableCommand {
             Every command and the relay itself do this when they start; this command does nothing else, and reports what it \
             did. Migrations only go forward: a database that a newer postern migrated is refused by an older one. --plan \
             changes nothing: it reports what a new program would do to the database, about how long that takes, and whether \
-            hosts with the older program can continue meanwhile.
+            hosts with the older program can continue during this time.
             """)
 
     @Flag(help: "Report what would be done, and change nothing.")

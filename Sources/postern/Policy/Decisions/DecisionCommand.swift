@@ -97,7 +97,7 @@ struct DecisionCommand: ParsableCommand {
             abstract: "Show a decision with its signals, rule by rule.",
             discussion: """
                 Each rule of the policy of that time is shown with its condition in words, the parts of it and the values that \
-                they compared. Of context the log keeps hashes, so its values are not shown.
+                they compared. The log keeps only hashes of context, so its values are not shown.
                 """)
 
         @Argument(help: "The decision's id, as in rd_….")

@@ -15,7 +15,7 @@ extension ListCommand {
             discussion: """
                 The file has one entry per line, and # begins a comment; or it is CSV whose first line names the columns \
                 value, expires and reason, or some of them. expires is a date, a time, a duration such as 90d, or never or \
-                empty; entries that are over are left out.
+                empty; expired entries are left out.
 
                 Entries are written in small steps beside those in force, and then replace them all at once: no decision \
                 sees only a part. If a line is refused, nothing is changed. A file without entries empties the list: that \

@@ -17,8 +17,8 @@ struct PolicyActivate: ParsableCommand {
             shows the refusal. If it is activated, it is copied into the store: the folder is not read again, and every host \
             uses the policy within five seconds.
 
-            A policy replaces the active policy of the same name. A policy with a new name becomes the default for all who \
-            are bound to no other policy, unless a team or app is bound to it; --only-bound and --everyone override this. A \
+            A policy replaces the active policy of the same name. A policy with a new name becomes the default for all teams \
+            and apps without a binding, unless a team or app is bound to it; --only-bound and --everyone override this. A \
             policy with 'decides: status' serves everyone. postern policy rollback undoes an activation.
             """)
 
@@ -30,7 +30,7 @@ struct PolicyActivate: ParsableCommand {
     @Flag(help: "Keep the default: this policy serves only teams and apps that are bound to it.")
     var onlyBound = false
 
-    @Flag(help: "Make it the default even where teams or apps are bound to it.")
+    @Flag(help: "Make it the default even if teams or apps are bound to it.")
     var everyone = false
 
     @OptionGroup var installation: InstallationOptions

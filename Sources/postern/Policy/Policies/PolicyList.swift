@@ -8,7 +8,7 @@ import RiskPolicy
 struct PolicyList: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
-        abstract: "Show which policies are in force for whom, and what keeps others from being in force.",
+        abstract: "Show the policies in force with their teams and apps, and why others are not in force.",
         discussion: """
             Below the policies are the hosts that do not use the active policy, with the reason, and the last candidate that \
             was refused, unless a policy was activated since. --history shows every change, and --all every policy in the \

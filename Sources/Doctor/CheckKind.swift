@@ -76,7 +76,7 @@ package enum CheckKind: CaseIterable, Sendable, Hashable {
         case .probeDSN: Facts("probe dsn", "Postfix offers senders no delivery notices")
         case .probeQueue: Facts("probe queue", "messages of the doctor's that were removed from Postfix's queue")
         case .parkedMail: Facts("parked mail", "other mail in the queue that no milter rewrote")
-        case .dns: Facts("dns", "a name server answers; if none does, the checks of other hosts are skipped")
+        case .dns: Facts("dns", "a name server answers; if none does, the outside checks are skipped")
         case .address: Facts("address", "the DNS says where the relay sends from")
         case .ptr: Facts("ptr", of: "ADDRESS", "its reverse name is the name in HELO, and leads back to it")
         case .blockList: Facts("block list", of: "LIST", "the list does not have this host")

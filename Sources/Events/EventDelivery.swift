@@ -46,7 +46,7 @@ package final class EventDelivery: Sendable {
     private let random: @Sendable () -> Double
     private let logger: Logger
     /// Endpoints with a delivery in progress, and the start of its last step. Nil during a DNS
-    /// lookup, which may wait for a thread, and ends by itself.
+    /// lookup, which may have to wait, and ends by itself.
     private let busy = Mutex<[Int64: ContinuousClock.Instant?]>([:])
     /// The time of the last count of all waiting events, if they are many.
     private let wholeCount = Mutex<ContinuousClock.Instant?>(nil)

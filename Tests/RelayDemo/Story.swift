@@ -98,7 +98,7 @@ final class Story {
     }
 
     private func bounce() throws {
-        Terminal.title("4. The inbox refuses, and the bounce names nobody")
+        Terminal.title("4. The inbox refuses, and the bounce names no one")
         var behaviour = SinkBehaviour()
         behaviour.refusedRecipients = ["<\(Self.inbox)>": "550 5.1.1 <\(Self.inbox)>: no such user at mx.home.example"]
         fixture.sink.set(behaviour)
@@ -122,7 +122,7 @@ final class Story {
         try refused(from: "orders@juice.example", to: relayAddress, "550 5.2.1")
         try fixture.run(["address", "on", relayAddress])
 
-        Terminal.title("6. A sender that nobody registered")
+        Terminal.title("6. A sender that no team registered")
         try refused(from: "spam@stranger.example", to: relayAddress, "550 5.7.1")
 
         Terminal.title("7. An address that does not exist")

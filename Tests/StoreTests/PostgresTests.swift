@@ -143,7 +143,7 @@ struct PostgresTests {
         }
     }
 
-    @Test("A restart of the server is noticed by nobody who comes after it")
+    @Test("A caller after a restart of the server does not notice it")
     func restart_nextTransaction_succeeds() throws {
         let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
         let database = try PostgresDatabase(url: "postgresql://postern@\(server.host)/postgres")

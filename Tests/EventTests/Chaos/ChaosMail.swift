@@ -121,7 +121,7 @@ final class ChaosMail: Sendable {
             state.with { $0.accounts[number].limited[direction, default: 0] += 1 }
             note("452")
         case .refused(let text) where text.hasPrefix("4"): note(String(text.prefix(3)))
-        case .refused(let text): Issue.record("a \(direction) was refused for good: \(text.prefix(60))")
+        case .refused(let text): Issue.record("a \(direction) was refused permanently: \(text.prefix(60))")
         case .discarded: Issue.record("a \(direction) was taken and dropped")
         case .lost: note("lost")
         }

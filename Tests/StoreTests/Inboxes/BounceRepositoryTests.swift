@@ -75,7 +75,7 @@ import Testing
         #expect(try store.bounces.standing(of: scene.inbox, days: 14, now: TestStore.now).failures == 0)
         let lines = try store.audit.entries().count
         _ = try scene.confirm()
-        #expect(try store.audit.entries().count == lines, "once more is no change")
+        #expect(try store.audit.entries().count == lines, "a repetition changes nothing")
     }
 
     /// Inboxes with the hours after which forwarding to each was suspended, under these rules.

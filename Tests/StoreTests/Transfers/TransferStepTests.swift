@@ -100,7 +100,7 @@ import Testing
             if Self.count > 700 { print("\(engine): \(Self.count) moved in \(ContinuousClock.now - start)") }
         }
         try await together([signsUp, signsUp, moves])
-        if Self.count > 700 { print("\(engine): \(signedUp.withLock { $0 }) signed up meanwhile") }
+        if Self.count > 700 { print("\(engine): \(signedUp.withLock { $0 }) signed up during the transfer") }
         try Self.expectMoved(test, grants: Self.count)
         let transfer = try #require(try store.transfers.transfers().first)
         #expect(transfer.state == .finished && transfer.moved >= min(Self.count, BoundedCount.bound) && transfer.waiting == 0)
